@@ -619,9 +619,51 @@ def names() -> Iterator[Seed]:
         "a.ctbl": "# Color table\n0 air 0 0 0 0\n1 bone 241 214 145 255\n",
         "a.json": '{"labels": {"background": 0, "liver": 1, "spleen": 2}}',
         "list.json": '[{"index": 1, "name": "grey"}, {"index": 2, "name": "white"}]',
+        "dataset.json": '{"labels": {"background": 0, "whole": [1, 2], "core": 2}}',
+        "a.lut": "1 0.5 0.25 1 grey matter\n2 1 .5 0 white matter\n",
+        "labels.xml": "<atlas><header><type>Label</type></header><data>"
+        '<label index="1">grey</label><label index="2"><name>white</name></label></data></atlas>',
+        "probabilities.xml": '<?xml version="1.0"?><atlas><header><type>Probabilistic</type>'
+        '</header><data><label index="0" value="3">grey &amp; more</label></data></atlas>',
     }
     for name, text in tables.items():
         yield Seed(name, text.encode())
+
+
+def subjects() -> Iterator[Seed]:
+    rows = [("case", "subject", "seconds"), ("a1", "anna", "1.5"), ("a2", "anna", "2e1")]
+    for suffix, separator in (("tsv", "\t"), ("csv", ",")):
+        yield Seed(f"a.{suffix}", "\n".join(map(separator.join, rows)).encode())
+
+
+def manifest() -> Iterator[Seed]:
+    """A manifest of references of two kinds."""
+    from probdice.evaluation.manifest import Manifest
+
+    for array in (LABELS, SHARES):
+        with tempfile.TemporaryDirectory() as folder:
+            for case in "ab":
+                np.save(Path(folder) / case, array)
+            yield Seed("a.json", json.dumps(Manifest.of(folder).to_dict()).encode())
+
+
+def child() -> Iterator[Seed]:
+    """What a reader does in the child process: each act, and answers as bytes."""
+    from fuzz.child_acts import ACTS
+
+    for word in ACTS:
+        yield Seed("a.bin", f"{word}\ncontent".encode())
+    array = {"dtype": "|u1", "shape": [4, 5], "axes": [1, 0]}
+    messages: list[dict[str, Any]] = [
+        {"value": None, "arrays": []},
+        {"value": None, "arrays": [array, array]},
+        {"grant": 1000},
+        {"error": {"kind": "FormatError", "message": ["is invalid", {"name": "names"}]}},
+        {"error": {"kind": "OSError", "message": [2, "No such file"]}},
+    ]
+    for message in messages:
+        text = json.dumps(message).encode()
+        yield Seed("a.bin", b"send\n" + struct.pack("<Q", len(text)) + text)
 
 
 def _comparisons() -> list[Any]:
@@ -784,6 +826,9 @@ SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "dicom": dicom,
     "unsupported": unsupported,
     "names": names,
+    "subjects": subjects,
+    "manifest": manifest,
+    "child": child,
     "overlap": overlap,
     "comparison": comparison,
     "journal": journal,

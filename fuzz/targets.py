@@ -31,8 +31,8 @@ class Target:
 
 def read_image(path: str) -> Any:
     """Read a segmentation as `compare` and `info` do."""
+    from probdice.data.lazy_arrays import blocks
     from probdice.files import contents_of, read
-    from probdice.files.lazy import blocks
 
     segmentation = read(path)
     values, count = [], 0
@@ -47,8 +47,8 @@ def read_image(path: str) -> Any:
 
 def touched(path: str) -> None:
     """Read all values of a segmentation once."""
+    from probdice.data.lazy_arrays import blocks
     from probdice.files import read
-    from probdice.files.lazy import blocks
 
     for block in blocks(read(path).array):
         block.max(initial=0)
@@ -69,9 +69,65 @@ def look_at(path: str) -> None:
 
 
 def read_names(path: str) -> Any:
-    from probdice.files.name_tables import read_names
+    """Read a table of names for label maps and for probabilities, and derived regions."""
+    from probdice.files.name_tables import read_names, read_unions
 
-    return read_names(path)
+    if path.endswith("dataset.json"):
+        return read_unions(path)
+    return read_names(path), read_names(path, channels=True)
+
+
+def read_subjects(path: str) -> Any:
+    """Read the columns of a table of subjects, and of numbers that other programs computed."""
+    from probdice.files.columns import as_number, read_columns
+
+    rows = read_columns(path, ("case", "subject", "seconds"))
+    return [(case, subject, as_number(text, "seconds", at)) for at, (case, subject, text) in rows]
+
+
+def read_manifest(path: str) -> Any:
+    from probdice.evaluation.manifest import Manifest
+
+    manifest = Manifest.read(path)
+    repr(manifest)
+    return manifest.to_dict()
+
+
+def call_child(path: str) -> None:
+    """Run a reader that misbehaves in the child process, and look for what it leaves behind."""
+    from fuzz.child_acts import act
+    from probdice.errors import FormatError
+    from probdice.files import containment
+
+    containment.SECONDS, containment.WALL = 0.3, (0.0, 1.0)  # most acts need no time
+    try:
+        containment.contained(act, Path(path), returns=None, library="json", max_bytes=1 << 20)
+    except FormatError as error:  # does not include the file name
+        raise FormatError(f"{path}: ", *error.args) from error
+    except (RuntimeError, OSError) as error:  # the reader raised an error, and the parent knows it
+        if not isinstance(error, OSError) and "in the child process" not in str(error):
+            raise
+    finally:
+        _check_leftovers()
+
+
+def _check_leftovers() -> None:
+    """Raise if more than one child process, its socket and its shared memory exist (Linux)."""
+    processes = Path("/proc/self/task").glob("*/children")
+    children = [pid for file in processes for pid in file.read_text().split()]
+    maps = Path("/proc/self/maps").read_text().count("memfd:probdice")
+    sockets = sum("socket:" in _target(file) for file in Path("/proc/self/fd").iterdir())
+    if len(children) > 1 or maps > 1 or sockets > 1:
+        raise AssertionError(
+            f"{len(children)} processes, {maps} shared memories and {sockets} sockets are left"
+        )
+
+
+def _target(file: Path) -> str:
+    try:
+        return str(file.readlink())
+    except OSError:  # the descriptor that lists the folder
+        return ""
 
 
 def load_overlap(path: str) -> Any:
@@ -159,7 +215,7 @@ def read_configuration(path: str) -> Any:
         raise FormatError(error.message.partition("\n")[0]) from error
 
 
-COMMON = ("files.sources", "files.interpretation", "files.lazy", "files.corrupt")
+COMMON = ("files.sources", "files.interpretation", "data.lazy_arrays", "files.corrupt")
 
 TARGETS: Mapping[str, Target] = {
     target.name: target
@@ -178,7 +234,10 @@ TARGETS: Mapping[str, Target] = {
         Target("other_itk", read_image, ("files.itk",)),
         Target("dicom", read_image, ("files.dicom",)),
         Target("unsupported", read_image, ("files.unsupported",)),
-        Target("names", read_names, ("files.name_tables",)),
+        Target("names", read_names, ("files.name_tables", "files.fsl_tables")),
+        Target("subjects", read_subjects, ("files.columns",)),
+        Target("manifest", read_manifest, ("evaluation.manifest",)),
+        Target("child", call_child, ("files.containment", "files.child_messages")),
         Target("overlap", load_overlap, ("method.overlap",)),
         Target("comparison", read_comparison, ("comparison.json_form",)),
         Target("journal", load_evaluation, ("evaluation.journal", "evaluation.record")),

@@ -32,7 +32,7 @@ def file(tmp_path):
 
 
 def call(reader, file, *arguments, max_bytes=1 << 33):
-    return contained(reader, file, *arguments, library="json", max_bytes=max_bytes)
+    return contained(reader, file, *arguments, returns=object, library="json", max_bytes=max_bytes)
 
 
 def pid_of_child(file):
@@ -314,10 +314,10 @@ import os, sys, time
 import contained_readers as readers
 from probdice.files.containment import contained
 from pathlib import Path
-pid = contained(readers.describe, Path(sys.argv[1]), library="json", max_bytes=1).value["process"]
-print(pid, flush=True)
+file, options = Path(sys.argv[1]), dict(returns=object, library="json", max_bytes=1)
+print(contained(readers.describe, file, **options).value["process"], flush=True)
 if sys.argv[2] == "kill":
-    contained(readers.sleep, Path(sys.argv[1]), 1, library="json", max_bytes=1)
+    contained(readers.sleep, file, 1, **options)
 elif sys.argv[2] == "exit":
     os._exit(1)
 """

@@ -130,7 +130,7 @@ def test_the_notes_at_the_end_of_an_mgz_are_summed_too(tmp_path: Path) -> None:
     damaged = bytearray((tmp_path / "a.mgz").read_bytes())
     damaged[-5] ^= 1
     (tmp_path / "a.mgz").write_bytes(damaged)
-    with pytest.raises(FormatError, match=r"a\.mgz: is gzipped, but corrupt or incomplete"):
+    with pytest.raises(FormatError, match=r"a\.mgz: is corrupt or incomplete"):
         read(tmp_path / "a.mgz")
 
 
@@ -731,7 +731,7 @@ def test_undefined_lzw_codes_are_rejected(tmp_path, values):
     content[start + 1 : start + 3] = b"\x7f\xff"  # after the code that clears, 511
     (tmp_path / "a.tif").write_bytes(content)
     with pytest.raises(
-        FormatError, match="is corrupt: a part of its values is not a valid LZW stream"
+        FormatError, match="is corrupt or incomplete: a part of its values is not a valid LZW"
     ):
         read(tmp_path / "a.tif")
 
@@ -750,5 +750,5 @@ def test_missing_lengths_in_a_header_are_rejected(tmp_path, name, old, new):
     content = path.read_bytes()
     assert old in content
     path.write_bytes(content.replace(old, new, 1))
-    with pytest.raises(FormatError, match=r"header has no valid number|seems corrupt"):
+    with pytest.raises(FormatError, match=r"header has no valid number|SimpleITK cannot read it"):
         read(path)

@@ -88,7 +88,7 @@ def test_a_flipped_bit_in_a_gzipped_file(tmp_path: Path) -> None:
     content = bytearray(save(tmp_path / "a.nii.gz", noise).read_bytes())
     content[-3000] ^= 0x10
     (tmp_path / "a.nii.gz").write_bytes(content)
-    with pytest.raises(FormatError, match=r"a\.nii\.gz: is gzipped, but corrupt or incomplete"):
+    with pytest.raises(FormatError, match=r"a\.nii\.gz: is corrupt or incomplete"):
         read(tmp_path / "a.nii.gz")
 
 

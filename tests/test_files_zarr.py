@@ -220,7 +220,10 @@ def test_a_corrupt_chunk_is_named(tmp_path):
     "attributes, message",
     [
         ({"multiscales": [{"datasets": []}]}, "list no datasets"),
-        ({"multiscales": [{"datasets": [{"path": 5}], "axes": []}]}, "metadata need a path, found"),
+        (
+            {"multiscales": [{"datasets": [{"path": 5}], "axes": []}]},
+            "no datasets with a path",
+        ),
         ({"multiscales": [{"datasets": [{"path": "0"}], "axes": ["x"]}]}, "name 1 axes"),
         (
             {

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from probdice.comparison.comparing import images_of
 from probdice.data.geometry import Geometry
+from probdice.data.lazy_arrays import Scaled, blocks
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import FORGIVEN
 from probdice.engine.pair import Images
 from probdice.errors import InputError, Note, Option
 from probdice.files import read, read_case, read_mask
-from probdice.files.lazy import Scaled, blocks
 from probdice.files.name_tables import named
 from probdice.method.sides import Side
 from probdice.options import CompareOptions

@@ -10,7 +10,6 @@
 | other arrays with DLPack or NumPy protocols | by these protocols |
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Protocol, TypeAlias, cast
@@ -24,11 +23,11 @@ __all__ = [
     "AnyArray",
     "Array",
     "Chunks",
-    "Lazy",
     "as_array",
     "chunks_of",
     "has_type",
     "region_dimension",
+    "regular_chunks",
     "travels",
     "type_named",
 ]
@@ -55,41 +54,6 @@ class Exchangeable(Protocol):
 
 AnyArray: TypeAlias = ArrayLike | Array | Exchangeable
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks along each axis
-
-
-class Lazy(ABC):
-    """An array with a shape and a type whose blocks are computed on demand."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    chunks: Chunks | None = None  # chunk lengths along each axis, if it is stored in chunks
-    travels = False  # whether another process can read it from its store
-
-    @abstractmethod
-    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of one slice per axis."""
-
-    def __getitem__(self, index: Any, /) -> NDArray[Any]:
-        parts = index if isinstance(index, tuple) else (index,)
-        if Ellipsis in parts:
-            place = parts.index(Ellipsis)
-            missing = len(self.shape) - len(parts) + 1
-            parts = parts[:place] + (slice(None),) * missing + parts[place + 1 :]
-        parts += (slice(None),) * (len(self.shape) - len(parts))
-        if all(isinstance(part, slice) for part in parts):
-            return self.block(parts)
-        # An integer becomes a slice of length 1, whose axis is then removed.
-        slices = tuple(
-            part if isinstance(part, slice) else slice(part % size, part % size + 1)
-            for part, size in zip(parts, self.shape, strict=True)
-        )
-        block: NDArray[Any] = self.block(slices)[
-            tuple(slice(None) if isinstance(part, slice) else 0 for part in parts)
-        ]
-        return block
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)
 
 
 def as_array(value: Any) -> Array:
@@ -139,12 +103,24 @@ def chunks_of(array: Array) -> Chunks | None:
     Zarr and HDF5 give the shape of one chunk, Dask the lengths of all chunks along each axis.
     """
     chunks = getattr(array, "chunks", None)
-    if not isinstance(chunks, tuple) or len(chunks) != len(array.shape):
+    return regular_chunks(array.shape, chunks) if isinstance(chunks, tuple) else None
+
+
+def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]) -> Chunks | None:
+    """Return the lengths of chunks along each axis; None if the number of axes differs.
+
+    A single length along an axis applies to all chunks except the last, which may be shorter.
+    """
+    if len(chunks) != len(shape):
         return None
-    return tuple(
-        tuple(lengths) if isinstance(lengths, tuple) else _regular(size, int(lengths))
-        for size, lengths in zip(array.shape, chunks, strict=True)
-    )
+    lengths = []
+    for size, length in zip(shape, chunks, strict=True):
+        if isinstance(length, tuple):
+            lengths.append(length)
+        else:
+            whole, rest = divmod(size, max(int(length), 1))
+            lengths.append((int(length),) * whole + ((rest,) if rest else ()))
+    return tuple(lengths)
 
 
 def travels(array: Any) -> bool:
@@ -152,12 +128,6 @@ def travels(array: Any) -> bool:
     if has_type(array, "zarr", "Array"):
         return not has_type(array.store, "zarr", "MemoryStore")
     return bool(getattr(array, "travels", False))
-
-
-def _regular(size: int, length: int) -> tuple[int, ...]:
-    """Return chunks of equal length; the last one may be shorter."""
-    whole, rest = divmod(size, max(length, 1))
-    return (length,) * whole + ((rest,) if rest else ())
 
 
 def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:

@@ -1,8 +1,9 @@
 """Compiled loops that read an image at the pixels of another grid.
 
-A position in the source is ``matrix @ index + offset``, in source pixels. Pixels inside the field
-of view lie at most half a pixel beyond the outermost centres, and beyond these centres the values
-of the edge apply.
+A `Grid` has the matrix and the offset of positions, the sizes of the source, the first pixel and
+the lengths of the box of it that was read, and the shape of the target. A position in the source is
+``matrix @ index + offset``, in source pixels. Pixels inside the field of view lie at most half a
+pixel beyond the outermost centres; beyond these centres the values of the edge apply.
 """
 
 from typing import Any
@@ -20,23 +21,16 @@ ROUNDING = 1e-4
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 
 
 @kernel
-def nearest_places(
-    matrix: Floats,
-    offset: Floats,
-    sizes: Integers,
-    starts: Integers,
-    lengths: Integers,
-    shape: Integers,
-    into: Integers,
-) -> None:
-    """The number of the nearest source pixel in the box in C order; −1 outside the field of view.
+def nearest_places(grid: Grid, into: Integers) -> None:
+    """Write the number of the nearest pixel of the box in C order; −1 outside the field of view.
 
-    The box begins at `starts` and has `lengths`. A position halfway between two pixels belongs to
-    the higher index.
+    A position halfway between two pixels belongs to the higher index.
     """
+    matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
     index, position = np.zeros(axes, np.int64), np.empty(axes)
     for pixel in range(into.size):
@@ -53,22 +47,14 @@ def nearest_places(
 
 @kernel
 def interpolate_labels(
-    codes: NDArray[np.int32],
-    matrix: Floats,
-    offset: Floats,
-    sizes: Integers,
-    starts: Integers,
-    lengths: Integers,
-    shape: Integers,
-    outside: int,
-    into: NDArray[Any],
+    codes: NDArray[np.int32], grid: Grid, outside: int, into: NDArray[Any]
 ) -> None:
-    """Add the weight of every source pixel to the row of its code. `into` holds zeros.
+    """Add the weight of every source pixel to the row of its code. `into` contains zeros.
 
-    `codes` are a box of the source in C order, from `starts` with `lengths`, and −1 means an
-    invalid value, which makes all rows NaN. Pixels outside the field of view have probability 1 in
-    the row `outside`.
+    `codes` is the box of the source in C order. The code −1 is an invalid value and makes all rows
+    NaN. Pixels outside the field of view have probability 1 in the row `outside`.
     """
+    matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
     index, position = np.zeros(axes, np.int64), np.empty(axes)
     places, weights = np.empty(1 << axes, np.int64), np.empty(1 << axes)
@@ -88,21 +74,14 @@ def interpolate_labels(
 
 @kernel
 def interpolate_rows(
-    rows: NDArray[Any],
-    matrix: Floats,
-    offset: Floats,
-    sizes: Integers,
-    starts: Integers,
-    lengths: Integers,
-    shape: Integers,
-    outside: int,
-    invalid: NDArray[np.bool_],
-    into: NDArray[Any],
+    rows: NDArray[Any], grid: Grid, outside: int, invalid: NDArray[np.bool_], into: NDArray[Any]
 ) -> None:
-    """Interpolate rows of probabilities; arguments as for `interpolate_labels`.
+    """Interpolate rows of probabilities.
 
-    A pixel that depends on an `invalid` source pixel gets its values unchanged.
+    A pixel that depends on an `invalid` source pixel gets the values of that source pixel. Pixels
+    outside the field of view have probability 1 in the row `outside`.
     """
+    matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
     index, position = np.zeros(axes, np.int64), np.empty(axes)
     places, weights = np.empty(1 << axes, np.int64), np.empty(1 << axes)

@@ -1,4 +1,4 @@
-"""Arrays that read an image at the pixels of another grid, block by block, and masks."""
+"""Arrays that read an image at the pixels of another grid, block by block."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -8,9 +8,10 @@ from math import ceil, floor, prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from probdice.data.arrays import Array, Chunks, Lazy, chunks_of, travels
+from probdice.data.arrays import Array, Chunks
+from probdice.data.lazy_arrays import Derived, Lazy
 from probdice.data.value_checks import (
     Reading,
     as_probabilities,
@@ -20,16 +21,12 @@ from probdice.data.value_checks import (
 )
 
 __all__ = [
-    "Complement",
     "Decoded",
     "FieldOfView",
     "InterpolatedLabels",
     "InterpolatedRows",
-    "Intersection",
     "Nearest",
-    "Padded",
     "Placement",
-    "WithoutLabels",
 ]
 
 LARGEST = 2**21  # source pixels that are read at once
@@ -41,6 +38,7 @@ ALIGNED = 1e-6  # largest matrix element of axes that do not influence each othe
 Box = Sequence[slice]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +65,7 @@ class Placement:
     shape: tuple[int, ...]
 
     def reach(self, box: Box) -> tuple[Floats, Floats]:
-        """The lowest and highest positions of the pixels of a box, along each source axis."""
+        """Return the lowest and highest positions of a box along each source axis."""
         ends = [self.matrix[:, k] * part.start for k, part in enumerate(box)]
         others = [self.matrix[:, k] * (part.stop - 1) for k, part in enumerate(box)]
         low = self.offset + sum(map(np.minimum, ends, others))
@@ -80,22 +78,38 @@ class Placement:
         return tuple(slice(0, length) for length in self.shape)
 
     def source_box(self, box: Box) -> tuple[slice, ...]:
-        """The source pixels that the values of a box depend on."""
+        """Return the source pixels that the values of a box depend on."""
         parts = []
         for low, high, size in zip(*self.reach(box), self.sizes, strict=True):
             start = min(max(floor(low), 0), size - 1)
             parts.append(slice(start, max(start + 1, min(floor(high) + 2, size))))
         return tuple(parts)
 
-    def at(self, box: Box) -> Floats:
-        """The position of the first pixel of a box."""
-        start: Floats = self.offset + self.matrix @ [part.start for part in box]
-        return start
+    def grid(self, box: Box, source: Box, order: Sequence[int]) -> Grid:
+        """Return the arguments of kernels for a target box, with the source axes in this order."""
+        axes = list(order)
+        first = self.offset + self.matrix @ [part.start for part in box]
+        return (
+            np.ascontiguousarray(self.matrix[axes]),
+            first[axes],
+            np.array([self.sizes[axis] for axis in axes], np.int64),
+            np.array([source[axis].start for axis in axes], np.int64),
+            np.array([source[axis].stop - source[axis].start for axis in axes], np.int64),
+            np.array(_size(box), np.int64),
+        )
+
+    def nearest(self, box: Box, source: Box, order: Sequence[int]) -> Integers:
+        """Return the nearest pixel of the source box for every pixel of a box; −1 outside."""
+        from probdice.data.interpolation import nearest_places
+
+        places = np.empty(_size(box), np.int64)
+        nearest_places(self.grid(box, source, order), places.reshape(-1))
+        return places
 
     def chunks(self, source: Chunks | None) -> Chunks | None:
-        """The chunks of the target that follow the chunks of the source.
+        """Return the chunks of the target that correspond to the chunks of the source.
 
-        If the grids are rotated against each other, chunks are cubes, because they depend on the
+        If the grids are rotated against each other, chunks are cubes, because cubes depend on the
         fewest source pixels.
         """
         pairs = [int(np.argmax(np.abs(column))) for column in self.matrix.T]
@@ -127,66 +141,19 @@ class FieldOfView(Lazy):
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         box = _within(index, self.shape)
         whole = tuple(slice(0, size) for size in self.placement.sizes)
-        return _nearest(self.placement, box, whole, range(len(whole))) >= 0
+        return self.placement.nearest(box, whole, range(len(whole))) >= 0
 
 
-class Intersection(Lazy):
-    """Pixels where all masks differ from 0."""
-
-    dtype = np.dtype(np.bool_)
-
-    def __init__(self, masks: Sequence[Array]) -> None:
-        self.masks = tuple(masks)
-        self.shape = tuple(self.masks[0].shape)
-        self.chunks = next((c for mask in masks if (c := chunks_of(mask)) is not None), None)
-        self.travels = all(travels(mask) for mask in self.masks)
-
-    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        blocks = [np.asarray(mask[index]) != 0 for mask in self.masks]
-        return np.asarray(np.logical_and.reduce(blocks))
-
-
-class WithoutLabels(Lazy):
-    """Pixels of a label map that have none of some labels."""
-
-    dtype = np.dtype(np.bool_)
-
-    def __init__(self, array: Array, labels: Sequence[int]) -> None:
-        self.array, self.labels = array, tuple(labels)
-        self.shape = tuple(array.shape)
-        self.chunks = chunks_of(array)
-        self.travels = travels(array)
-
-    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        values = np.asarray(self.array[index])
-        return np.asarray(np.logical_and.reduce([values != label for label in self.labels]))
-
-
-class Complement(Lazy):
-    """Pixels where a mask is 0."""
-
-    dtype = np.dtype(np.bool_)
-
-    def __init__(self, mask: Array) -> None:
-        self.mask = mask
-        self.shape = tuple(mask.shape)
-        self.chunks, self.travels = chunks_of(mask), travels(mask)
-
-    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        return np.asarray(np.asarray(self.mask[index]) == 0)
-
-
-class Decoded(Lazy):
+class Decoded(Derived):
     """Stored values as probabilities, regions first. Pixels with invalid values are NaN."""
 
     def __init__(self, array: Array, reading: Reading, regions: int) -> None:
-        self.array, self.reading = array, reading
+        super().__init__(array, dtype=np.result_type(array.dtype, np.float32))
+        self.reading = reading
         self.first = 0 if reading == "foreground" else 1
-        self.shape = (regions, *array.shape[self.first :])
-        self.dtype = np.result_type(array.dtype, np.float32)
-        chunks = chunks_of(array)
-        self.chunks = None if chunks is None else ((regions,), *chunks[self.first :])
-        self.travels = travels(array)
+        self.shape = (regions, *self.shape[self.first :])
+        if self.chunks is not None:
+            self.chunks = ((regions,), *self.chunks[self.first :])
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         values = np.asarray(self.array[(slice(None),) * self.first + tuple(index[1:])])
@@ -198,74 +165,27 @@ class Decoded(Lazy):
         return rows.reshape(-1, *size)[index[0]]
 
 
-class Padded(Lazy):
-    """An array with the axes of the target, cropped or padded along each of them.
+class _Resampled(Derived):
+    """Values of a source array at the positions of a `placement`.
 
-    Target pixel i is the pixel i + start of the array. Pixels outside get the label `outside`, or
-    probability 1 in the row `outside`.
+    A box is divided until the part of the source that a division depends on is small.
     """
 
     def __init__(
-        self, array: Array, starts: Sequence[int], shape: tuple[int, ...], outside: int
+        self, array: Array, placement: Placement, outside: int, rows: int | None, dtype: DTypeLike
     ) -> None:
-        self.array, self.starts, self.outside = array, tuple(starts), outside
-        self.first = len(array.shape) - len(shape)
-        self.shape = (*array.shape[: self.first], *shape)
-        fits = self.first or np.array(outside).astype(array.dtype) == outside
-        self.dtype = array.dtype if fits else np.dtype(np.int64)
-        self.travels = travels(array)
-        chunks = chunks_of(array)
-        if chunks is not None:
-            moved = (
-                _lengths((np.cumsum(lengths)[:-1] - start).tolist(), length)
-                for lengths, start, length in zip(
-                    chunks[self.first :], self.starts, shape, strict=True
-                )
-            )
-            self.chunks = (*chunks[: self.first], *moved)
-
-    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        rows = np.arange(self.shape[0])[index[0]] if self.first else None
-        box = _within(index[self.first :], self.shape[self.first :])
-        size = tuple(part.stop - part.start for part in box)
-        if rows is None:
-            result = np.full(size, self.outside, self.dtype)
-        else:
-            result = np.zeros((rows.size, *size), self.dtype)
-            result[rows == self.outside] = 1
-        taken, put = [], []
-        for part, start, length in zip(
-            box, self.starts, self.array.shape[self.first :], strict=True
-        ):
-            low = min(max(part.start + start, 0), length)
-            high = min(max(part.stop + start, low), length)
-            taken.append(slice(low, high))
-            put.append(slice(low - start - part.start, high - start - part.start))
-        if all(part.stop > part.start for part in taken):
-            regions = index[: self.first]
-            result[(slice(None),) * self.first + tuple(put)] = self.array[(*regions, *taken)]
-        return result
-
-
-class _Resampled(Lazy):
-    """Values of a source array at the positions of a `placement`.
-
-    Boxes are divided such that the part of the source that a division depends on is small.
-    """
-
-    def __init__(self, array: Array, placement: Placement, rows: int | None) -> None:
-        self.array, self.placement = array, placement
+        super().__init__(array, dtype=dtype)
+        self.placement, self.outside = placement, outside
         self.first = len(array.shape) - len(placement.sizes)
         self.shape = placement.shape if rows is None else (rows, *placement.shape)
-        chunks = chunks_of(array)
-        spatial = placement.chunks(None if chunks is None else chunks[self.first :])
-        if spatial is not None:
-            self.chunks = spatial if rows is None else ((rows,), *spatial)
-        self.travels = travels(array)
+        chunks = placement.chunks(None if self.chunks is None else self.chunks[self.first :])
+        if chunks is not None and rows is not None:
+            chunks = ((rows,), *chunks)
+        self.chunks = chunks
 
     @abstractmethod
     def tile(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """The values of a small box, with all rows."""
+        """Return the values of a small box, with all rows."""
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         regions = index[: len(self.shape) - len(self.placement.shape)]
@@ -273,7 +193,7 @@ class _Resampled(Lazy):
         tiles = list(self._tiles(box))
         if len(tiles) == 1:
             return self.tile(box)[regions] if regions else self.tile(box)
-        size = (*self.shape[: len(regions)], *(part.stop - part.start for part in box))
+        size = (*self.shape[: len(regions)], *_size(box))
         result = np.empty(size, self.dtype)
         for tile in tiles:
             place = (
@@ -284,8 +204,8 @@ class _Resampled(Lazy):
         return result[regions] if regions else result
 
     def _tiles(self, box: tuple[slice, ...]) -> Iterator[tuple[slice, ...]]:
-        lengths = [part.stop - part.start for part in box]
-        source = prod(part.stop - part.start for part in self.placement.source_box(box))
+        lengths = _size(box)
+        source = prod(_size(self.placement.source_box(box)))
         if source <= LARGEST or prod(lengths) <= SMALLEST:
             yield box
             return
@@ -295,7 +215,10 @@ class _Resampled(Lazy):
             yield from self._tiles((*box[:axis], part, *box[axis + 1 :]))
 
     def source(self, box: Box) -> tuple[NDArray[Any], tuple[slice, ...], list[int]]:
-        """The values that a box depends on, with axes in memory order, their box, and the order."""
+        """Return the values that a box depends on, their box, and the order of the axes in memory.
+
+        The axes of the values are in this order.
+        """
         part = self.placement.source_box(box)
         values = np.asarray(self.array[(slice(None),) * self.first + part])
         strides = values.strides[self.first :]
@@ -312,14 +235,13 @@ class Nearest(_Resampled):
 
     def __init__(self, array: Array, placement: Placement, outside: int) -> None:
         soft = len(array.shape) > len(placement.sizes)
-        super().__init__(array, placement, array.shape[0] if soft else None)
-        self.outside = outside
         fits = soft or np.array(outside).astype(array.dtype) == outside
-        self.dtype = array.dtype if fits else np.dtype(np.int64)
+        rows, dtype = (array.shape[0] if soft else None), (array.dtype if fits else np.int64)
+        super().__init__(array, placement, outside, rows, dtype)
 
     def tile(self, box: tuple[slice, ...]) -> NDArray[Any]:
         values, part, order = self.source(box)
-        places = _nearest(self.placement, box, part, order)
+        places = self.placement.nearest(box, part, order)
         flat = values.reshape((*values.shape[: self.first], -1))
         result = flat[..., np.maximum(places, 0)].astype(self.dtype, copy=False)
         if (places < 0).any():
@@ -334,27 +256,25 @@ class Nearest(_Resampled):
 class InterpolatedLabels(_Resampled):
     """Linear interpolation of the indicators of labels: one row of probabilities per label."""
 
-    dtype = np.dtype(np.float32)
-
     def __init__(
-        self, array: Array, placement: Placement, labels: NDArray[Any], outside: int
+        self, array: Array, placement: Placement, outside: int, labels: NDArray[Any]
     ) -> None:
-        super().__init__(array, placement, labels.size)
-        self.labels, self.outside = labels, outside
+        super().__init__(array, placement, outside, labels.size, np.float32)
+        self.labels = labels
 
     def tile(self, box: tuple[slice, ...]) -> NDArray[Any]:
         from probdice.data.interpolation import interpolate_labels
 
         values, part, order = self.source(box)
         codes = self._codes(np.ascontiguousarray(values).reshape(-1))
-        size = tuple(part.stop - part.start for part in box)
+        size = _size(box)
         result = np.zeros((self.labels.size, prod(size)), self.dtype)
-        arguments = _arguments(self.placement, box, part, order)
-        interpolate_labels(codes, *arguments, self.outside, result)
+        grid = self.placement.grid(box, part, order)
+        interpolate_labels(codes, grid, self.outside, result)
         return result.reshape(-1, *size)
 
     def _codes(self, values: NDArray[Any]) -> NDArray[np.int32]:
-        """The row of every label; −1 for values that are not whole numbers."""
+        """Return the row of every label; −1 for values that are not whole numbers."""
         values = decoded_labels(values)
         valid = None
         if values.dtype.kind == "f":
@@ -376,54 +296,33 @@ class InterpolatedRows(_Resampled):
     """Linear interpolation of probabilities."""
 
     def __init__(self, array: Array, placement: Placement, outside: int) -> None:
-        super().__init__(array, placement, array.shape[0])
-        self.outside = outside
-        self.dtype = np.result_type(array.dtype, np.float32)
+        dtype = np.result_type(array.dtype, np.float32)
+        super().__init__(array, placement, outside, array.shape[0], dtype)
 
     def tile(self, box: tuple[slice, ...]) -> NDArray[Any]:
         from probdice.data.interpolation import interpolate_rows
 
         values, part, order = self.source(box)
         rows = np.ascontiguousarray(values, self.dtype).reshape(len(values), -1)
-        size = tuple(part.stop - part.start for part in box)
+        size = _size(box)
         result = np.empty((len(rows), prod(size)), self.dtype)
-        arguments = _arguments(self.placement, box, part, order)
-        interpolate_rows(rows, *arguments, self.outside, invalid_values(rows, "error"), result)
+        grid = self.placement.grid(box, part, order)
+        interpolate_rows(rows, grid, self.outside, invalid_values(rows, "error"), result)
         return result.reshape(-1, *size)
 
 
-def _arguments(
-    placement: Placement, box: Box, source: Box, order: Sequence[int]
-) -> tuple[Floats, Floats, Integers, Integers, Integers, Integers]:
-    """The arguments of kernels for a target box, with the source axes in this order."""
-    axes = list(order)
-    return (
-        np.ascontiguousarray(placement.matrix[axes]),
-        placement.at(box)[axes],
-        np.array([placement.sizes[axis] for axis in axes], np.int64),
-        np.array([source[axis].start for axis in axes], np.int64),
-        np.array([source[axis].stop - source[axis].start for axis in axes], np.int64),
-        np.array([part.stop - part.start for part in box], np.int64),
-    )
-
-
-def _nearest(placement: Placement, box: Box, source: Box, order: Sequence[int]) -> Integers:
-    """The nearest pixel of the source box of every pixel of a box; −1 outside."""
-    from probdice.data.interpolation import nearest_places
-
-    size = tuple(part.stop - part.start for part in box)
-    places = np.empty(size, np.int64)
-    nearest_places(*_arguments(placement, box, source, order), places.reshape(-1))
-    return places
+def _size(box: Box) -> tuple[int, ...]:
+    """Return the lengths of a box."""
+    return tuple(part.stop - part.start for part in box)
 
 
 def _within(index: Sequence[slice], shape: Sequence[int]) -> tuple[slice, ...]:
-    """Slices with explicit bounds."""
+    """Return slices with explicit bounds."""
     ranges = (part.indices(length) for part, length in zip(index, shape, strict=True))
     return tuple(slice(start, max(start, stop)) for start, stop, _ in ranges)
 
 
 def _lengths(cuts: Sequence[int], length: int) -> tuple[int, ...]:
-    """The lengths of the parts of an axis that is divided at these places."""
+    """Return the lengths of the parts of an axis that is divided at these places."""
     edges = sorted({0, length, *(cut for cut in cuts if 0 < cut < length)})
     return tuple(b - a for a, b in pairwise(edges))

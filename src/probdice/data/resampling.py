@@ -22,7 +22,6 @@ from probdice.data.resampled_arrays import (
     InterpolatedLabels,
     InterpolatedRows,
     Nearest,
-    Padded,
     Placement,
 )
 from probdice.data.segmentation import Segmentation, reordered
@@ -55,10 +54,10 @@ def resample(
     background: Label | None = None,
     tolerance: float = 0.1,
 ) -> tuple[Segmentation, FieldOfView | None]:
-    """A segmentation on another grid, and its field of view if pixels outside have no value.
+    """Return a segmentation on another grid, and its field of view or None.
 
-    These pixels have arbitrary values, so they must be left out. With a `background`, they are
-    background, and the field of view is None.
+    Without a `background`, pixels outside the field of view have arbitrary values and must be left
+    out. With a `background`, they are background, and the second value is None.
     """
     if segmentation.geometry is None:
         raise GeometryError("has no geometry, so it cannot be resampled onto another grid")
@@ -84,9 +83,11 @@ def resample(
         low, high = placement.reach(placement.whole)
     covered = bool((low >= -0.5).all() and (high <= edge).all())
     outside = None if covered else background
-    if exact is not None:
-        moved = _cropped(segmentation, exact, geometry, covered, outside)
-    elif how == "nearest":
+    array = segmentation.array
+    sliced = isinstance(array, np.ndarray) or has_type(array, "dask", "Array")
+    if exact is not None and covered and sliced:
+        moved = _cropped(segmentation, exact, geometry)
+    elif how == "nearest" or exact is not None:
         moved = _nearest(segmentation, placement, geometry, outside)
     else:
         moved = _interpolated(segmentation, placement, geometry, outside)
@@ -94,14 +95,14 @@ def resample(
 
 
 def placed(source: Geometry, target: Geometry) -> Placement:
-    """The positions of the pixels of a target grid in a source image."""
+    """Return the positions of the pixels of a target grid in a source image."""
     axes = len(source.shape)
     to_source = np.linalg.inv(source.affine) @ target.affine
     return Placement(to_source[:axes, :axes], to_source[:axes, axes], source.shape, target.shape)
 
 
 def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
-    """The placement with whole steps and offsets if it deviates by at most `tolerance` pixels."""
+    """Return the placement rounded to whole steps and offsets, or None if they differ too much."""
     steps = np.rint(placement.matrix)
     axes = len(placement.shape)
     if not all((np.abs(steps).sum(axis=axis) == 1).all() for axis in (0, 1)):
@@ -114,36 +115,24 @@ def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
     return replace(placement, matrix=steps, offset=whole)
 
 
-def _cropped(
-    segmentation: Segmentation,
-    exact: Placement,
-    geometry: Geometry,
-    covered: bool,
-    background: Label | None,
-) -> Segmentation:
-    """The segmentation cropped or padded on the same lattice."""
+def _cropped(segmentation: Segmentation, exact: Placement, geometry: Geometry) -> Segmentation:
+    """Return a part of a segmentation on the same lattice."""
     order = [int(np.argmax(np.abs(column))) for column in exact.matrix.T]
     flips = [k for k, axis in enumerate(order) if exact.matrix[axis, k] < 0]
-    starts = [
-        int(exact.sizes[axis] - 1 - exact.offset[axis] if k in flips else exact.offset[axis])
-        for k, axis in enumerate(order)
-    ]
-    if not covered:  # the values of background pixels are probabilities, not logits
-        segmentation = _as_probabilities(segmentation)
     first = len(segmentation.array.shape) - len(order)
-    array = reordered(segmentation.array, order, flips, first)
-    if covered and (isinstance(array, np.ndarray) or has_type(array, "dask", "Array")):
-        box = (slice(start, start + n) for start, n in zip(starts, exact.shape, strict=True))
-        array = array[(slice(None),) * first + tuple(box)]
-    else:
-        array = Padded(array, starts, exact.shape, _outside(segmentation, background))
+    box = [slice(None)] * first
+    for k, (axis, length) in enumerate(zip(order, exact.shape, strict=True)):
+        start = int(exact.offset[axis])
+        start = exact.sizes[axis] - 1 - start if k in flips else start
+        box.append(slice(start, start + length))
+    array = reordered(segmentation.array, order, flips, first)[tuple(box)]
     return replace(segmentation, array=array, geometry=geometry)
 
 
 def _nearest(
     segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
 ) -> Segmentation:
-    """The nearest labels or probabilities."""
+    """Return the nearest labels or probabilities."""
     segmentation = _as_probabilities(segmentation)
     array = Nearest(segmentation.array, placement, _outside(segmentation, background))
     return replace(segmentation, array=array, geometry=geometry)
@@ -152,7 +141,7 @@ def _nearest(
 def _interpolated(
     segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
 ) -> Segmentation:
-    """Linearly interpolated indicators or probabilities."""
+    """Interpolate the indicators of labels, or probabilities, linearly."""
     if not segmentation.crisp:
         segmentation = _as_probabilities(segmentation)
         rows = InterpolatedRows(segmentation.array, placement, _outside(segmentation, background))
@@ -176,7 +165,7 @@ def _interpolated(
             Option("resample", "nearest"),
         )
     return Segmentation(
-        InterpolatedLabels(segmentation.array, placement, labels, outside),
+        InterpolatedLabels(segmentation.array, placement, outside, labels),
         crisp=False,
         labels=tuple(labels.tolist()),
         names=_by_channel(segmentation.names, labels),
@@ -188,7 +177,7 @@ def _interpolated(
 
 
 def _labels(segmentation: Segmentation) -> NDArray[Any]:
-    """The labels of a label map in ascending order."""
+    """Return the labels of a label map in ascending order."""
     from probdice.files.name_tables import labels_in
 
     labels = sorted(labels_in(segmentation)) or [0]
@@ -196,12 +185,12 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
 
 
 def _by_channel(texts: Mapping[int, str], labels: NDArray[Any]) -> dict[int, str]:
-    """Names or colours of labels, by channel."""
+    """Return names or colours of labels by channel."""
     return {k: texts[label] for k, label in enumerate(labels.tolist()) if label in texts}
 
 
 def _as_probabilities(segmentation: Segmentation) -> Segmentation:
-    """The segmentation with stored probabilities of all regions; label maps stay the same."""
+    """Convert stored values to the probabilities of all regions; label maps stay the same."""
     if segmentation.crisp or segmentation.reading == "error":
         return segmentation
     array = Decoded(segmentation.array, segmentation.reading, len(segmentation.regions))
@@ -209,7 +198,7 @@ def _as_probabilities(segmentation: Segmentation) -> Segmentation:
 
 
 def _outside(segmentation: Segmentation, background: Label | None) -> int:
-    """The label or the channel of the background; 0 if there is none."""
+    """Return the label or the channel of the background; 0 if there is none."""
     if background is None:
         return 0
     if segmentation.crisp:

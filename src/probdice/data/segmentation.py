@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import (
-    AnyArray,
-    Array,
-    Chunks,
-    as_array,
-    chunks_of,
-    has_type,
-    region_dimension,
-    travels,
-)
+from probdice.data.arrays import AnyArray, Array, as_array, region_dimension
 from probdice.data.geometry import Geometry
+from probdice.data.lazy_arrays import reordered
 from probdice.data.value_checks import (
     Fault,
     Reading,
@@ -700,59 +692,6 @@ class Segmentation:
         if self.source:
             parts.append(f"source={self.source!r}")
         return f"Segmentation({', '.join(parts)})"
-
-
-@dataclass(frozen=True, eq=False)
-class _Reordered:
-    """A lazy array whose axes are reordered and flipped when blocks are read."""
-
-    array: Array
-    order: tuple[int, ...]
-    flips: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.array.shape[axis] for axis in self.order)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype
-
-    @property
-    def chunks(self) -> Chunks | None:
-        chunks = chunks_of(self.array)
-        if chunks is None:
-            return None
-        lengths = [chunks[axis] for axis in self.order]
-        return tuple(part[::-1] if k in self.flips else part for k, part in enumerate(lengths))
-
-    @property
-    def travels(self) -> bool:
-        return travels(self.array)
-
-    def __getitem__(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        taken: list[slice] = [slice(None)] * len(self.order)
-        for k, (axis, part) in enumerate(zip(self.order, index, strict=True)):
-            start, stop, _ = part.indices(self.shape[k])
-            if k in self.flips:
-                start, stop = self.shape[k] - stop, self.shape[k] - start
-            taken[axis] = slice(start, stop)
-        block = np.asarray(self.array[tuple(taken)]).transpose(self.order)
-        return np.flip(block, self.flips)
-
-
-def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
-    """Reorder, then flip, the axes of `array` after the first `first` ones."""
-    if not flips and tuple(order) == tuple(range(len(order))):
-        return array
-    order = (*range(first), *(first + axis for axis in order))
-    flips = tuple(first + axis for axis in flips)
-    if isinstance(array, np.ndarray):
-        return np.flip(array.transpose(order), flips)
-    if has_type(array, "dask", "Array"):  # stays a Dask array, so that chunks stay tasks
-        steps = (slice(None, None, -1 if k in flips else 1) for k in range(len(order)))
-        return cast(Array, cast(Any, array).transpose(order)[tuple(steps)])
-    return _Reordered(array, order, flips)
 
 
 def _by_dimension(

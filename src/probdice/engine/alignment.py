@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.geometry import Geometry
-from probdice.data.resampled_arrays import FieldOfView, Intersection
+from probdice.data.lazy_arrays import Intersection
+from probdice.data.resampled_arrays import FieldOfView
 from probdice.data.resampling import Interpolation, placed, resample, same_lattice
 from probdice.data.segmentation import Array, Segmentation
 from probdice.errors import GeometryError, InputError, Note, Option, ProbdiceError

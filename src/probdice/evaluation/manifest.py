@@ -223,7 +223,7 @@ class Manifest:
             kinds = tuple(content["kinds"])
             options = CompareOptions.from_dict(content["options"])
             pattern, probabilities = content["pattern"], bool(content["probabilities"])
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"is not a valid manifest ({error}); write it again") from error
         if not kinds or not set(kinds) <= set(get_args(Kind)):
             raise InputError(f"kinds must list 'labels', 'probabilities' or both, found {kinds}")
@@ -244,7 +244,7 @@ class Manifest:
             content = json.loads(Path(path).read_bytes())
         except OSError as error:
             raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError(
                 f"{path}: expected a manifest in JSON, found other content"
             ) from error

@@ -44,7 +44,7 @@ from probdice.files.numpy_files import NPY, NPZ
 from probdice.files.raster import BMP, JPEG, PNG, TIFF
 from probdice.files.sources import names_of, open_source, parts_of
 from probdice.files.surface_meshes import surface_of
-from probdice.files.unsupported import described
+from probdice.files.unsupported import file_type
 from probdice.files.writing import (
     check_vertices,
     payload_of,
@@ -401,7 +401,7 @@ def _format(source: Source) -> Format:
     for form in FORMATS:
         if form.recognises(source):
             return form
-    description, start = described(source), f"(it starts with {source.head[:8]!r})"
+    description, start = file_type(source), f"(it starts with {source.head[:8]!r})"
     for form in FORMATS:
         if source.name.endswith(form.suffixes):
             if description:

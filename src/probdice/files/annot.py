@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from probdice.data.vertex_space import VertexSpace
 from probdice.errors import FormatError, InputError
-from probdice.files.corrupt import check_memory, check_size
+from probdice.files.corrupt import check_memory, check_size, corrupt
 from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.surface_maps import (
     Entry,
@@ -43,13 +43,13 @@ def _read(source: Source) -> Image:
     content = _Bytes(source.path.read_bytes())
     count = content.integer()
     if count < 1:
-        raise FormatError(f"is corrupt: it has {count} vertices")
+        raise corrupt(f"it has {count} vertices")
     check_size(4 + 8 * count, stored, (count,))
     pairs = np.frombuffer(content.take(8 * count), ">i4").reshape(count, 2)
     colours = np.zeros(count, np.int64)
     order = pairs[:, 0].astype(np.int64)
     if not np.array_equal(np.sort(order), np.arange(count)):
-        raise FormatError(f"is corrupt: its vertices are not numbered from 0 to {count - 1}")
+        raise corrupt(f"its vertices are not numbered from 0 to {count - 1}")
     colours[order] = pairs[:, 1]
     rows = _table(content)
     labels = _labels(colours, rows)
@@ -112,9 +112,9 @@ class _Bytes:
     def take(self, length: int) -> bytes:
         end = self.position + length
         if length < 0 or end > len(self.content):
-            raise FormatError(
-                f"is corrupt or incomplete: {length} bytes are expected at byte {self.position}, "
-                f"but the file has {len(self.content)}. Copy or write it again"
+            raise corrupt(
+                f"{length} bytes are expected at byte {self.position}, but it has "
+                f"{len(self.content)} bytes"
             )
         part = self.content[self.position : end]
         self.position = end
@@ -137,7 +137,7 @@ def _table(content: _Bytes) -> list[tuple[Entry, int]]:
     count = version = content.integer()
     if count <= 0:
         if version != NEWER:
-            raise FormatError(f"is corrupt: its colour table has version {-version}, expected 2")
+            raise corrupt(f"its colour table has version {-version}, expected 2")
         content.integer()  # the largest number of a row
     content.text()  # the file that the table comes from
     if version == NEWER:
@@ -148,7 +148,7 @@ def _table(content: _Bytes) -> list[tuple[Entry, int]]:
         name = content.text()
         red, green, blue, _ = (content.integer() for _ in range(4))
         if number < 0 or number in rows or not all(0 <= c <= 255 for c in (red, green, blue)):
-            raise FormatError(f"is corrupt: row {k} of its colour table is invalid")
+            raise corrupt(f"row {k} of its colour table is invalid")
         entry = Entry(number, name, as_colour((red, green, blue), 255) or "")
         rows[number] = entry, red | green << 8 | blue << 16
     return list(rows.values())
@@ -163,9 +163,8 @@ def _labels(colours: NDArray[np.int64], rows: list[tuple[Entry, int]]) -> NDArra
     values: list[int] = known.tolist()
     if unknown := [colour for colour in values if colour not in numbers]:
         vertex = int(np.argmax(colours == unknown[0]))
-        raise FormatError(
-            f"is corrupt: vertex {vertex} has the value {unknown[0]}, which is not a colour of its "
-            f"table. Write it again"
+        raise corrupt(
+            f"vertex {vertex} has the value {unknown[0]}, which is not a colour of its table"
         )
     return np.array([numbers[colour] for colour in values], np.int32)[places]
 

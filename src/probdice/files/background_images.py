@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from probdice.data.geometry import Geometry
+from probdice.data.lazy_arrays import Scaled
 from probdice.data.segmentation import Array, reordered
 from probdice.errors import FormatError, GeometryError, InputError, Option
 from probdice.files.corrupt import check_memory, check_size, library_call
-from probdice.files.lazy import Scaled
 from probdice.files.model import Image, Source
 from probdice.files.raster import pixels, png_picture
 

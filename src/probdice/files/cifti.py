@@ -8,6 +8,7 @@ parses the XML of the header; declarations of XML entities are rejected. Values 
 import re
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from importlib import import_module
 from operator import add
@@ -20,11 +21,11 @@ from numpy.typing import NDArray
 from probdice.data.geometry import Geometry
 from probdice.data.vertex_space import Structure, VertexSpace, structure_named, structure_words
 from probdice.errors import FormatError, InputError
-from probdice.files.corrupt import check_memory, library_call
+from probdice.files.corrupt import check_memory, corrupt, library_call
 from probdice.files.description import DESCRIPTION, description_of
 from probdice.files.gifti import refuse_entities
 from probdice.files.headers import header_of
-from probdice.files.model import Content, Format, Image, Payload, Source
+from probdice.files.model import Content, Format, Image, Payload, Source, shares_of
 from probdice.files.nifti import stored_values
 from probdice.files.surface_maps import (
     Maps,
@@ -89,7 +90,8 @@ def _write(path: Path, payload: Payload) -> None:
     rows = payload.array if payload.regions else payload.array[None]
     if labels:
         table = {
-            entry.label: (entry.name, (*entry.shades, 1.0)) for entry in rows_to_write(payload)
+            entry.label: (entry.name, (*shares_of(entry.colour), 1.0))
+            for entry in rows_to_write(payload)
         }
         axis = cifti2.LabelAxis(["labels"], [table])
         rows = rows.astype(np.int32)
@@ -125,16 +127,10 @@ def _maps(source: Source) -> Maps:
     text = _xml(source, header.offset)
     values, _ = stored_values(source.path, header, source.head, source.max_bytes)
     if values.ndim != 6 or values.shape[:4] != (1, 1, 1, 1):
-        raise FormatError(
-            f"is corrupt: CIFTI has 6 axes, the first 4 of length 1, found {values.shape}"
-        )
+        raise corrupt(f"CIFTI has 6 axes, the first 4 of length 1, found {values.shape}")
     check_memory(32 * len(text), values.shape, source.max_bytes)
     maps = _maps_of(values[0, 0, 0, 0], _parsed(text).matrix)
-    return Maps(
-        *(maps.values, maps.names, maps.space, maps.tables, maps.description),
-        slope=header.slope,
-        inter=header.inter,
-    )
+    return replace(maps, slope=header.slope, inter=header.inter)
 
 
 def _xml(source: Source, offset: int) -> bytes:
@@ -150,9 +146,7 @@ def _xml(source: Source, offset: int) -> bytes:
         if code == EXTENSION:
             return content[position + 8 : position + size].rstrip(b"\0")
         position += size
-    raise FormatError(
-        "is corrupt or incomplete: its CIFTI header is missing. Copy or write it again"
-    )
+    raise corrupt("its CIFTI header is missing")
 
 
 def _parsed(text: bytes) -> Any:
@@ -166,7 +160,7 @@ def _parsed(text: bytes) -> Any:
         parser = Parser()
         parser.parse(string=text)
         if parser.header is None or parser.header.matrix is None:
-            raise FormatError("is corrupt: its CIFTI header has no matrix")
+            raise corrupt("its CIFTI header has no matrix")
         return parser.header
 
 
@@ -191,9 +185,9 @@ def _maps_of(values: NDArray[Any], matrix: Any) -> Maps:
     except InputError as error:
         raise FormatError(*error.args) from error
     except (AttributeError, OverflowError, TypeError, ValueError) as error:
-        raise FormatError(f"is corrupt: an element of its header is missing ({error})") from error
+        raise corrupt(f"an element of its header is missing ({error})") from error
     if len(names) != values.shape[0]:
-        raise FormatError(f"is corrupt: it has {values.shape[0]} maps and {len(names)} names")
+        raise corrupt(f"it has {values.shape[0]} maps and {len(names)} names")
     return Maps(values if order is None else values[:, order], names, space, tables, description)
 
 
@@ -217,12 +211,12 @@ def _space(mapping: Any, size: int) -> tuple[VertexSpace, NDArray[np.int64] | No
     starts = [int(model.index_offset) for model in models]
     columns = sum(structure.size for structure in structures)
     if columns != size:
-        raise FormatError(f"is corrupt: it has {size} values and describes {columns}")
+        raise corrupt(f"it has {size} values and describes {columns}")
     order = np.concatenate(
         [start + np.arange(one.size) for start, one in zip(starts, structures, strict=True)]
     )
     if not np.array_equal(np.sort(order), np.arange(size)):
-        raise FormatError("is corrupt: its structures overlap")
+        raise corrupt("its structures overlap")
     sorted_already = np.array_equal(order, np.arange(size))
     return VertexSpace.of(structures, volume=volume), None if sorted_already else order
 
@@ -245,7 +239,7 @@ def _structure(model: Any, volume: Geometry | None) -> Structure:
         inside = volume is not None and bool(((used >= 0) & (used < volume.shape)).all())
         structure = Structure(name, 0, used)
     if not inside or structure.size != model.index_count:
-        raise FormatError(f"is corrupt: its list of indices of {structure.label} is invalid")
+        raise corrupt(f"its list of indices of {structure.label} is invalid")
     return structure
 
 

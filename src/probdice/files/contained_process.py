@@ -3,14 +3,11 @@
 import json
 import mmap
 import os
-import re
 import socket
 import struct
 import time
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
@@ -18,23 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data import machine
-from probdice.errors import ProbdiceError
-from probdice.files.containment import (
-    ERRORS,
-    PER_VALUE,
-    SCRATCH,
-    WALL,
+from probdice.files.child_messages import (
     Answer,
     Filling,
     Layout,
-    be_child,
+    described_error,
     send_message,
 )
+from probdice.files.containment import PER_VALUE, SCRATCH, WALL, be_child
 
 __all__ = ["serve"]
 
 GROWTH = 1 << 28  # bytes of unreleased memory after which the process is replaced
-NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in library errors
 
 
 def serve(descriptor: int) -> None:
@@ -100,7 +92,7 @@ class _Server:
             message = {"value": answer.value, "arrays": descriptions}
             del answer
         except Exception as error:
-            message = {"error": _described(error, request["library"])}
+            message = {"error": described_error(error, request["library"])}
         finally:
             self.limits.lift()
         try:
@@ -179,17 +171,3 @@ def _write(parts: Sequence[Layout], arrays: Sequence[Any], content: mmap.mmap) -
             target.transpose(part.axes)[...] = array
         start += part.space
         del target  # a view would prevent unmapping
-
-
-def _described(error: Exception, library: str) -> dict[str, Any]:
-    """Convert an error to JSON values."""
-    if isinstance(error, MemoryError) and not isinstance(error, ProbdiceError):
-        return {"kind": "memory", "message": library}
-    if isinstance(error, ProbdiceError) and type(error).__name__ in ERRORS:
-        if NO_MEMORY.search(str(error.__cause__)):
-            return {"kind": "memory", "message": library}
-        message = [part if isinstance(part, str) else asdict(part) for part in error.args]
-        return {"kind": type(error).__name__, "message": message}
-    if isinstance(error, OSError) and error.errno is not None:
-        return {"kind": "OSError", "message": [error.errno, error.strerror]}
-    return {"kind": "fault", "message": "".join(traceback.format_exception(error))}

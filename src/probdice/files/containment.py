@@ -1,22 +1,20 @@
 """Run the readers of native libraries in one disposable child process.
 
-HDF5, ITK, DICOM and MATLAB files are parsed by libraries that a corrupt file can crash, run forever
-or make allocate more memory than the machine has. `contained` runs a reader in a child process, so
-that such a file only causes an error message.
+HDF5, ITK, DICOM, MATLAB and GIFTI files are parsed by libraries that a corrupt file can crash, run
+forever or make allocate more memory than the machine has. `contained` runs a reader in a child
+process, so that such a file only causes an error message.
 
 The child starts with the first file that needs it (0.3 to 0.7 seconds of CPU time, mostly for
 importing NumPy and the library) and reads all later files, one at a time. It is replaced after a
 crash, and killed on a timeout, on an interrupt and at exit. It leaves no files or named shared
 memory behind: it only has a socket, and exits when the socket closes.
 
-**Messages.** A message is a length in 8 bytes and as many bytes of JSON. The parent sends a
-request. The child answers with any number of ``{"grant": bytes}`` and then with ``{"value": …,
-"arrays": …}`` or ``{"error": …}``. Array values are in anonymous shared memory (memfd). Up to
-`SCRATCH` bytes are in a buffer that is reused for each answer and that the parent copies, because
-new pages cost more than a copy. Larger arrays have their own memory, which is sealed and mapped
-without a copy. On systems without memfd, all arrays are in an unnamed temporary file. A corrupt
-file might take control of the child, so the parent checks every field, never unpickles anything,
-and maps only memory that is sealed against shrinking.
+**Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
+and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
+shared memory (memfd). Up to `SCRATCH` bytes are in a buffer that is reused for each answer and that
+the parent copies, because new pages cost more than a copy. Larger arrays have their own memory,
+which is sealed and mapped without a copy. On systems without memfd, all arrays are in an unnamed
+temporary file. The parent maps only memory that is sealed against shrinking.
 
 **Limits.** A file may take `SECONDS` of CPU time and `BYTES` of memory, plus a share proportional
 to its size. After checking a header, a reader calls `grant` to get time and memory for the values,
@@ -27,10 +25,8 @@ process and a warning is issued.
 
 import atexit
 import json
-import math
 import mmap
 import os
-import re
 import select
 import signal
 import socket
@@ -42,7 +38,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,30 +45,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data import machine
-from probdice.errors import (
-    FormatError,
-    GeometryError,
-    InputError,
-    MissingExtraError,
-    Note,
-    ProbdiceWarning,
-    TooLargeError,
+from probdice.errors import ProbdiceWarning
+from probdice.files.child_messages import (
+    LONGEST,
+    Answer,
+    Filling,
+    Layout,
+    Malformed,
+    Size,
+    conforms,
+    error_in,
+    failed,
+    mapped,
+    send_message,
 )
 
-__all__ = [
-    "ERRORS",
-    "NUMBERS",
-    "PER_VALUE",
-    "SCRATCH",
-    "WALL",
-    "Answer",
-    "Filling",
-    "Layout",
-    "be_child",
-    "contained",
-    "grant",
-    "send_message",
-]
+__all__ = ["PER_VALUE", "SCRATCH", "WALL", "Answer", "Filling", "be_child", "contained", "grant"]
 
 # Limits per file and per byte of it. highdicom takes 0.6 seconds and 12 MB per megabyte of small
 # frames, and 70 MB for its own tables.
@@ -83,10 +70,7 @@ MOST = 600.0, 1 << 31  # largest CPU seconds and bytes of memory for the size of
 PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
 WALL = 4.0, 20.0  # seconds of wall time per second of CPU time, and in addition
 START = 120.0  # seconds of wall time until the child is ready
-LONGEST = 1 << 26  # largest message in bytes
 SCRATCH = 1 << 25  # bytes of reused shared memory
-MOST_AXES = 32
-NUMBERS = re.compile(r"[<>|]([biuf])(1|2|4|8|16)")
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 COMMAND += "from probdice.files.contained_process import serve; serve(int(sys.argv[2]))"
 # Callers that read several files use the cores themselves, and threads take memory.
@@ -95,39 +79,17 @@ ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-ERRORS = {
-    error.__name__: error
-    for error in (FormatError, GeometryError, InputError, MissingExtraError, TooLargeError)
-}
-
+CRASHED = "crashed while reading it"
+TOO_LONG = "did not finish reading it within its time limit"
 
 _granting: Callable[[int], None] | None = None  # in the child process
-
-
-@dataclass(frozen=True, eq=False)
-class Filling:
-    """An array in C order that a reader writes directly into shared memory."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fill: Callable[[NDArray[Any]], object]
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """The result of a reader: a JSON value and numeric arrays.
-
-    The parent receives an array for each `Filling`.
-    """
-
-    value: Any
-    arrays: tuple[Any, ...] = ()
 
 
 def contained(
     reader: Callable[..., Answer],
     path: Path,
     *arguments: Any,
+    returns: Any,
     library: str,
     max_bytes: int,
 ) -> Answer:
@@ -141,6 +103,8 @@ def contained(
         The file to read. Its size determines the limits of time and memory.
     *arguments
         Further arguments, which must be JSON values.
+    returns : type
+        The type of the value in the answer; see `conforms`.
     library : str
         The module that parses the file. It is imported before time and memory are limited.
     max_bytes : int
@@ -173,11 +137,11 @@ def contained(
         while (child := _Child.running()) is not None:
             served = child.served
             try:
-                return child.answer(request, max_bytes)
+                return child.answer(request, returns, max_bytes)
             except _Ended as end:
                 # If the child has read other files, one of them may have caused the crash.
                 if not served or end.certain:
-                    raise FormatError(end.message(library)) from None
+                    raise failed(library, end.reason) from None
     return _in_this_process(reader, path, arguments)
 
 
@@ -208,7 +172,7 @@ def _in_this_process(reader: Callable[..., Answer], path: Path, arguments: Seque
     return Answer(answer.value, tuple(map(_filled, answer.arrays)))
 
 
-def _filled(array: "NDArray[Any] | Filling") -> NDArray[Any]:
+def _filled(array: NDArray[Any] | Filling) -> NDArray[Any]:
     if not isinstance(array, Filling):
         return array
     target: NDArray[Any] = np.empty(array.shape, array.dtype)
@@ -225,18 +189,6 @@ class _Ended(Exception):
     def __init__(self, reason: str, *, certain: bool) -> None:
         super().__init__(reason)
         self.reason, self.certain = reason, certain
-
-    def message(self, library: str) -> str:
-        """Return the problem and the fix."""
-        return (
-            f"{library} {self.reason}. The file is probably corrupt or incomplete: copy or write "
-            f"it again"
-        )
-
-
-CRASHED = "crashed while reading it"
-TOO_LONG = "did not finish reading it within its time limit"
-TOO_MUCH = "needs far more memory than a file of this size should take"
 
 
 class _Child:
@@ -273,7 +225,7 @@ class _Child:
             try:
                 child = cls()
                 child._start()
-            except (OSError, _Ended, _Malformed):
+            except (OSError, _Ended, Malformed):
                 return None
             cls.current = child
         return cls.current
@@ -288,8 +240,8 @@ class _Child:
             finally:
                 os.close(descriptor)
 
-    def answer(self, request: dict[str, Any], max_bytes: int) -> Answer:
-        """Return the answer to a request; end the child if there is none."""
+    def answer(self, request: dict[str, Any], returns: Any, max_bytes: int) -> Answer:
+        """Return the answer to a request; end the child if there is no valid one."""
         factor, more = WALL
         deadline = time.monotonic() + more + factor * request["seconds"]
         descriptor = None
@@ -299,18 +251,18 @@ class _Child:
                 message, descriptor = self._receive(deadline)
                 if set(message) != {"grant"}:
                     break
-                max_bytes -= _whole(message["grant"])
-                if max_bytes < 0:
-                    raise _Malformed
+                if not conforms(message["grant"], Size) or message["grant"] > max_bytes:
+                    raise Malformed
+                max_bytes -= message["grant"]
                 deadline += factor * PER_VALUE[0] * message["grant"]
             self.served += 1
             if set(message) == {"error"}:
-                error = _error_in(message["error"])
-            elif set(message) == {"value", "arrays"}:
+                error = error_in(message["error"])
+            elif set(message) == {"value", "arrays"} and conforms(message["value"], returns):
                 return Answer(message["value"], self._arrays(message["arrays"], descriptor))
             else:
-                raise _Malformed
-        except _Malformed:
+                raise Malformed
+        except Malformed:
             self.end()
             raise _Ended(CRASHED, certain=True) from None
         except BaseException:  # for example an interrupt, after which the answer would be late
@@ -324,16 +276,16 @@ class _Child:
     def _arrays(self, descriptions: Any, descriptor: int | None) -> tuple[NDArray[Any], ...]:
         """Return the arrays of an answer, with the axis order of the reader."""
         if not isinstance(descriptions, list):
-            raise _Malformed
+            raise Malformed
         parts = [Layout.checked(description) for description in descriptions]
         total = sum(part.space for part in parts)
         content: Any = None
         if descriptor is not None:
-            content = _content_of(descriptor, total)
+            content = mapped(descriptor, total)
         elif self.scratch is not None and total <= SCRATCH:
             content = np.array(np.frombuffer(self.scratch, np.uint8, total))
         elif parts:
-            raise _Malformed
+            raise Malformed
         arrays, start = [], 0
         for part in parts:
             array: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)
@@ -354,16 +306,16 @@ class _Child:
         try:
             size = struct.unpack("<Q", self._bytes(8, deadline, descriptors))[0]
             if size > LONGEST:
-                raise _Malformed
+                raise Malformed
             message = json.loads(self._bytes(size, deadline, descriptors))
             if not isinstance(message, dict):
-                raise _Malformed
+                raise Malformed
         except BaseException as error:
             self.end()
             for descriptor in descriptors:
                 os.close(descriptor)
             if isinstance(error, ValueError | RecursionError):
-                raise _Malformed from None
+                raise Malformed from None
             raise
         for descriptor in descriptors[1:]:
             os.close(descriptor)
@@ -435,103 +387,3 @@ def _end() -> None:
 
 
 machine.after_fork(_Child.left_to_parent)
-
-
-class _Malformed(Exception):
-    """An answer that no reader returns."""
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _Malformed
-    return value
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The layout of an array in shared memory: C order after a permutation of its axes."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    @property
-    def space(self) -> int:
-        """Its size in bytes, rounded up so that the next array is aligned."""
-        return max(64, -(-self.nbytes // 64) * 64)
-
-    @classmethod
-    def of(cls, array: "NDArray[Any] | Filling") -> "Layout":
-        if isinstance(array, Filling):
-            return cls(array.dtype, array.shape, tuple(range(len(array.shape))))
-        order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-        shape = tuple(array.shape[axis] for axis in order)
-        return cls(array.dtype, shape, tuple(int(axis) for axis in np.argsort(order)))
-
-    @classmethod
-    def checked(cls, content: Any) -> "Layout":
-        if not isinstance(content, dict) or set(content) != {"dtype", "shape", "axes"}:
-            raise _Malformed
-        dtype, shape, axes = content["dtype"], content["shape"], content["axes"]
-        if not isinstance(dtype, str) or NUMBERS.fullmatch(dtype) is None:
-            raise _Malformed
-        if not isinstance(shape, list) or not isinstance(axes, list) or len(shape) > MOST_AXES:
-            raise _Malformed
-        if sorted(map(_whole, axes)) != list(range(len(shape))):
-            raise _Malformed
-        try:
-            return cls(np.dtype(dtype), tuple(map(_whole, shape)), tuple(axes))
-        except TypeError:
-            raise _Malformed from None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"dtype": self.dtype.str, "shape": self.shape, "axes": self.axes}
-
-
-def _content_of(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
-    """Map the first bytes of a memory file if it is sealed; otherwise copy them."""
-    if not size or os.fstat(descriptor).st_size < size:
-        raise _Malformed
-    if machine.is_sealed(descriptor, write=True):
-        return mmap.mmap(descriptor, size, mmap.MAP_PRIVATE, mmap.PROT_READ)
-    content = np.empty(size, np.uint8)
-    start = 0
-    while start < size:
-        count = os.preadv(descriptor, [content[start:].data], start)
-        if not count:
-            raise _Malformed
-        start += count
-    return content
-
-
-def _error_in(content: Any) -> Exception:
-    """Reconstruct the error that a reader raised."""
-    if not isinstance(content, dict) or set(content) != {"kind", "message"}:
-        raise _Malformed
-    kind, message = content["kind"], content["message"]
-    if kind in ERRORS:
-        try:
-            return ERRORS[kind](*Note.from_dict(content).message)
-        except (InputError, TypeError, KeyError):
-            raise _Malformed from None
-    if kind == "OSError" and isinstance(message, list) and len(message) == 2:
-        return OSError(*message)
-    if kind == "memory":
-        return FormatError(_Ended(TOO_MUCH, certain=True).message(str(message)))
-    if kind == "fault":  # a bug in this package
-        return RuntimeError(f"a reader failed in the child process:\n{message}")
-    raise _Malformed
-
-
-def send_message(
-    connection: socket.socket, message: dict[str, Any], descriptor: int | None = None
-) -> None:
-    content = json.dumps(message).encode()
-    content = struct.pack("<Q", len(content)) + content
-    if descriptor is not None:
-        content = content[socket.send_fds(connection, [content[:8]], [descriptor]) :]
-    connection.sendall(content)

@@ -1,4 +1,4 @@
-"""Corrupt files: convert errors of third-party libraries, and check the sizes in headers."""
+"""Errors about corrupt files, and checks of the sizes that headers declare."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,19 +6,33 @@ from contextlib import contextmanager
 from typing import Any
 
 from probdice.errors import FormatError, Option, ProbdiceError, TooLargeError
+from probdice.method.matching import listed
 
 __all__ = [
     "DEFLATE_RATIO",
     "check_crumbs",
     "check_memory",
     "check_size",
+    "corrupt",
     "library_call",
+    "one_line",
+    "selected",
     "whole_number",
 ]
 
 DEFLATE_RATIO = 1032  # largest compression ratio of zlib, gzip and zip
 MANY, CRUMB = 1 << 14, 1024  # at most MANY chunks may be smaller than CRUMB bytes
 PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
+
+
+def corrupt(reason: str) -> FormatError:
+    """Return the error for a corrupt file: the reason, and the advice to copy it again."""
+    return FormatError(f"is corrupt or incomplete: {reason}. Copy or write it again")
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an exception on one line, or its type if it has no message."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 @contextmanager
@@ -38,8 +52,16 @@ def library_call() -> Iterator[None]:
             raise
         if isinstance(error, PROGRAMMING_ERRORS) and _raised_by_us(error):
             raise
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise FormatError(f"is corrupt or incomplete: {reason}") from error
+        raise corrupt(one_line(error)) from error
+
+
+def _raised_by_us(error: Exception) -> bool:
+    """Return whether code of this package raised the error, not a library that it called."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return module.split(".")[0] == "probdice"
 
 
 def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int = 1) -> None:
@@ -49,10 +71,9 @@ def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int =
     """
     if needed > stored * ratio:
         compressed = "" if ratio == 1 else " compressed"
-        raise FormatError(
-            f"is corrupt or incomplete: its header describes an image of shape {shape}, "
-            f"{needed} bytes, but the file contains {max(stored, 0)}{compressed} bytes. Copy or "
-            f"write it again"
+        raise corrupt(
+            f"its header describes an image of shape {shape}, {needed} bytes, but the file "
+            f"contains {max(stored, 0)}{compressed} bytes"
         )
 
 
@@ -67,25 +88,6 @@ def check_memory(needed: int, shape: tuple[int, ...], most: int) -> None:
         )
 
 
-def whole_number(value: Any, name: str) -> int:
-    """Convert the header field `name` to an integer."""
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise FormatError(
-            f"is corrupt: its {name} must be a whole number, found {value!r}"
-        ) from None
-
-
-def _raised_by_us(error: Exception) -> bool:
-    """Return whether code of this package raised the error, not a library that it called."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
-    return module.split(".")[0] == "probdice"
-
-
 def check_crumbs(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> None:
     """Reject very many tiny chunks, because each chunk costs time and memory of its own."""
     count = math.prod(
@@ -97,3 +99,42 @@ def check_crumbs(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> 
             f"has {count:,} chunks of {size} bytes: with more than {MANY:,} chunks, each must have "
             f"at least {CRUMB:,} bytes. Store it in larger chunks"
         )
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Convert the header field `name` to an integer."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise corrupt(f"its {name} must be a whole number, found {value!r}") from None
+
+
+def selected(
+    wanted: str, names: Sequence[str], kind: str, example: str, shown: Sequence[str] = ()
+) -> str:
+    """Return the name of the array to read: the wanted one, or the only one.
+
+    Parameters
+    ----------
+    wanted : str
+        The name that the user selected, or "".
+    names : sequence of str
+        All names in the file.
+    kind : str
+        The plural of what the names denote, such as "data sets".
+    example : str
+        The text before a name in a path, such as "file.h5:".
+    shown : sequence of str, optional
+        The names as the error lists them.
+    """
+    if wanted in names:
+        return wanted
+    if not wanted and len(names) == 1:
+        return names[0]
+    available = listed(shown or names, 12) if names else "none"
+    if wanted:
+        raise FormatError(f"contains no {kind[:-1]} {wanted!r}. Available {kind}: {available}")
+    path = names[0] if names else "name"
+    raise FormatError(
+        f"contains {len(names)} {kind} ({available}). Select one, for example {example}{path}"
+    )

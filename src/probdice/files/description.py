@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.segmentation import Array
-from probdice.errors import FormatError
+from probdice.files.corrupt import corrupt
 from probdice.files.model import Image, Payload
 from probdice.method.region_labels import COLOUR
 
@@ -55,8 +55,10 @@ def description_of(
     return json.dumps(content, separators=(",", ":"))
 
 
-def described(image: Image, text: str) -> Image:
-    """Apply a description to an image; ignore a description that does not fit the values."""
+def described(image: Image, text: object) -> Image:
+    """Apply the description in a file, if there is one that fits the values."""
+    if not isinstance(text, str) or not text:
+        return image
     try:
         content = json.loads(text)
         kind, shape = str(content["kind"]), tuple(int(length) for length in content["shape"])
@@ -80,7 +82,7 @@ def described(image: Image, text: str) -> Image:
     except (
         *(AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError),
     ) as error:
-        raise FormatError(f"is corrupt: its description is invalid ({error})") from error
+        raise corrupt(f"its description is invalid ({error})") from error
     known = {key: colour for key, colour in colours.items() if COLOUR.fullmatch(colour)}
     return replace(
         image,

@@ -11,15 +11,14 @@ from typing import Any, Literal
 import numpy as np
 
 from probdice.errors import FormatError
-from probdice.files.contained_images import answer_of, expect, image_of
-from probdice.files.containment import Answer, contained, grant
-from probdice.files.corrupt import check_memory, check_size, library_call, whole_number
-from probdice.files.model import Format, Image, Source, as_colour, lps_to_ras, need
+from probdice.files.contained_images import answer_of, contained_image
+from probdice.files.containment import Answer, grant
+from probdice.files.corrupt import check_memory, check_size, corrupt, library_call, whole_number
+from probdice.files.model import Format, Image, Source, as_colour, expect, lps_to_ras, need
 
 __all__ = ["DICOM"]
 
 SEGMENTATIONS = ("1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7")
-
 SIZES = ("NumberOfFrames", "Rows", "Columns", "BitsAllocated")
 UNPACKING = 1 << 16  # largest compression ratio of a frame
 MOST_EMPTY = 4096  # largest number of slices per stored frame; empty slices are not stored
@@ -31,10 +30,7 @@ def _recognises(source: Source) -> bool:
 
 def _read(source: Source) -> Image:
     expect("highdicom", "dicom", "reading DICOM")
-    most = source.max_bytes
-    return image_of(
-        contained(read_segments, source.path, most, library="highdicom", max_bytes=most)
-    )
+    return contained_image(source, read_segments, library="highdicom")
 
 
 DICOM = Format("DICOM", (".dcm",), _recognises, _read)
@@ -69,38 +65,34 @@ def _image(path: Path, max_bytes: int) -> Image:
         raise FormatError(
             "its frames do not form one regular volume. Resample it to equal slice spacing"
         )
-    slices = int(geometry.spatial_shape[0])
-    if slices > MOST_EMPTY * frames:
-        raise FormatError(f"is corrupt: its {frames} frames span {slices} slices")
     shape = tuple(int(length) for length in geometry.spatial_shape)
-    regions = len(seg.segment_numbers) if fractional else 1
-    needed = math.prod(shape) * regions * (4 if fractional else 1)
+    if shape[0] > MOST_EMPTY * frames:
+        raise corrupt(f"its {frames} frames span {shape[0]} slices")
+    numbers = [int(number) for number in seg.segment_numbers]
+    needed = math.prod(shape) * (4 * len(numbers) if fractional else 1)
     check_memory(needed, shape, max_bytes)
     grant(needed)
     with library_call():
         if fractional:
             volume = seg.get_volume(combine_segments=False, rescale_fractional=True)
-            return _regions(seg, volume, "probabilities")
+            return _regions(seg, volume, numbers, "probabilities")
         try:
             volume = seg.get_volume(combine_segments=True)
         except RuntimeError as error:
             if "overlap" not in str(error):
                 raise
-            masks = len(seg.segment_numbers)
-            check_memory(math.prod(shape) * masks, (*shape, masks), max_bytes)
-            grant(math.prod(shape) * (masks - 1))
+            check_memory(math.prod(shape) * len(numbers), (*shape, len(numbers)), max_bytes)
+            grant(math.prod(shape) * (len(numbers) - 1))
             # The failed call leaves a locked table, so the file is opened again.
             seg = highdicom.seg.segread(path)
-            return _regions(seg, seg.get_volume(combine_segments=False), "values")
-        names = {number: _name(seg, number) for number in seg.segment_numbers}
-        colours = {number: _colour(seg, number) for number in seg.segment_numbers}
-        affine = _affine(volume)
-    return Image(
-        volume.array.transpose(2, 1, 0),
-        affine=affine,
-        label_names=names,
-        colours={number: colour for number, colour in colours.items() if colour},
-    )
+            volume = seg.get_volume(combine_segments=False)
+            return _regions(seg, volume, numbers, "values")
+        return Image(
+            volume.array.transpose(2, 1, 0),
+            affine=_affine(volume),
+            label_names={number: _name(seg, number) for number in numbers},
+            colours={n: colour for n in numbers if (colour := _colour(seg, n))},
+        )
 
 
 def _checked_frames(pydicom: Any, dataset: Any) -> int:
@@ -116,16 +108,18 @@ def _checked_frames(pydicom: Any, dataset: Any) -> int:
     return frames
 
 
-def _regions(seg: Any, volume: Any, kind: Literal["values", "probabilities"]) -> Image:
-    colours = [_colour(seg, number) for number in seg.segment_numbers]
+def _regions(
+    seg: Any, volume: Any, numbers: list[int], kind: Literal["values", "probabilities"]
+) -> Image:
+    """Make an image with one region per segment."""
     return Image(
         volume.array.transpose(2, 1, 0, 3),
         regions=3,
         kind=kind,
         affine=_affine(volume),
-        region_labels=[int(number) for number in seg.segment_numbers],
-        region_names=[_name(seg, number) for number in seg.segment_numbers],
-        colours={k: colour for k, colour in enumerate(colours) if colour},
+        region_labels=numbers,
+        region_names=[_name(seg, number) for number in numbers],
+        colours={k: colour for k, n in enumerate(numbers) if (colour := _colour(seg, n))},
     )
 
 

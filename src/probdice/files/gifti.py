@@ -8,21 +8,19 @@ description of probabilities in the metadata.
 import math
 import os
 import re
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.vertex_space import VertexSpace, structure_named, structure_words
-from probdice.errors import FormatError, InputError, ProbdiceError
-from probdice.files.contained_images import impossible
+from probdice.errors import FormatError, InputError, Option
 from probdice.files.containment import Answer, contained, grant
-from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, library_call
+from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, library_call
 from probdice.files.description import DESCRIPTION, description_of
-from probdice.files.model import Content, Format, Image, Payload, Source
+from probdice.files.model import Content, Format, Image, Payload, Source, shares_of
 from probdice.files.surface_maps import (
     Maps,
     label_entries,
@@ -43,6 +41,16 @@ START = re.compile(
 )
 LABELS, POINTS, TRIANGLES = 1002, 1008, 1009  # NIfTI intent codes
 STRUCTURE = "AnatomicalStructurePrimary"
+Share = int | float | None  # of red, green, blue or alpha
+
+
+class _Value(TypedDict):
+    """The content of a file apart from its arrays."""
+
+    maps: list[tuple[int, str]]  # the intent and the name of each array
+    labels: list[tuple[int, str, Share, Share, Share, Share]]
+    structure: str
+    description: str
 
 
 def is_gifti(source: Source) -> bool:
@@ -64,7 +72,7 @@ def of_gifti(image: Any) -> Image:
     with library_call():
         answer = _answer(image)
     name = os.path.basename(image.get_filename() or "")
-    return map_image(_maps_of(answer.value, answer.arrays, name), "")
+    return map_image(_maps_of(answer, name), "")
 
 
 def _write(path: Path, payload: Payload) -> None:
@@ -87,7 +95,7 @@ def _write(path: Path, payload: Payload) -> None:
     table, arrays = gifti.GiftiLabelTable(), []
     if payload.labels:
         for entry in rows_to_write(payload):
-            label = gifti.GiftiLabel(entry.label, *entry.shades, 1.0)
+            label = gifti.GiftiLabel(entry.label, *shares_of(entry.colour), 1.0)
             label.label = entry.name
             table.labels.append(label)
         values = payload.array.astype(np.int32)
@@ -117,34 +125,26 @@ GIFTI = Format(
 
 def gifti_arrays(source: Source) -> Answer:
     """Return the arrays of a file, and their intents, names, label table and structure."""
+    most = source.max_bytes
     answer = contained(
-        parse_gifti, source.path, source.max_bytes, library="nibabel", max_bytes=source.max_bytes
+        parse_gifti, source.path, most, returns=_Value, library="nibabel", max_bytes=most
     )
-    value = answer.value
-    texts = isinstance(value, dict) and all(
-        isinstance(value.get(key), str) for key in ("structure", "description")
-    )
-    if not texts or len(value.get("maps", ())) != len(answer.arrays):
-        raise impossible()
+    if len(answer.value["maps"]) != len(answer.arrays):
+        raise corrupt("the result of nibabel is invalid")
     return answer
 
 
 def _maps(source: Source) -> Maps:
-    answer = gifti_arrays(source)
-    try:
-        return _maps_of(answer.value, answer.arrays, source.path.name)
-    except ProbdiceError:
-        raise
-    except (KeyError, TypeError, ValueError):
-        raise impossible() from None
+    return _maps_of(gifti_arrays(source), source.path.name)
 
 
-def _maps_of(value: Any, arrays: Sequence[NDArray[Any]], file: str) -> Maps:
-    intents = [int(intent) for intent, _ in value["maps"]]
+def _maps_of(answer: Answer, file: str) -> Maps:
+    value: _Value = answer.value
+    intents = [intent for intent, _ in value["maps"]]
     if {POINTS, TRIANGLES} & set(intents):
         raise FormatError(
-            "is a surface mesh without labels. Pass the labels (.label.gii), and the mesh with "
-            "--surface"
+            "is a surface mesh without labels. Pass the labels (.label.gii), and the mesh as ",
+            Option("surface", "FILE", python="surface=…"),
         )
     if not intents:
         raise FormatError("contains no map")
@@ -153,10 +153,10 @@ def _maps_of(value: Any, arrays: Sequence[NDArray[Any]], file: str) -> Maps:
         raise FormatError("contains both labels and other maps. Write one file of each")
     names: list[str] = []
     rows: list[NDArray[Any]] = []
-    for array, (_, name) in zip(arrays, value["maps"], strict=True):
+    for array, (_, name) in zip(answer.arrays, value["maps"], strict=True):
         columns = array.reshape(array.shape[0], -1).T if array.ndim else array.reshape(1, 1)
         rows += list(columns)
-        names += [str(name)] if len(columns) == 1 else [""] * len(columns)
+        names += [name] if len(columns) == 1 else [""] * len(columns)
     sizes = {len(row) for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise FormatError(f"contains maps of {listed(sorted(sizes))} vertices, expected one number")
@@ -197,33 +197,32 @@ def parse_gifti(file: str, max_bytes: int) -> Answer:
         parser = Parser()
         parser.parse(string=Path(file).read_bytes())
         if parser.img is None:
-            raise FormatError("is corrupt: it contains no GIFTI element")
+            raise corrupt("it contains no GIFTI element")
         return _answer(parser.img)
 
 
 def _answer(image: Any) -> Answer:
+    """Convert a nibabel GiftiImage to an answer."""
     maps, arrays = [], []
     structure = image.meta.get(STRUCTURE) or ""
     for array in image.darrays:
         if array.data is None or array.data.dtype.kind not in "iuf":
-            raise FormatError("is corrupt or incomplete: one of its arrays has no numbers")
+            raise corrupt("one of its arrays has no numbers")
         structure = structure or array.meta.get(STRUCTURE) or ""
-        maps.append([int(array.intent), str(array.meta.get("Name") or "")])
+        maps.append((int(array.intent), str(array.meta.get("Name") or "")))
         arrays.append(np.asarray(array.data))
-    rows = [
-        [int(one.key), one.label, one.red, one.green, one.blue, one.alpha]
-        for one in image.labeltable.labels
-    ]
-    description = str(image.meta.get(DESCRIPTION) or "")
-    value = {
+    value: _Value = {
         "maps": maps,
-        "labels": rows,
+        "labels": [
+            (int(one.key), str(one.label or ""), one.red, one.green, one.blue, one.alpha)
+            for one in image.labeltable.labels
+        ],
         "structure": str(structure),
-        "description": description,
+        "description": str(image.meta.get(DESCRIPTION) or ""),
     }
     return Answer(value, tuple(arrays))
 
 
 def refuse_entities(*_: Any) -> None:
-    """Reject a declaration of XML entities, whose expansion can take unlimited time."""
+    """Reject a declaration of XML entities, because their expansion can take unlimited time."""
     raise FormatError("declares XML entities, which are not supported. Remove them")

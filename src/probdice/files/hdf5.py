@@ -7,20 +7,26 @@ has one value per voxel, and one of four axes has the probabilities of regions, 
 import json
 import math
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import Chunks, Lazy, chunks_of
+from probdice.data.arrays import regular_chunks
+from probdice.data.lazy_arrays import Lazy, zeros_and_ones
 from probdice.errors import FormatError
-from probdice.files.contained_images import expect, impossible
-from probdice.files.containment import NUMBERS, Answer, Filling, contained, grant
-from probdice.files.corrupt import DEFLATE_RATIO, check_crumbs, check_size, library_call
-from probdice.files.lazy import zeros_and_ones
-from probdice.files.model import Content, Format, Image, Source, meaning_of, need
+from probdice.files.child_messages import Dtype, Size
+from probdice.files.containment import Answer, Filling, contained, grant
+from probdice.files.corrupt import (
+    DEFLATE_RATIO,
+    check_crumbs,
+    check_size,
+    corrupt,
+    library_call,
+    selected,
+)
+from probdice.files.model import Content, Format, Image, Source, expect, meaning_of, need
 
 __all__ = ["HDF5", "check_dataset", "datasets", "filling", "opened"]
 
@@ -34,70 +40,53 @@ def _recognises(source: Source) -> bool:
     return signed and not source.name.endswith(".mnc")  # SimpleITK reads MINC, which is HDF5 too
 
 
+class _Dataset(TypedDict):
+    """The properties of a numeric data set."""
+
+    name: str
+    shape: list[Size]
+    dtype: Dtype
+    chunks: list[Size] | None
+    axes: str | None
+    version: list[Size]  # of the file; see `_version`
+
+
 def _read(source: Source) -> Image:
-    expect("h5py", "hdf5", "reading HDF5")
-    answer = contained(
-        find_dataset, source.path, source.inside, library="h5py", max_bytes=source.max_bytes
-    )
-    dataset = _Dataset.checked(answer.value)
+    dataset = _contained(source, find_dataset, source.inside, returns=_Dataset)
     name = f"{source.path}:{source.inside}" if source.inside else str(source.path)
     array = OnDisk(source.path, dataset, name)
-    if dataset.axes is None:
-        channels = 0 if len(array.shape) == 4 and array.dtype.kind == "f" else None
-        return Image(array, regions=channels, assumed=True)
-    return Image(array, regions=dataset.axes.index("c") if "c" in dataset.axes else None)
+    plain = dataset["axes"] is None
+    regions = None if plain and array.dtype.kind != "f" else _region_axis(dataset)
+    return Image(array, regions=regions, assumed=plain)
 
 
 def _contents(source: Source) -> list[Content]:
     """List every numeric data set."""
-    expect("h5py", "hdf5", "reading HDF5")
-    answer = contained(list_datasets, source.path, library="h5py", max_bytes=source.max_bytes)
     contents = []
-    for item in answer.value if isinstance(answer.value, list) else []:
-        dataset = _Dataset.checked(item)
-        axes, shape = dataset.axes, dataset.shape
-        regions = 0 if axes is None and len(shape) == 4 else None
-        if axes is not None and "c" in axes:
-            regions = axes.index("c")
-        meaning = meaning_of(shape, dataset.dtype, regions, labels=regions is None)
-        contents.append(Content(dataset.name, shape, dataset.dtype, meaning))
+    for dataset in _contained(source, list_datasets, returns=list[_Dataset]):
+        shape, dtype = tuple(dataset["shape"]), np.dtype(dataset["dtype"])
+        regions = _region_axis(dataset)
+        meaning = meaning_of(shape, dtype, regions, labels=regions is None)
+        contents.append(Content(dataset["name"], shape, dtype, meaning))
     return contents
 
 
+def _contained(source: Source, reader: Any, *arguments: Any, returns: Any) -> Any:
+    expect("h5py", "hdf5", "reading HDF5")
+    most = source.max_bytes
+    return contained(
+        reader, source.path, *arguments, returns=returns, library="h5py", max_bytes=most
+    ).value
+
+
+def _region_axis(dataset: _Dataset) -> int | None:
+    """Return the axis of regions: ilastik's axis "c", or the first of four axes."""
+    if dataset["axes"] is None:
+        return 0 if len(dataset["shape"]) == 4 else None
+    return dataset["axes"].index("c") if "c" in dataset["axes"] else None
+
+
 HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, contents=_contents)
-
-
-@dataclass(frozen=True)
-class _Dataset:
-    """The properties of a numeric data set that the child process returns."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    chunks: tuple[int, ...] | None
-    axes: str | None
-    version: tuple[int, ...]  # of the file; see `_version`
-
-    @classmethod
-    def checked(cls, content: Any) -> "_Dataset":
-        """Check the data set in an answer of the child process."""
-        try:
-            dataset = cls(
-                str(content["name"]),
-                tuple(content["shape"]),
-                np.dtype(content["dtype"] if NUMBERS.fullmatch(content["dtype"]) else "void"),
-                None if content["chunks"] is None else tuple(content["chunks"]),
-                None if content["axes"] is None else str(content["axes"]),
-                tuple(content["version"]),
-            )
-        except (KeyError, TypeError, ValueError):
-            raise impossible() from None
-        lengths = (*dataset.shape, *(dataset.chunks or ()), *dataset.version)
-        whole = all(isinstance(length, int) and 0 <= length < 2**63 for length in lengths)
-        same = dataset.chunks is None or len(dataset.chunks) == len(dataset.shape)
-        if not whole or not same or dataset.dtype.kind == "V":
-            raise impossible()
-        return dataset
 
 
 class OnDisk(Lazy):
@@ -109,8 +98,9 @@ class OnDisk(Lazy):
 
     def __init__(self, path: Path, dataset: _Dataset, source: str) -> None:
         self.path, self.dataset, self.source = os.path.abspath(path), dataset, source
-        self.shape, self.dtype = dataset.shape, dataset.dtype
-        self.chunks: Chunks | None = chunks_of(dataset)  # type: ignore[arg-type]
+        self.shape, self.dtype = tuple(dataset["shape"]), np.dtype(dataset["dtype"])
+        self.chunk = tuple(dataset["chunks"] or ())
+        self.chunks = regular_chunks(self.shape, self.chunk)
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         """Return the values of one slice per axis."""
@@ -118,20 +108,20 @@ class OnDisk(Lazy):
         shape = tuple(len(range(*part)) for part in parts)
         if not math.prod(shape):
             return np.empty(shape, self.dtype)
-        needed = math.prod(shape) * self.dtype.itemsize
-        needed += math.prod(self.dataset.chunks or ()) * self.dtype.itemsize
-        name, version = self.dataset.name, self.dataset.version
+        needed = (math.prod(shape) + math.prod(self.chunk)) * self.dtype.itemsize
+        name, version = self.dataset["name"], self.dataset["version"]
         try:
             answer = contained(
                 read_box,
                 Path(self.path),
                 *(name, version, parts, needed),
+                returns=None,
                 library="h5py",
                 max_bytes=needed,
             )
-            (array,) = answer.arrays
-            if array.shape != shape or array.dtype != self.dtype:
-                raise impossible()
+            (array,) = answer.arrays or (None,)
+            if array is None or array.shape != shape or array.dtype != self.dtype:
+                raise corrupt("the result of h5py is invalid")
         except FormatError as error:  # `read` has returned and no longer adds the file name
             raise FormatError(f"{self.source}: ", *error.args) from error
         except OSError as error:  # for example, the file was deleted
@@ -239,7 +229,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
         check_size(itemsize * math.prod(shape), min(stored, size), shape)
     else:
         if len(chunks) != len(shape):
-            raise FormatError(f"is corrupt: its shape is {shape} in chunks of {chunks}")
+            raise corrupt(f"its shape is {shape} in chunks of {chunks}")
         check_crumbs(shape, chunks, itemsize)
         check_size(itemsize * math.prod(chunks), size, chunks, ratio=ratio)
         # Unwritten chunks take no space, but reading them takes time.
@@ -247,27 +237,14 @@ def check_dataset(dataset: Any, path: Path) -> None:
 
 
 def _dataset(h5py: Any, file: Any, inside: str) -> Any:
+    """Return the data set with this path, or the only numeric one."""
     numeric = datasets(h5py, file)
-    listed = ", ".join(f"{name} {numeric[name].shape}" for name in list(numeric)[:12]) or "none"
-    listed += ", …" if len(numeric) > 12 else ""
-    if inside:
-        with library_call():
-            dataset = file.get(inside)
-        if not isinstance(dataset, h5py.Dataset):
-            raise FormatError(f"contains no data set {inside!r}. Available data sets: {listed}")
-        if dataset.dtype.kind not in "biuf" or not dataset.shape:
-            raise FormatError(
-                f"has no numeric array at {inside!r}, found {dataset.dtype} of shape "
-                f"{dataset.shape}. Available data sets: {listed}"
-            )
-        return dataset
-    if len(numeric) != 1:
-        example = next(iter(numeric), "/path")
-        raise FormatError(
-            f"contains {len(numeric)} data sets ({listed}). Select one, for example "
-            f"file.h5:{example}"
-        )
-    return next(iter(numeric.values()))
+    with library_call():
+        linked = file.get(inside) if inside else None  # links are not listed
+    if isinstance(linked, h5py.Dataset) and linked.dtype.kind in "biuf" and linked.shape:
+        return linked
+    shown = [f"{name} {dataset.shape}" for name, dataset in numeric.items()]
+    return numeric[selected(inside, list(numeric), "data sets", "file.h5:", shown)]
 
 
 def _axes(dataset: Any) -> str | None:

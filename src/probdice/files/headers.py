@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
-from probdice.files.corrupt import library_call
+from probdice.files.corrupt import corrupt, library_call
 
 __all__ = ["Header", "affine_of", "header_of", "is_header"]
 
@@ -70,14 +70,12 @@ def header_of(head: bytes) -> Header:
     """Parse the header in the first bytes of a file."""
     name = _class_of(head)
     if not name:
-        raise FormatError(
-            "its header is neither NIfTI nor Analyze. The file may be incomplete: copy it again"
-        )
+        raise corrupt("its header is neither NIfTI nor Analyze")
     header = _nifti_1(head) if name.startswith("nifti1.") else _by_nibabel(name, head)
     if any(length < 1 for length in header.shape):
         raise FormatError(f"contains no voxels: its shape is {header.shape}")
     if header.offset < 0:
-        raise FormatError(f"its header is corrupt: the values would start at byte {header.offset}")
+        raise corrupt(f"the values would start at byte {header.offset}")
     return header
 
 
@@ -100,7 +98,7 @@ def _nifti_1(head: bytes) -> Header:
     raw = np.frombuffer(head, FIELDS[order], count=1)[0]
     axes = int(raw["dim"][0])
     if int(raw["sizeof_hdr"]) != 348 or not 1 <= axes <= 7:
-        raise FormatError(f"its header is corrupt: {axes} axes, size {raw['sizeof_hdr']}")
+        raise corrupt(f"its header has {axes} axes and a size of {raw['sizeof_hdr']}")
     code = int(raw["datatype"])
     if code not in TYPES:
         raise FormatError(
@@ -113,7 +111,7 @@ def _nifti_1(head: bytes) -> Header:
     first = 352 if raw["magic"] == b"n+1" else 0
     offset = float(raw["vox_offset"])
     if not math.isfinite(offset):
-        raise FormatError(f"its header is corrupt: the values would start at byte {offset}")
+        raise corrupt(f"the values would start at byte {offset}")
     return Header(
         shape=tuple(int(n) for n in raw["dim"][1 : axes + 1]),
         dtype=np.dtype(order + TYPES[code]),

@@ -20,10 +20,10 @@ from dataclasses import replace
 import numpy as np
 
 from probdice.data.geometry import Geometry
+from probdice.data.lazy_arrays import Dropped, Scaled, Stacked, blocks, zeros_and_ones
 from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import BACKGROUND, MASK, NORMALISE, Sums
 from probdice.errors import FormatError, GeometryError, InputError, Note, Option
-from probdice.files.lazy import Dropped, Scaled, Stacked, blocks, zeros_and_ones
 from probdice.files.masks import Claims, claims_of, settled
 from probdice.files.model import Image
 from probdice.method.region_labels import Label, as_channels, shown_labels

@@ -14,17 +14,18 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError, InputError
-from probdice.files.contained_images import answer_of, expect, image_of, impossible
-from probdice.files.containment import NUMBERS, Answer, contained, grant
-from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size
+from probdice.files.child_messages import Dtype, Size
+from probdice.files.contained_images import answer_of, contained_image
+from probdice.files.containment import Answer, contained, grant
+from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, one_line
 from probdice.files.description import description_of
-from probdice.files.model import Format, Image, Payload, Source, lps_to_ras, need
+from probdice.files.model import Format, Image, Payload, Source, expect, lps_to_ras, need, shares_of
 from probdice.files.segments import SEGMENT, description_fields, image_of_segments
 from probdice.files.sources import open_source
 from probdice.files.value_files import (
@@ -38,10 +39,7 @@ from probdice.files.value_files import (
 __all__ = ["ITK", "METAIMAGE", "of_simpleitk"]
 
 READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
-WRITES = (
-    ".nrrd",
-    ".mha",
-)  # single files; the pairs of .mhd and .nhdr cannot be replaced atomically
+WRITES = (".nrrd", ".mha")  # single files; a pair of .mhd and .raw cannot be replaced atomically
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
 PACKED = ("MINCImageIO",)  # may be gzipped internally
 WIDEST = 8  # largest size in bytes of a number that is stored as text
@@ -65,7 +63,7 @@ def _io(source: Source) -> str:
     if _is_metaimage(source):
         return "MetaImageIO"
     if source.name.endswith(BY_NAME):
-        return str(_contained(source, find_io).value)
+        return str(_contained(source, find_io, returns=str).value)
     return ""
 
 
@@ -83,29 +81,33 @@ def _read(source: Source) -> Image:
     io = _io(source)
     if io == "MetaImageIO" and metaimage_values(source.path).stays_on_disk:
         return _mapped(source)
-    return image_of(_contained(source, read_image, io, source.max_bytes))
-
-
-def _contained(source: Source, reader: Any, *arguments: Any) -> Answer:
     expect("SimpleITK", "itk", "reading this format")
-    return contained(
-        reader, source.path, *arguments, library="SimpleITK", max_bytes=source.max_bytes
-    )
+    return contained_image(source, read_image, io, library="SimpleITK")
+
+
+def _contained(source: Source, reader: Any, *, returns: Any) -> Answer:
+    expect("SimpleITK", "itk", "reading this format")
+    most = source.max_bytes
+    return contained(reader, source.path, returns=returns, library="SimpleITK", max_bytes=most)
+
+
+class _Header(TypedDict):
+    """The header of a MetaImage."""
+
+    shape: list[Size]
+    dtype: Dtype
+    components: Size
+    metadata: list[tuple[str, str]]
 
 
 def _mapped(source: Source) -> Image:
     """Memory-map a MetaImage with uncompressed values in one file."""
-    answer = _contained(source, read_metaimage_header)
-    try:
-        dtype, metadata = answer.value["dtype"], dict(answer.value["metadata"])
-        shape = tuple(int(length) for length in answer.value["shape"])
-        components = int(answer.value["components"])
-        (affine,) = answer.arrays
-    except (KeyError, TypeError, ValueError):
-        raise impossible() from None
-    if not NUMBERS.fullmatch(dtype) or min(shape, default=0) < 1 or components < 1:
-        raise impossible()
-    kind = np.dtype(dtype)
+    answer = _contained(source, read_metaimage_header, returns=_Header)
+    shape, components = tuple(answer.value["shape"]), answer.value["components"]
+    affine = answer.arrays[0] if answer.arrays else None
+    if not all((*shape, components)) or affine is None or affine.shape not in ((3, 3), (4, 4)):
+        raise corrupt("the result of SimpleITK is invalid")
+    kind = np.dtype(answer.value["dtype"])
     needed = math.prod(shape) * components * kind.itemsize
     values = metaimage_values(source.path, needed)
     check_stored(values, (*shape, components) if components > 1 else shape, needed)
@@ -115,6 +117,7 @@ def _mapped(source: Source) -> Image:
     array = flat.reshape(components, *shape, order="F")
     array = array[0] if components == 1 else np.moveaxis(array, 0, -1)
     regions = _regions(array, len(shape), components)
+    metadata = dict(answer.value["metadata"])
     return image_of_segments(array, regions, affine, metadata, max_bytes=source.max_bytes)
 
 
@@ -168,8 +171,8 @@ def _write(path: Path, payload: Payload) -> None:
             image.SetMetaData(f"Segment{number}_Layer", "0")
             image.SetMetaData(f"Segment{number}_Name", name)
             if colour := payload.colours.get(label):
-                shares = (f"{int(colour[k : k + 2], 16) / 255:.6g}" for k in (1, 3, 5))
-                image.SetMetaData(f"Segment{number}_Color", " ".join(shares))
+                shares = " ".join(f"{share:.6g}" for share in shares_of(colour))
+                image.SetMetaData(f"Segment{number}_Color", shares)
     # MetaIO truncates non-ASCII characters at the end of a name.
     ascii_names = "".join(payload.label_names.values()).isascii()
     description = description_of(payload, names=not ascii_names, affine=payload.geometry is None)
@@ -178,7 +181,7 @@ def _write(path: Path, payload: Payload) -> None:
     try:
         sitk.WriteImage(image, str(path), useCompression=True)
     except RuntimeError as error:  # SimpleITK's error for a full disk or a missing folder
-        raise FormatError(f"cannot be written by SimpleITK: {_reason(error)}") from error
+        raise FormatError(f"cannot be written by SimpleITK: {one_line(error)}") from error
 
 
 METAIMAGE = Format("MetaImage", (".mha", ".mhd"), _is_metaimage, _read)
@@ -215,7 +218,7 @@ def read_metaimage_header(file: str) -> Answer:
             "shape": _shape(reader),
             "dtype": _dtype(sitk, reader).str,
             "components": reader.GetNumberOfComponents(),
-            "metadata": _segments_in(reader),
+            "metadata": list(_segments_in(reader).items()),
         },
         (_affine(reader),),
     )
@@ -248,11 +251,7 @@ def _itk_call() -> Iterator[None]:
     except RuntimeError as error:
         # Only NRRD gives useful reasons; other formats report "Success" or "No such file".
         reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
-        reason = f" ({reasons[-1]})" if reasons else ""
-        raise FormatError(
-            f"SimpleITK cannot read it: it seems corrupt or incomplete{reason}. Copy or write it "
-            f"again"
-        ) from error
+        raise corrupt(" ".join(["SimpleITK cannot read it", *reasons[-1:]])) from error
 
 
 def _dtype(sitk: Any, reader: Any) -> np.dtype[Any]:
@@ -273,7 +272,7 @@ def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
     packed = source.gzipped
     voxels = None if packed else _voxels_in_header(source.head, io)
     if voxels == 0 or voxels not in (None, math.prod(reader.GetSize())):
-        raise FormatError("is corrupt: its header has no valid number of voxels")
+        raise corrupt("its header has no valid number of voxels")
     shape = _shape(reader)
     components = reader.GetNumberOfComponents()
     needed = math.prod(shape) * components * _dtype(sitk, reader).itemsize
@@ -330,10 +329,6 @@ def _header_size(head: bytes, io: str) -> int:
     return values.end() if values else 0
 
 
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
 class _Held:
     """A view of an image's memory that keeps the image alive, unlike SimpleITK's own view."""
 
@@ -356,11 +351,9 @@ def _affine(image: Any) -> NDArray[np.float64]:
     affine = np.eye(space + 1)
     spacing, origin = image.GetSpacing()[:space], image.GetOrigin()[:space]
     if not np.all(np.isfinite([*spacing, *origin])) or not np.all(np.isfinite(direction)):
-        raise FormatError(f"is corrupt: its origin is {origin} and its spacing {spacing}")
+        raise corrupt(f"its origin is {origin} and its spacing {spacing}")
     affine[:space, :space] = direction * np.array(spacing)
     affine[:space, space] = origin
     if np.linalg.matrix_rank(affine) <= space:
-        raise FormatError(
-            f"is corrupt: its spacing is {spacing}, its direction {direction.tolist()}"
-        )
+        raise corrupt(f"its spacing is {spacing}, its direction {direction.tolist()}")
     return lps_to_ras(affine) if space == 3 else affine

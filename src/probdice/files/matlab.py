@@ -21,12 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import FormatError
-from probdice.files.contained_images import expect, impossible
-from probdice.files.containment import NUMBERS, Answer, contained, grant
-from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, library_call
+from probdice.files.child_messages import Dtype, Size
+from probdice.files.containment import Answer, contained, grant
+from probdice.files.corrupt import (
+    DEFLATE_RATIO,
+    check_memory,
+    check_size,
+    corrupt,
+    library_call,
+    selected,
+)
 from probdice.files.hdf5 import check_dataset, datasets, filling, opened
 from probdice.files.interpretation import fraction_in
-from probdice.files.model import Content, Format, Image, Source, meaning_of, need
+from probdice.files.model import Content, Format, Image, Source, expect, meaning_of, need
 from probdice.files.packed import unpack_pieces
 
 __all__ = ["MATLAB"]
@@ -41,29 +48,22 @@ def _recognises(source: Source) -> bool:
 
 def _read(source: Source) -> Image:
     if _is_hdf5(source):
-        (array,) = _contained(source, read_newer, source.inside, source.max_bytes).arrays
-        array = array.T
+        array = _contained(source, read_newer, source.inside, source.max_bytes).arrays[0].T
     else:
-        (array,) = _contained(source, read_older, source.inside, source.max_bytes).arrays
+        array = _contained(source, read_older, source.inside, source.max_bytes).arrays[0]
     floating = array.dtype.kind == "f" and array.ndim > 2 and fraction_in(array) is not None
     return Image(array, regions=array.ndim - 1 if floating else None, assumed=True)
 
 
 def _contents(source: Source) -> list[Content]:
     """List every array of more than one number."""
-    if _is_hdf5(source):
-        answer = _contained(source, list_newer)
-    else:
-        answer = _contained(source, list_older, source.max_bytes)
+    reader = list_newer if _is_hdf5(source) else list_older
     contents = []
-    try:
-        for path, lengths, name in answer.value:
-            shape = tuple(int(length) for length in lengths)
-            dtype = np.dtype(name if NUMBERS.fullmatch(name) else "void")
-            meaning = meaning_of(shape, dtype, len(shape) - 1 if len(shape) > 2 else None)
-            contents.append(Content(str(path), shape, dtype, meaning))
-    except (TypeError, ValueError):
-        raise impossible() from None
+    arrays = list[tuple[str, list[Size], Dtype]]
+    for path, lengths, name in _contained(source, reader, source.max_bytes, returns=arrays).value:
+        shape, dtype = tuple(lengths), np.dtype(name)
+        meaning = meaning_of(shape, dtype, len(shape) - 1 if len(shape) > 2 else None)
+        contents.append(Content(path, shape, dtype, meaning))
     return contents
 
 
@@ -74,13 +74,18 @@ def _is_hdf5(source: Source) -> bool:
     return source.head.startswith(b"MATLAB 7.3")
 
 
-def _contained(source: Source, reader: Any, *arguments: Any) -> Answer:
+def _contained(source: Source, reader: Any, *arguments: Any, returns: Any = None) -> Answer:
     library = "scipy.io"
     if _is_hdf5(source):
         expect("h5py", "hdf5", "reading MATLAB 7.3")
         library = "h5py"
     most = source.max_bytes
-    return contained(reader, source.path, *arguments, library=library, max_bytes=most)
+    answer = contained(
+        reader, source.path, *arguments, returns=returns, library=library, max_bytes=most
+    )
+    if returns is None and len(answer.arrays) != 1:
+        raise corrupt(f"the result of {library} is invalid")
+    return answer
 
 
 # -- versions 5 to 7, in the child process ---------------------------------------------------------
@@ -91,22 +96,16 @@ def read_older(file: str, inside: str, max_bytes: int) -> Answer:
     steps = [step for step in inside.split("/") if step]
     variables = _variables(file, steps[:1], max_bytes)
     with library_call():  # nested cells may exceed the recursion limit
-        paths = [path for path, _ in _arrays(variables)]
         if not steps:
-            if len(paths) != 1:
-                raise FormatError(
-                    f"contains {len(paths)} arrays ({_listed(paths)}). Select one, for example "
-                    f"file.mat:{paths[0] if paths else 'name'}"
-                )
-            steps = paths[0].split("/")
+            paths = [path for path, _ in _arrays(variables)]
+            steps = selected("", paths, "arrays", "file.mat:").split("/")
         value = variables.get(steps[0])
         for step in steps[1:]:
             value = _entered(value, step)
         value = _opened(value)
-    if not _is_numbers(value):
-        if steps[0] not in variables:
-            paths = [path for path, _ in _arrays(_variables(file, [], max_bytes))]
-        raise FormatError(f"contains no array at {inside!r}. Available arrays: {_listed(paths)}")
+        if not _is_numbers(value):
+            paths = [path for path, _ in _arrays(variables or _variables(file, [], max_bytes))]
+            selected(inside, paths, "arrays", "file.mat:")  # raises
     return Answer(None, (value,))
 
 
@@ -132,7 +131,7 @@ def _unpacked_size(file: str, max_bytes: int) -> int:
         content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
     order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:128]))
     if order is None:
-        raise FormatError("is corrupt or incomplete: its header has no byte order")
+        raise corrupt("its header has no byte order")
     total, start = 0, HEADER
     while start + TAG <= len(content):
         kind, size = struct.unpack(f"{order}2I", content[start : start + TAG])
@@ -204,12 +203,8 @@ def _is_cells(value: Any) -> bool:
 
 def _is_structs(value: Any) -> bool:
     """Return whether a value is an array of structs; functions and opaque objects are not."""
-    kind = type(value).__name__
-    return (
-        isinstance(value, np.ndarray)
-        and bool(value.dtype.names)
-        and kind not in ("MatlabFunction", "MatlabOpaque")
-    )
+    plain = type(value).__name__ not in ("MatlabFunction", "MatlabOpaque")
+    return isinstance(value, np.ndarray) and bool(value.dtype.names) and plain
 
 
 # -- version 7.3, in the child process -------------------------------------------------------------
@@ -220,13 +215,12 @@ def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     content = opened(h5py, file)
     variables = _newer_variables(h5py, content)
-    wanted = inside.strip("/") or (next(iter(variables)) if len(variables) == 1 else "")
-    if wanted not in variables:
-        raise FormatError(
-            f"is a version 7.3 file with {_listed([f'/{name}' for name in variables])}. Select "
-            f"one, for example file.mat:variable. If the array is in a cell, save it with -v7"
-        )
-    dataset = variables[wanted]
+    try:
+        name = selected(inside.strip("/"), list(variables), "variables", "file.mat:")
+    except FormatError as error:
+        hint = ". Arrays in cells of version 7.3 are not listed: save them with -v7"
+        raise FormatError(*error.args, hint) from None
+    dataset = variables[name]
     check_dataset(dataset, Path(file))
     shape = tuple(dataset.shape)
     needed = dataset.dtype.itemsize * math.prod(shape)
@@ -236,23 +230,15 @@ def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
     return Answer(None, (filling(content, dataset, (), shape),))
 
 
-def list_newer(file: str) -> Answer:
+def list_newer(file: str, max_bytes: int) -> Answer:
     """List the path, shape and type of every variable."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     with library_call(), opened(h5py, file) as content:
-        return Answer(
-            [
-                [name, tuple(reversed(dataset.shape)), dataset.dtype.str]
-                for name, dataset in _newer_variables(h5py, content).items()
-            ]
-        )
+        variables = _newer_variables(h5py, content).items()
+        return Answer([[name, item.shape[::-1], item.dtype.str] for name, item in variables])
 
 
 def _newer_variables(h5py: Any, content: Any) -> dict[str, Any]:
     """Return every data set except the content of cells."""
     items = datasets(h5py, content).items()
     return {name.strip("/"): item for name, item in items if not name.startswith("/#refs#")}
-
-
-def _listed(paths: list[str]) -> str:
-    return ", ".join(paths[:12]) + (", …" if len(paths) > 12 else "") or "no numeric arrays"

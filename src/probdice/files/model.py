@@ -5,9 +5,11 @@ or probabilities. Readers raise short errors, and `read` prefixes them with the 
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,14 +26,22 @@ __all__ = [
     "Content",
     "Format",
     "Image",
+    "Kind",
     "Payload",
     "Source",
     "as_colour",
     "as_label",
+    "expect",
     "lps_to_ras",
     "meaning_of",
     "need",
+    "shares_of",
 ]
+
+
+# "values": interpreted by their values; "regions": probabilities that keep the axis of a single
+# region; "foreground": one probability, with labels and names of both regions.
+Kind = Literal["values", "labels", "probabilities", "regions", "foreground"]
 
 
 @dataclass(frozen=True)
@@ -57,9 +67,7 @@ class Image:
     array: Array
     regions: int | None = None  # the region axis, if there is one
     assumed: bool = False  # the region axis follows the rule for plain arrays, not the file
-    # "values": interpreted by their values; "regions": probabilities that keep the axis of a
-    # single region; "foreground": one probability, with labels and names of both regions.
-    kind: Literal["values", "labels", "probabilities", "regions", "foreground"] = "values"
+    kind: Kind = "values"
     affine: NDArray[np.float64] | None = None  # to millimetres, RAS
     slope: float = 1.0
     inter: float = 0.0
@@ -155,10 +163,20 @@ def need(module: str, extra: str, what: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingExtraError(
-            f"{what} needs {module.split('.')[0]}, which is not installed. Install it with "
-            f'pip install "probdice[{extra}]"'
-        ) from error
+        raise _missing(module.split(".")[0], extra, what) from error
+
+
+def expect(library: str, extra: str, what: str) -> None:
+    """Raise the same error if a library is not installed, without importing it."""
+    if sys.modules.get(library, ...) is None or find_spec(library) is None:
+        raise _missing(library, extra, what)
+
+
+def _missing(library: str, extra: str, what: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"{what} needs {library}, which is not installed. Install it with "
+        f'pip install "probdice[{extra}]"'
+    )
 
 
 def as_colour(values: Sequence[Any], most: float) -> str | None:
@@ -170,6 +188,12 @@ def as_colour(values: Sequence[Any], most: float) -> str | None:
     if not all(0 <= value <= 255 for value in (red, green, blue)):
         return None
     return f"#{red:02X}{green:02X}{blue:02X}"
+
+
+def shares_of(colour: str) -> tuple[float, float, float]:
+    """Return red, green and blue from 0 to 1 of a colour such as "#0072B2"."""
+    red, green, blue = bytes.fromhex(colour[1:])
+    return red / 255, green / 255, blue / 255
 
 
 def as_label(name: str) -> Label:

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.lazy_arrays import blocks
 from probdice.data.segmentation import Segmentation
 from probdice.errors import FormatError, InputError, Option
 from probdice.files.fsl_tables import is_atlas, parse_atlas, parse_lut
 from probdice.files.interpretation import beyond_one
-from probdice.files.lazy import blocks
 from probdice.files.model import as_colour, as_label
 from probdice.method.matching import listed
 from probdice.method.region_labels import COLOUR, Label

@@ -26,15 +26,10 @@ from numpy.typing import NDArray
 
 from probdice.data.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
-from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, library_call
-from probdice.files.description import (
-    DESCRIPTION,
-    described,
-    description_in,
-    description_of,
-)
+from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, library_call
+from probdice.files.description import DESCRIPTION, described, description_in, description_of
 from probdice.files.headers import Header, affine_of, header_of, is_header
-from probdice.files.model import Format, Image, Payload, Source, as_colour
+from probdice.files.model import Format, Image, Payload, Source, as_colour, shares_of
 from probdice.files.packed import gzip_module, is_gzipped, unpack
 from probdice.files.sources import open_source
 
@@ -83,8 +78,7 @@ def _read(source: Source) -> Image:
         slope=header.slope,
         inter=header.inter,
     )
-    description = description_in(extensions)
-    return described(image, description) if description else image
+    return described(image, description_in(extensions))
 
 
 def of_nibabel(image: Any) -> Image:
@@ -112,8 +106,7 @@ def of_nibabel(image: Any) -> Image:
         inter=float(inter),
         **_label_table(stored),
     )
-    description = description_in(stored)
-    return described(result, description) if description else result
+    return described(result, description_in(stored))
 
 
 def _write(path: Path, payload: Payload) -> None:
@@ -195,16 +188,15 @@ def stored_values(
         check_memory(needed, header.shape, max_bytes)
         content = unpack(path, needed, trailing)
     if len(content) < needed:
-        raise FormatError(
-            f"is incomplete: {len(content)} bytes, expected {needed} for {header.shape} values of "
-            f"{header.dtype}. Copy or write it again"
+        raise corrupt(
+            f"it has {len(content)} bytes, expected {needed} for {header.shape} values of "
+            f"{header.dtype}"
         )
     if trailing:
         extensions = bytes(content[needed : needed + trailing])
     else:
-        extensions = (
-            bytes(content[HEADER : min(header.offset, LONGEST)]) if head[344:347] == b"n+1" else b""
-        )
+        last = min(header.offset, LONGEST) if head[344:347] == b"n+1" else 0
+        extensions = bytes(content[HEADER:last])
     values = np.ndarray(header.shape, header.dtype, buffer=content, offset=header.offset, order="F")
     return values, extensions
 
@@ -290,7 +282,7 @@ def _caret_table(payload: Payload) -> str:
     for label in sorted({*payload.label_names, *payload.colours}):
         shares = ""
         if colour := payload.colours.get(label):
-            red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+            red, green, blue = shares_of(colour)
             shares = f' Red="{red:.6f}" Green="{green:.6f}" Blue="{blue:.6f}" Alpha="1"'
         name = escape(payload.label_names.get(label, ""))
         rows.append(f'<Label Key="{label}"{shares}>{name}</Label>')

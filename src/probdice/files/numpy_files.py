@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from probdice.data.segmentation import Array
 from probdice.errors import FormatError, InputError
-from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, library_call
+from probdice.files.corrupt import (
+    DEFLATE_RATIO,
+    check_memory,
+    check_size,
+    corrupt,
+    library_call,
+    selected,
+)
 from probdice.files.description import DESCRIPTION, described, description_of
 from probdice.files.interpretation import beyond_one, fraction_in
 from probdice.files.model import Content, Format, Image, Payload, Source, as_label, meaning_of
@@ -31,7 +38,7 @@ __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
 WRITTEN = ("labels", "regions", "map")  # keys of values that `write` uses
 BESIDE = ("affine", "names", DESCRIPTION)  # keys of other data; older versions wrote names
-SMALL = 1 << 26  # memory limit in bytes for an affine, or for all names
+SMALL = 1 << 26  # memory limit in bytes for each of them
 PIECE = 1 << 18  # bytes per read; they stay in the CPU cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # of nnU-Net
 OBJECTS = (
@@ -62,16 +69,14 @@ def _write_npy(path: Path, payload: Payload) -> None:
 
 def _check_plain(payload: Payload) -> None:
     """Reject a segmentation with properties that an NPY file cannot store."""
-    count = len(payload.region_labels)
-    lost = []
-    if payload.geometry is not None:
-        lost.append("the geometry")
-    if payload.label_names or any(name is not None for name in payload.region_names):
-        lost.append("the names")
-    if any(label not in (None, k) for k, label in enumerate(payload.region_labels)):
-        lost.append("the labels of the regions")
-    if count == 1:
-        lost.append("the axis of its single region")
+    labels, names = payload.region_labels, payload.region_names
+    properties = {
+        "the geometry": payload.geometry is not None,
+        "the names": payload.label_names or any(name is not None for name in names),
+        "the labels of the regions": any(label not in (None, k) for k, label in enumerate(labels)),
+        "the axis of its single region": len(labels) == 1,
+    }
+    lost = [name for name, exists in properties.items() if exists]
     if lost:
         raise InputError(
             f"NPY stores only an array, so {' and '.join(lost)} would be lost. Write .npz instead"
@@ -94,26 +99,30 @@ def _read_npz(source: Source) -> Image:
         members = {name.removesuffix(".npy"): name for name in archive.namelist()}
         key = _key(source.inside.strip("/"), list(members))
         array = member(archive, members[key], source.max_bytes)
-        affine = names = description = None
-        if key in WRITTEN:
-            affine = member(archive, members["affine"], SMALL) if "affine" in members else None
-            names = member(archive, members["names"], SMALL) if "names" in members else None
-            if DESCRIPTION in members:
-                description = str(member(archive, members[DESCRIPTION], SMALL))
+        affine, names, description = (
+            member(archive, members[name], SMALL) if key in WRITTEN and name in members else None
+            for name in BESIDE
+        )
     if affine is not None and affine.dtype.kind not in "iuf":
-        raise FormatError(f"its affine must be numeric, found {affine.dtype}")
+        raise corrupt(f"its affine must be numeric, found {affine.dtype}")
     if key == "probabilities" and array.ndim == 4:
         return _nnunet(source.path, array)
     if key not in WRITTEN:
         return Image(array, regions=regions_of_plain(array), assumed=True)
     image = Image(array, regions=0 if key == "regions" else None, affine=affine)
     if description is not None:
-        return described(image, description)
-    if names is None:
-        return image
-    if key == "labels":  # older versions stored names like this
-        return replace(image, label_names=_label_names(names))
-    return replace(image, region_names=[as_label(str(name)) for name in names.ravel()])
+        return described(image, str(description))
+    return image if names is None else _named(image, names)
+
+
+def _named(image: Image, names: NDArray[Any]) -> Image:
+    """Add names as older versions stored them: pairs of a label and a name, or one per region."""
+    if image.regions is not None:
+        return replace(image, region_names=[as_label(str(name)) for name in names.ravel()])
+    try:
+        return replace(image, label_names={int(label): str(name) for label, name in names})
+    except (TypeError, ValueError) as error:
+        raise corrupt(f"its names must be pairs of a label and a name ({error})") from error
 
 
 def _write_npz(path: Path, payload: Payload) -> None:
@@ -186,15 +195,15 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
         if dtype.hasobject:
             raise FormatError(OBJECTS)
         if any(length < 0 for length in shape):
-            raise FormatError(f"is corrupt: {name} has shape {shape}")
+            raise corrupt(f"{name} has shape {shape}")
         needed = dtype.itemsize * math.prod(shape)
         check_size(needed, info.compress_size, shape, ratio=ratio)
         check_memory(needed, shape, max_bytes)
         # Reading the last byte verifies the checksum, so no bytes may remain.
         if stream.tell() + needed != info.file_size:
-            raise FormatError(
-                f"is corrupt: {name} has {info.file_size} bytes, expected "
-                f"{stream.tell() + needed} for {shape} values of {dtype}"
+            raise corrupt(
+                f"{name} has {info.file_size} bytes, expected {stream.tell() + needed} for "
+                f"{shape} values of {dtype}"
             )
         content = np.empty(needed, np.uint8)
         count = 0
@@ -203,35 +212,16 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
                 content[count : count + len(piece)] = np.frombuffer(piece, np.uint8)
                 count += len(piece)
     if count < needed:
-        raise FormatError(f"is incomplete: {name} ends after {count} bytes of {needed}")
+        raise corrupt(f"{name} ends after {count} bytes of {needed}")
     return np.ndarray(shape, dtype, buffer=content, order="F" if fortran_order else "C")
 
 
-def _label_names(pairs: NDArray[Any]) -> dict[int, str]:
-    """Convert rows of a label and its name, as older versions stored them."""
-    try:
-        return {int(label): str(name) for label, name in pairs}
-    except (TypeError, ValueError) as error:
-        raise FormatError(f"its names must be pairs of a label and a name: {error}") from error
-
-
 def _key(wanted: str, keys: list[str]) -> str:
-    """Return the requested key, or the only one."""
-    if wanted:
-        if wanted not in keys:
-            raise FormatError(
-                f"contains no array {wanted!r}. Available arrays: {', '.join(keys) or 'none'}"
-            )
-        return wanted
-    if "probabilities" in keys:
+    """Return the key of the array to read; nnU-Net also stores other arrays."""
+    if not wanted and "probabilities" in keys:
         return "probabilities"
-    values = [key for key in keys if key not in BESIDE]
-    if len(values) != 1:
-        raise FormatError(
-            f"contains {len(values)} arrays ({', '.join(values) or 'none'}). Select one, for "
-            f"example file.npz:{values[0] if values else 'key'}"
-        )
-    return values[0]
+    values = keys if wanted else [key for key in keys if key not in BESIDE]
+    return selected(wanted, values, "arrays", "file.npz:")
 
 
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:

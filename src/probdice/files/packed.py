@@ -4,18 +4,20 @@ isal takes half the time of zlib; zlib is used on platforms without isal.
 """
 
 import mmap
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from probdice.errors import FormatError
+from probdice.files.corrupt import corrupt
 
 __all__ = [
     "gzip_module",
     "is_gzipped",
     "unpack",
     "unpack_pieces",
-    "unpack_stream",
     "verify_stream",
     "zlib_module",
 ]
@@ -36,38 +38,32 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
     decompressed and dropped. More than `SURPLUS` of them are an error, because a small file may
     decompress to more than fits in memory or time.
     """
-    try:
-        whole = _unpack_at_once(path, size, trailing)
-        if whole is not None:
-            return whole
-        with path.open("rb") as stream, gzip_module().open(stream, "rb") as packed:
-            content: bytes = packed.read(size + trailing)
-            surplus = 0
-            while piece := packed.read(PIECE):
-                surplus += len(piece)
-                _check_surplus(surplus, size)
-    except _packing_errors() as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise FormatError(
-            f"is gzipped, but corrupt or incomplete ({error}). Copy or write it again"
-        ) from error
-    return content
+    whole = _unpack_at_once(path, size, trailing)
+    if whole is not None:
+        return whole
+    content, left, surplus = [], size + trailing, 0
+    for piece in unpack_pieces(_pieces(path, 0, path.stat().st_size), gzipped=True):
+        content.append(piece[:left])
+        surplus += len(piece) - len(content[-1])
+        left -= len(content[-1])
+        _check_surplus(surplus, size)
+    return b"".join(content)
 
 
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
     """Decompress a file with a single gzip member in one call; None for other files.
 
-    A gzip stream acquires the GIL every half megabyte and may wait for it longer than the
-    decompression takes while another thread runs Python code.
+    Many calls would acquire the GIL many times, and wait for it longer than the decompression takes
+    while another thread runs Python code.
     """
     unpacker = zlib_module().decompressobj(wbits=31)
     with (
+        _decompression(),
         path.open("rb") as stream,
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as packed,
     ):
         content: bytes = unpacker.decompress(packed, size + trailing)
-    unpacker.decompress(unpacker.unconsumed_tail, PIECE)
+        unpacker.decompress(unpacker.unconsumed_tail, PIECE)
     complete = unpacker.eof and not unpacker.unused_data and len(content) >= size
     return content if complete else None
 
@@ -77,68 +73,57 @@ def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
 
     The stream is between the bytes `start` and `stop` of the file and should contain `size` bytes.
     """
-    return sum(len(piece) for piece in unpack_stream(path, start, stop, size))
-
-
-def unpack_stream(path: Path, start: int, stop: int, size: int) -> Iterator[bytes]:
-    """Yield the content of such a stream in pieces; the last one verifies the checksum."""
-    zlib = zlib_module()
-    count = 0
     with path.open("rb") as stream:
         stream.seek(start)
         gzipped = is_gzipped(stream.read(2))
-        stream.seek(start)
-        unpacker = zlib.decompressobj(wbits=31 if gzipped else 15)
-        try:
-            while True:
-                left = max(0, stop - stream.tell())
-                piece = unpacker.unconsumed_tail or stream.read(min(PIECE, left))
-                content = unpacker.decompress(piece, PIECE)
-                if not piece and not content and not unpacker.eof:
-                    raise FormatError(
-                        "is corrupt or incomplete: its compressed values end too early"
-                    )
-                count += len(content)
-                _check_surplus(count - size, size)
-                yield content
-                if unpacker.eof:
-                    if count >= size or not gzipped:
-                        return
-                    # A gzipped file may have several members, one after the other.
-                    stream.seek(-len(unpacker.unused_data), 1)
-                    if not is_gzipped(stream.read(2)):
-                        return
-                    stream.seek(-2, 1)
-                    unpacker = zlib.decompressobj(wbits=31)
-        except (zlib.error, EOFError) as error:
-            raise FormatError(
-                f"is corrupt: its values cannot be decompressed ({error}). Write it again"
-            ) from error
+    count = 0
+    for piece in unpack_pieces(_pieces(path, start, stop), gzipped=gzipped):
+        count += len(piece)
+        _check_surplus(count - size, size)
+    return count
 
 
-def unpack_pieces(pieces: Iterable[memoryview]) -> Iterator[bytes]:
-    """Yield the content of a zlib stream in memory; the last bytes verify the checksum.
+def unpack_pieces(
+    pieces: Iterable[bytes | memoryview], *, gzipped: bool = False
+) -> Iterator[bytes]:
+    """Yield the content of a zlib stream, or of one or more gzip members, in small pieces.
 
-    The content is yielded in small pieces to avoid several copies of the whole.
+    The last bytes of a stream verify its checksum. Bytes that follow it are ignored.
     """
-    zlib = zlib_module()
-    unpacker = zlib.decompressobj()
-    try:
+    module = zlib_module()
+    unpacker = module.decompressobj(wbits=31 if gzipped else 15)
+    with _decompression():
         for piece in pieces:
-            for start in range(0, len(piece), PIECE):
-                part = piece[start : start + PIECE]
-                while len(part) and not unpacker.eof:
-                    yield unpacker.decompress(part, PIECE)
-                    part = unpacker.unconsumed_tail
+            rest: Any = piece
+            while len(rest):
+                if unpacker.eof:
+                    if not gzipped or rest[:1] != b"\x1f":
+                        return
+                    unpacker = module.decompressobj(wbits=31)
+                yield unpacker.decompress(rest, PIECE)
+                rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
         while not unpacker.eof:
             content = unpacker.decompress(b"", PIECE)
             if not content and not unpacker.eof:
-                raise FormatError("is corrupt or incomplete: its compressed values end too early")
+                raise corrupt("its compressed values end too early")
             yield content
-    except zlib.error as error:
-        raise FormatError(
-            f"is corrupt: its values cannot be decompressed ({error}). Write it again"
-        ) from error
+
+
+def _pieces(path: Path, start: int, stop: int) -> Iterator[bytes]:
+    """Yield the bytes of a part of a file."""
+    with path.open("rb") as stream:
+        stream.seek(start)
+        while piece := stream.read(min(PIECE, max(0, stop - stream.tell()))):
+            yield piece
+
+
+@contextmanager
+def _decompression() -> Iterator[None]:
+    """Convert the errors of zlib and isal."""
+    try:
+        yield
+    except (zlib.error, zlib_module().error) as error:
+        raise corrupt(f"its values cannot be decompressed ({error})") from error
 
 
 def gzip_module() -> Any:
@@ -157,17 +142,8 @@ def zlib_module() -> Any:
     try:
         from isal import isal_zlib
     except ImportError:
-        import zlib
-
         return zlib
     return isal_zlib
-
-
-def _packing_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions that gzip and zlib raise on corrupt streams."""
-    import zlib
-
-    return OSError, EOFError, zlib.error, zlib_module().error
 
 
 def _check_surplus(surplus: int, size: int) -> None:

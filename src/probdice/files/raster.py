@@ -26,6 +26,7 @@ from probdice.files.corrupt import (
     DEFLATE_RATIO,
     check_memory,
     check_size,
+    corrupt,
     library_call,
     whole_number,
 )
@@ -71,8 +72,7 @@ def _read_png(source: Source) -> Image:
     depth, colour = source.head[24], source.head[25]
     if colour == 0 and depth in (2, 4):
         image = replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
-    description = _png_description(source.path.read_bytes())
-    return described(image, description) if description else image
+    return described(image, _png_description(source.path.read_bytes()))
 
 
 def _png_description(content: bytes) -> str:
@@ -148,23 +148,18 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
         stop = start + 12 + length
         kind = bytes(view[start + 4 : start + 8])
         if stop > len(content):
-            raise FormatError(
-                f"is corrupt or incomplete: it ends after {len(content)} bytes, within a chunk. "
-                f"Copy or write it again"
-            )
+            raise corrupt(f"it ends after {len(content)} bytes, within a chunk")
         expected = int.from_bytes(view[stop - 4 : stop], "big")
         if zlib.crc32(view[start + 4 : stop - 4]) != expected:
-            raise FormatError(
-                f"is corrupt: wrong checksum of chunk {_shown(kind)} at byte {start}. Copy or "
-                f"write it again"
-            )
+            name = kind.decode() if kind.isalpha() else repr(kind)
+            raise corrupt(f"wrong checksum of chunk {name} at byte {start}")
         if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
             kept.append(view[start:stop])
             if kind == b"IDAT":
                 values.append(view[start + 8 : stop - 4])
         start = stop
     if bytes(kept[1][4:8]) != b"IHDR" or len(kept[1]) != 25:
-        raise FormatError("is corrupt: it does not start with a header")
+        raise corrupt("it does not start with a header")
     width, height, depth, colour, interlaced = struct.unpack(">IIBB2xB", kept[1][8:21])
     samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 1)
     shape = (height, width)
@@ -177,12 +172,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
         unpacked += len(piece)
         if unpacked >= needed:
             return b"".join(kept)
-    raise FormatError("is corrupt or incomplete: its compressed values end too early")
-
-
-def _shown(kind: bytes) -> str:
-    """Return the name of a chunk, normally four letters, in printable form."""
-    return kind.decode() if kind.isalpha() else repr(kind)
+    raise corrupt("its compressed values end too early")
 
 
 def _rows_size(width: int, height: int, bits: int, interlaced: bool) -> int:
@@ -250,7 +240,7 @@ def _read_tiff(source: Source) -> Image:
             palette = NO_PALETTE
             if colours is not None:
                 if not isinstance(colours, np.ndarray) or colours.ndim != 2 or len(colours) != 3:
-                    raise FormatError("is corrupt: its colour map is not red, green and blue")
+                    raise corrupt("its colour map is not red, green and blue")
                 palette = colours.T
             if colour:
                 raise FormatError(COLOUR)
@@ -258,10 +248,8 @@ def _read_tiff(source: Source) -> Image:
             with library_call():
                 metadata = file.shaped_metadata or ({},)
     if errors:
-        raise FormatError(f"is corrupt or incomplete: {errors[0]}")
-    description = metadata[0].get(DESCRIPTION)
-    image = _tiff_image(array, axes, palette)
-    return described(image, description) if isinstance(description, str) else image
+        raise corrupt(errors[0])
+    return described(_tiff_image(array, axes, palette), metadata[0].get(DESCRIPTION))
 
 
 def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
@@ -291,9 +279,7 @@ def _check_planes(file: Any) -> None:
     for pixels in OME_PIXELS.findall(description):
         planes = math.prod(int(number) for number in OME_SIZE.findall(pixels))
         if planes > size:
-            raise FormatError(
-                f"is corrupt: its OME metadata describe {planes} planes, but it has {size} bytes"
-            )
+            raise corrupt(f"its OME metadata describe {planes} planes, but it has {size} bytes")
 
 
 def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
@@ -301,7 +287,7 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
     with library_call():
         shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
     if dtype is None:
-        raise FormatError("is corrupt, or contains values of a type that tifffile does not support")
+        raise FormatError("contains values of a type that tifffile does not support")
     needed = math.prod(shape) * dtype.itemsize
     if offset is not None:
         offset = whole_number(offset, "StripOffsets")
@@ -319,8 +305,8 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
                 complete &= 0 < length <= page.parent.filehandle.size - start
     if not complete:  # tifffile would fill in zeros
         raise FormatError(
-            "is corrupt or incomplete: parts of its values are not in the file. Write it again, "
-            "not as a sparse file"
+            "is corrupt, incomplete or sparse: parts of its values are not in the file. Write it "
+            "again, not as a sparse file"
         )
     compression = whole_number(compression, "compression")
     check_size(needed, stored, shape, ratio=UNPACKING.get(compression, MOST_UNPACKING))
@@ -342,7 +328,7 @@ def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
             if page.keyframe.fillorder == 2:  # lowest bit first
                 packed = np.packbits(np.unpackbits(packed, bitorder="little"))
             if not is_valid(packed):
-                raise FormatError("is corrupt: a part of its values is not a valid LZW stream")
+                raise corrupt("a part of its values is not a valid LZW stream")
 
 
 @contextmanager
@@ -358,7 +344,7 @@ def _logged_errors() -> Iterator[list[str]]:
         if record.levelno >= logging.ERROR and "TiffTag" not in record.getMessage():
             errors.append(record.getMessage())
             # A corrupt page count may log one error per page, so the first error stops reading.
-            raise FormatError(f"is corrupt or incomplete: {errors[0]}")
+            raise corrupt(errors[0])
         return False
 
     logger = logging.getLogger("tifffile")

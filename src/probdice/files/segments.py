@@ -53,8 +53,7 @@ def image_of_segments(
         for key in metadata
         if (match := SEGMENT.fullmatch(key)) and match[3]
     }
-    description = "".join(parts[number] for number in sorted(parts))
-    return described(image, description) if description else image
+    return described(image, "".join(parts[number] for number in sorted(parts)))
 
 
 def description_fields(description: str) -> dict[str, str]:

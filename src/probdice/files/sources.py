@@ -13,6 +13,7 @@ from typing import Any
 
 from probdice.data.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
+from probdice.files.corrupt import corrupt
 from probdice.files.model import Source, as_label
 from probdice.files.packed import is_gzipped
 from probdice.method.region_labels import Label
@@ -122,9 +123,7 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
         try:
             head = zlib.decompressobj(wbits=31).decompress(head, HEAD)
         except zlib.error as error:
-            raise FormatError(
-                f"is gzipped, but corrupt ({error}). Copy or write it again"
-            ) from error
+            raise corrupt(f"it cannot be decompressed ({error})") from error
     return Source(file, inside, head[:HEAD], gzipped, max_bytes)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.vertex_space import VertexSpace
-from probdice.errors import FormatError, InputError
+from probdice.errors import InputError
+from probdice.files.corrupt import selected
 from probdice.files.description import described
 from probdice.files.model import Content, Image, Payload, as_colour, meaning_of
-from probdice.method.matching import listed
 from probdice.text.escaping import printable
 
 __all__ = [
@@ -41,12 +41,6 @@ class Entry(NamedTuple):
     label: int
     name: str
     colour: str = ""
-
-    @property
-    def shades(self) -> tuple[float, float, float]:
-        """Red, green and blue from 0 to 1."""
-        red, green, blue = (int(self.colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
-        return red, green, blue
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +88,10 @@ def map_image(maps: Maps, inside: str) -> Image:
     If there are several label maps, `inside` must name one of them. Several maps of any other
     kind, without `inside`, are read as the probabilities of regions.
     """
-    if inside and inside not in maps.numbers:
-        raise FormatError(f"contains no map {inside!r}. Available maps: {listed(_shown(maps))}")
-    if maps.tables is not None and not inside and len(maps.names) > 1:
-        raise FormatError(
-            f"contains {len(maps.names)} label maps ({listed(_shown(maps))}). Select one by "
-            f"appending its name to the path, for example :{_shown(maps)[0]}"
-        )
-    number = maps.numbers[inside] if inside else 0
+    number, shown = maps.numbers.get(inside, 0), _shown(maps)
+    if inside not in maps.numbers and (inside or maps.tables is not None):
+        kind = "maps" if maps.tables is None else "label maps"
+        number = shown.index(selected(inside, shown, kind, "file:"))
     image = Image(maps.values[number], vertices=maps.space, slope=maps.slope, inter=maps.inter)
     if maps.tables is not None:
         names, colours = names_and_colours(maps.tables[number])
@@ -112,7 +102,7 @@ def map_image(maps: Maps, inside: str) -> Image:
     image = replace(image, region_names=regions if any(regions) else None)
     if len(regions) > 1:
         image = replace(image, array=maps.values, regions=0)
-    return described(image, maps.description) if maps.description else image
+    return described(image, maps.description)
 
 
 def map_contents(maps: Maps) -> list[Content]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from probdice.data.surface import Surface
 from probdice.data.vertex_space import structure_named
 from probdice.errors import FormatError
-from probdice.files.corrupt import check_memory, check_size, library_call
+from probdice.files.corrupt import check_memory, check_size, corrupt, library_call
 from probdice.files.gifti import POINTS, TRIANGLES, gifti_arrays, is_gifti
 from probdice.files.model import Source
 from probdice.files.surface_maps import structure_of_file
@@ -19,7 +19,7 @@ __all__ = ["surface_of"]
 
 FREESURFER = b"\xff\xff\xfe"  # of triangle files
 FARTHEST = 1e6  # largest coordinate in millimetres
-PER_TRIANGLE, PER_VERTEX = 12, 12  # bytes: three 32-bit numbers
+ROW = 12  # bytes of a vertex or a triangle: three 32-bit numbers
 
 
 def surface_of(source: Source) -> Surface:
@@ -30,7 +30,7 @@ def surface_of(source: Source) -> Surface:
     elif is_gifti(source):
         answer = gifti_arrays(source)
         structure = structure_named(answer.value["structure"])
-        intents = [int(intent) for intent, _ in answer.value["maps"]]
+        intents = [intent for intent, _ in answer.value["maps"]]
         points, triangles = (_only(intents, answer.arrays, code) for code in (POINTS, TRIANGLES))
     else:
         raise FormatError(
@@ -38,15 +38,15 @@ def surface_of(source: Source) -> Surface:
         )
     points, triangles = points.astype(np.float64), triangles.astype(np.int64)
     if points.shape[1:] != (3,) or triangles.shape[1:] != (3,) or not len(points):
-        raise FormatError(
-            f"is corrupt: expected rows of 3 coordinates and of 3 vertices, found {points.shape} "
-            f"and {triangles.shape}"
+        raise corrupt(
+            f"expected rows of 3 coordinates and of 3 vertices, found {points.shape} and "
+            f"{triangles.shape}"
         )
     valid = (np.abs(points) <= FARTHEST).all()  # false for NaN
     if not valid or not ((triangles >= 0) & (triangles < len(points))).all():
-        raise FormatError(
-            f"is corrupt: a coordinate is not a number up to {FARTHEST:g}, or a triangle has a "
-            f"vertex that does not exist"
+        raise corrupt(
+            f"a coordinate is not a number up to {FARTHEST:g}, or a triangle has a vertex that "
+            f"does not exist"
         )
     structure = structure or structure_of_file(source.path.name)
     return Surface(points, triangles, structure, str(source.path))
@@ -62,16 +62,15 @@ def _freesurfer(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
         counts = stream.read(8)
         start = stream.tell()
     if len(counts) < 8:
-        raise FormatError("is corrupt or incomplete: its header ends early. Copy it again")
+        raise corrupt("its header ends early")
     vertices, triangles = (int(n) for n in np.frombuffer(counts, ">i4"))
-    needed = PER_VERTEX * vertices + PER_TRIANGLE * triangles
+    needed = ROW * (vertices + triangles)
     if vertices < 1 or triangles < 0:
-        raise FormatError(f"is corrupt: it has {vertices} vertices and {triangles} triangles")
+        raise corrupt(f"it has {vertices} vertices and {triangles} triangles")
     check_size(needed, stored - start, (vertices, triangles))
     check_memory(2 * needed, (vertices, triangles), source.max_bytes)
     with library_call():
-        read = import_module("nibabel.freesurfer.io").read_geometry
-        points, corners = read(str(source.path))
+        points, corners = import_module("nibabel.freesurfer.io").read_geometry(str(source.path))
     return points, corners
 
 

@@ -5,7 +5,7 @@ import re
 from probdice.errors import Option
 from probdice.files.model import Source
 
-__all__ = ["archive_of", "described"]
+__all__ = ["archive_of", "file_type"]
 
 PICKLE = (
     "a Python pickle, which can run code and is never loaded. Load it yourself and pass the array"
@@ -53,12 +53,12 @@ TEXTS: tuple[tuple[str, str], ...] = (
 TABLE = ". To use a table of names, pass ", Option("names", "FILE", python="names=…")
 
 
-def described(source: Source) -> tuple[str | Option, ...]:
+def file_type(source: Source) -> tuple[str | Option, ...]:
     """Describe the type of a file, to follow "it is"; empty if the type is unknown."""
     head = source.head
-    for start, file_type in STARTS:
+    for start, kind in STARTS:
         if head.startswith(start):
-            return (file_type,)
+            return (kind,)
     if head[257:262] == b"ustar":
         return ("a tar archive. Extract it first",)
     if head[4:8] == b"ftyp" or head[:4] in (b"RIFF", b"\x1aE\xdf\xa3"):
@@ -95,10 +95,10 @@ def _text(head: bytes, name: str) -> tuple[str | Option, ...]:
     if any(ord(letter) < 32 and letter not in "\t\n\r\f\v" for letter in text):
         return ()
     first, second = [*text.strip().splitlines()[:2], "", ""][:2]
-    for pattern, file_type in TEXTS:
+    for pattern, kind in TEXTS:
         if re.match(pattern, text.lstrip(), re.IGNORECASE | re.DOTALL):
-            start = f"{file_type} starting with {_shortened(first)!r}"
-            return {"JSON": (file_type, *TABLE), "XML": (start,)}.get(file_type, (file_type,))
+            start = f"{kind} starting with {_shortened(first)!r}"
+            return {"JSON": (kind, *TABLE), "XML": (start,)}.get(kind, (kind,))
     for separator, kind in (("\t", "TSV"), (";", "CSV"), (",", "CSV")):
         if 0 < first.count(separator) == second.count(separator):
             return f"a text table ({kind}) starting with {_shortened(first)!r}", *TABLE

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from probdice.errors import FormatError
-from probdice.files.corrupt import DEFLATE_RATIO, check_size, whole_number
+from probdice.files.corrupt import DEFLATE_RATIO, check_size, corrupt, whole_number
 from probdice.files.packed import is_gzipped, verify_stream
 
 __all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_values"]
@@ -70,10 +70,7 @@ def check_sums(values: Values, needed: int) -> None:
     share = needed // len(values.files)
     unpacked = sum(verify_stream(*span, share) for span in values.spans())
     if unpacked < needed:
-        raise FormatError(
-            f"is corrupt or incomplete: its header describes {needed} bytes of values, found "
-            f"{unpacked}. Copy or write it again"
-        )
+        raise corrupt(f"its header describes {needed} bytes of values, found {unpacked}")
 
 
 def nrrd_values(path: Path) -> Values:
@@ -103,7 +100,7 @@ def nrrd_values(path: Path) -> Values:
     if lines_to_skip:
         files = tuple((file, _after_lines(file, start, lines_to_skip)) for file, start in files)
     if encoding == "packed" and any(not _starts_gzipped(file, start) for file, start in files):
-        raise FormatError("is corrupt: its header declares gzipped values, but they are not")
+        raise corrupt("its header declares gzipped values, but they are not")
     return Values(encoding, files, skipped=max(skip, 0))
 
 
@@ -122,7 +119,7 @@ def metaimage_values(path: Path, needed: int = 0) -> Values:
         is_list = name.lower().split()[:1] == ["list"]
         names = [line.strip() for line in lines if line.strip()] if is_list else []
     if not name:
-        raise FormatError("is corrupt or incomplete: its header has no ElementDataFile")
+        raise corrupt("its header has no ElementDataFile")
     encoding: Encoding = "packed" if _is_true(fields, "compresseddata") else "raw"
     if fields.get("binarydata", "")[:1] in ("F", "f", "0"):
         encoding = "text"
@@ -147,7 +144,7 @@ def _header_lines(stream: BinaryIO) -> Iterator[str]:
     """Yield the lines of a text header; raise if it is too long."""
     while line := stream.readline(LONGEST):
         if stream.tell() > LONGEST:
-            raise FormatError(f"is corrupt: its header is longer than {LONGEST} bytes")
+            raise corrupt(f"its header is longer than {LONGEST} bytes")
         yield line.decode(errors="surrogateescape")
 
 

@@ -1,0 +1,69 @@
+"""A reader for the child process that does what the first line of its file says.
+
+It crashes, does not finish, takes memory, prints, forks, ignores signals, or sends the rest of the
+file to the parent process as its answer.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from probdice.files.child_messages import Answer
+from probdice.files.contained_process import _Server
+
+__all__ = ["ACTS", "act"]
+
+
+def act(file: str) -> Answer:
+    """Do what the first line of a file says; unknown words return a usual answer."""
+    word, _, content = Path(file).read_bytes().partition(b"\n")
+    done = ACTS.get(word.decode("latin-1"))
+    if done is not None:
+        done(content)
+    return Answer(None)
+
+
+def _send(content: bytes) -> None:
+    assert _Server.current is not None
+    _Server.current.connection.sendall(content)
+    os._exit(0)
+
+
+def _spin(content: bytes) -> None:
+    while True:
+        pass
+
+
+def _ignore_signals(content: bytes) -> None:
+    for number in (signal.SIGTERM, signal.SIGPROF, signal.SIGALRM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    time.sleep(3600)
+
+
+def _print(content: bytes) -> None:
+    print(content)
+    os.write(1, content)
+    os.write(2, content)
+    subprocess.run(["echo", "printed by a process"], check=True)
+
+
+def _fork(content: bytes) -> None:
+    if os.fork() == 0:
+        time.sleep(3600)
+    os.abort()
+
+
+ACTS: dict[str, Callable[[bytes], object]] = {
+    "send": _send,
+    "abort": lambda _: os.abort(),
+    "exit": lambda content: os._exit(len(content) % 256),
+    "raise": lambda content: [][len(content)],
+    "spin": _spin,
+    "memory": lambda _: bytearray(1 << 36),
+    "ignore": _ignore_signals,
+    "print": _print,
+    "fork": _fork,
+}

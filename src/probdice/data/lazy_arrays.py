@@ -1,0 +1,239 @@
+"""Arrays that compute their blocks on demand, so that data on disk stay on disk."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise, product
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from probdice.data.arrays import Array, Chunks, chunks_of, has_type, travels
+
+__all__ = [
+    "Complement",
+    "Derived",
+    "Dropped",
+    "Intersection",
+    "Lazy",
+    "Scaled",
+    "Stacked",
+    "WithoutLabels",
+    "blocks",
+    "reordered",
+    "zeros_and_ones",
+]
+
+
+class Lazy(ABC):
+    """An array with a shape and a type whose blocks are computed on demand."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: Chunks | None = None  # chunk lengths along each axis, if it is stored in chunks
+    travels = False  # whether another process can read it from its store
+
+    @abstractmethod
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        """Return the values of one slice per axis."""
+
+    def __getitem__(self, index: Any, /) -> NDArray[Any]:
+        parts = index if isinstance(index, tuple) else (index,)
+        if Ellipsis in parts:
+            place = parts.index(Ellipsis)
+            missing = len(self.shape) - len(parts) + 1
+            parts = parts[:place] + (slice(None),) * missing + parts[place + 1 :]
+        parts += (slice(None),) * (len(self.shape) - len(parts))
+        if all(isinstance(part, slice) for part in parts):
+            return self.block(parts)
+        # An integer becomes a slice of length 1, whose axis is then removed.
+        slices = tuple(
+            part if isinstance(part, slice) else slice(part % size, part % size + 1)
+            for part, size in zip(parts, self.shape, strict=True)
+        )
+        block: NDArray[Any] = self.block(slices)[
+            tuple(slice(None) if isinstance(part, slice) else 0 for part in parts)
+        ]
+        return block
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)
+
+
+class Derived(Lazy):
+    """An array that is computed from other arrays of the same shape.
+
+    It has the chunks of the first array that has chunks. Subclasses may change its shape.
+    """
+
+    def __init__(self, *arrays: Array, dtype: DTypeLike | None = None) -> None:
+        self.arrays = arrays
+        self.array = arrays[0]
+        self.shape = tuple(self.array.shape)
+        self.dtype = self.array.dtype if dtype is None else np.dtype(dtype)
+        self.chunks = next((c for array in arrays if (c := chunks_of(array)) is not None), None)
+        self.travels = all(travels(array) for array in arrays)
+
+
+class Complement(Derived):
+    """Pixels where a mask is 0."""
+
+    def __init__(self, mask: Array) -> None:
+        super().__init__(mask, dtype=np.bool_)
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        return np.asarray(np.asarray(self.array[index]) == 0)
+
+
+class Intersection(Derived):
+    """Pixels where all masks differ from 0."""
+
+    def __init__(self, masks: Sequence[Array]) -> None:
+        super().__init__(*masks, dtype=np.bool_)
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        blocks = [np.asarray(mask[index]) != 0 for mask in self.arrays]
+        return np.asarray(np.logical_and.reduce(blocks))
+
+
+class WithoutLabels(Derived):
+    """Pixels of a label map that have none of some labels."""
+
+    def __init__(self, array: Array, labels: Sequence[int]) -> None:
+        super().__init__(array, dtype=np.bool_)
+        self.labels = tuple(labels)
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        values = np.asarray(self.array[index])
+        return np.asarray(np.logical_and.reduce([values != label for label in self.labels]))
+
+
+class Scaled(Derived):
+    """(array × slope + inter) / divisor, as floating-point numbers."""
+
+    def __init__(self, array: Array, slope: float, inter: float, divisor: float) -> None:
+        # float32 holds every 16-bit integer; float16 would lose digits in the division.
+        wide = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
+        super().__init__(array, dtype=np.float64 if wide else np.float32)
+        self.slope, self.inter, self.divisor = slope, inter, divisor
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        # Overflow gives infinity, which the comparison rejects.
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.asarray(self.array[index]).astype(self.dtype)
+            if self.slope != 1:
+                values *= self.dtype.type(self.slope)
+            if self.inter != 0:
+                values += self.dtype.type(self.inter)
+            if self.divisor != 1:
+                values /= self.dtype.type(self.divisor)
+        return values
+
+
+class Stacked(Derived):
+    """Arrays of the same shape, stacked along a new first axis."""
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        dtype = np.result_type(*(array.dtype for array in arrays)).newbyteorder("=")
+        super().__init__(*arrays, dtype=dtype)
+        self.shape = (len(arrays), *self.shape)
+        chunks = chunks_of(self.array)
+        self.chunks = None if chunks is None else ((1,) * len(arrays), *chunks)
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        parts = [np.asarray(array[index[1:]]) for array in self.arrays[index[0]]]
+        if not parts:
+            return np.empty((0, *np.empty(self.shape[1:], bool)[index[1:]].shape), self.dtype)
+        return np.stack(parts).astype(self.dtype, copy=False)
+
+
+class Dropped(Derived):
+    """An array without one axis of length 1."""
+
+    def __init__(self, array: Array, axis: int) -> None:
+        super().__init__(array)
+        self.axis = axis
+        self.shape = (*self.shape[:axis], *self.shape[axis + 1 :])
+        if self.chunks is not None:
+            self.chunks = (*self.chunks[:axis], *self.chunks[axis + 1 :])
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        whole = (*index[: self.axis], slice(None), *index[self.axis :])
+        return np.asarray(self.array[whole]).squeeze(self.axis)
+
+
+class _Reordered(Derived):
+    """An array whose axes are reordered, then flipped."""
+
+    def __init__(self, array: Array, order: tuple[int, ...], flips: tuple[int, ...]) -> None:
+        super().__init__(array)
+        self.order, self.flips = order, flips
+        self.shape = tuple(array.shape[axis] for axis in order)
+        if self.chunks is not None:
+            lengths = [self.chunks[axis] for axis in order]
+            self.chunks = tuple(n[::-1] if k in flips else n for k, n in enumerate(lengths))
+
+    def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
+        taken: list[slice] = [slice(None)] * len(self.order)
+        for k, (axis, part) in enumerate(zip(self.order, index, strict=True)):
+            start, stop, _ = part.indices(self.shape[k])
+            if k in self.flips:
+                start, stop = self.shape[k] - stop, self.shape[k] - start
+            taken[axis] = slice(start, stop)
+        block = np.asarray(self.array[tuple(taken)]).transpose(self.order)
+        return np.flip(block, self.flips)
+
+
+def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
+    """Reorder, then flip, the axes of `array` after the first `first` ones."""
+    if not flips and tuple(order) == tuple(range(len(order))):
+        return array
+    order = (*range(first), *(first + axis for axis in order))
+    flips = tuple(first + axis for axis in flips)
+    if isinstance(array, np.ndarray):
+        return np.flip(array.transpose(order), flips)
+    if has_type(array, "dask", "Array"):  # stays a Dask array, so that chunks stay tasks
+        steps = (slice(None, None, -1 if k in flips else 1) for k in range(len(order)))
+        return cast(Array, cast(Any, array).transpose(order)[tuple(steps)])
+    return _Reordered(array, order, flips)
+
+
+def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
+    """Normalise the bytes of a boolean array to 0 and 1; a file may store other true values."""
+    if array.dtype != np.bool_:
+        return array
+    content = array.view(np.uint8)
+    return array if content.max(initial=0) <= 1 else content != 0
+
+
+def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
+    """Yield the whole array in contiguous blocks of about `size` values."""
+    chunks = chunks_of(array)
+    if chunks is not None:
+        for box in _whole_chunks(chunks, size):
+            yield np.asarray(array[box])
+        return
+    axes = range(len(array.shape))
+    axis = 0
+    if isinstance(array, np.ndarray) and array.ndim:
+        axis = max(axes, key=lambda k: abs(array.strides[k]))
+    if not axes:
+        yield np.asarray(array)
+        return
+    total = int(np.prod(array.shape, dtype=np.int64))
+    step = max(1, size * array.shape[axis] // max(total, 1))
+    for start in range(0, array.shape[axis], step):
+        part = tuple(slice(start, start + step) if k == axis else slice(None) for k in axes)
+        yield np.asarray(array[part])
+
+
+def _whole_chunks(chunks: Chunks, size: int) -> Iterator[tuple[slice, ...]]:
+    """Yield boxes of whole chunks with about `size` values, growing along the last axes first."""
+    edges = [list(accumulate(lengths, initial=0)) for lengths in chunks]
+    count = prod(max(lengths, default=0) for lengths in chunks)  # values of the largest box
+    for axis in reversed(range(len(edges))):
+        together = max(1, min(size // max(count, 1), len(chunks[axis])))
+        edges[axis] = [*edges[axis][:-1:together], edges[axis][-1]]
+        count *= together
+    yield from product(*([slice(*pair) for pair in pairwise(along)] for along in edges))
