@@ -745,12 +745,7 @@ class Comparison:
         >>> boundaries["hd95"].tolist()
         [1.0, 1.0]
         """
-        from probdice.metrics.boundaries import (
-            LEVELS,
-            ImageOutlines,
-            boundaries_of,
-            union_boundaries,
-        )
+        from probdice.metrics.boundaries import LEVELS, boundaries_of, union_boundaries
 
         percentiles, tolerances = tuple(percentiles), tuple(tolerances)
         levels = LEVELS if levels is None else tuple(levels)
@@ -770,9 +765,9 @@ class Comparison:
         known: Boundaries | None = self.numbers.known("boundaries")
         if known is not None and known.has(percentiles, tolerances, levels):
             return replace(known, infinite=infinite)
-        images = self.need_images("boundaries()")
         boundaries = boundaries_of(
-            ImageOutlines(images, key_lists(self.overlap, self.correspondence.groups)),
+            self.need_images("boundaries()"),
+            key_lists(self.overlap, self.correspondence.groups),
             groups=Both(*([group.side(side) for group in self.groups] for side in SIDES)),
             counted=np.array(
                 [
@@ -780,12 +775,10 @@ class Comparison:
                     for k, group in enumerate(self.groups)
                 ]
             ),
-            geometry=images.reference.geometry,
             percentiles=percentiles,
             tolerances=tolerances,
             levels=levels,
             infinite=infinite,
-            workers=images.workers,
         )
         self.numbers.put("boundaries", boundaries)
         return boundaries
