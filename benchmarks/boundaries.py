@@ -1,14 +1,15 @@
 """Time and memory of boundary distances, compared with other tools.
 
-    python -m benchmarks.boundaries [--data FOLDER] [--json FILE]
+    python -m benchmarks.boundaries [FOLDER] [--only TEXT] [--json FILE]
     python -m benchmarks.boundaries --values REFERENCE PREDICTION
 
 Each row runs in a separate process with two threads, so that its memory can be measured. The least
-of several wall times counts; the processor time shows the influence of other processes. FOLDER may
-contain kits21 (case_*/kidney_instance-1_annotation-1.nii.gz, …) and TotalSegmentator
-(example_seg.nii.gz, example_seg_fast.nii.gz). The packages surface-distance and pymeshmetrics are
-compared if they are installed; deviations are relative to pymeshmetrics. --values prints the
-distances of two masks by every tool that is installed.
+of several wall times counts; the processor time of all threads shows the influence of other
+processes. FOLDER may contain kits21 (case_*/kidney_instance-1_annotation-1.nii.gz, …) and
+TotalSegmentator (example_seg.nii.gz, example_seg_fast.nii.gz). surface-distance, MONAI and
+pymeshmetrics are compared if they are installed; deviations are relative to pymeshmetrics. --only
+selects the rows whose name contains a text. --values prints the distances of two masks by every
+tool that is installed.
 """
 
 import argparse
@@ -19,18 +20,18 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nibabel
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from benchmarks.boundary_tools import table_of_tools
-from probdice import Geometry
-from probdice.engine.surface_distances import ArrayOutlines, GroupSets, LabelSets, SoftSets
+from benchmarks.boundary_tools import COLUMNS, TOOLS, Mask, Numbers, table_of_tools
+from probdice import Geometry, Segmentation
+from probdice.engine.pair import Images
 from probdice.method.sides import Both
 from probdice.metrics.boundaries import Boundaries, boundaries_of
 
@@ -42,7 +43,10 @@ WHOLE_BRAIN = (181, 217, 181)
 CELLS = 271  # pixels along each axis
 LATTICE = 6  # pixels between cells
 
+OTHERS = {"surface-distance": 3, "MONAI": 2, "MeshMetrics": 1}  # tools and how often they run
+
 Image = NDArray[Any]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,14 @@ class Row:
     processor: float
     gigabytes: float
     goal: str
-    others: dict[str, float]  # seconds of other tools
+    others: dict[str, tuple[float, float]]  # seconds and processor seconds of other tools
     deviations: dict[str, float]  # from pymeshmetrics, relative
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=None)
+    parser.add_argument("folder", type=Path, nargs="?", default=None)
+    parser.add_argument("--only", default="")
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--values", type=Path, nargs=2, default=None)
     options = parser.parse_args()
@@ -71,16 +76,20 @@ def main() -> None:
         print(table_of_tools(sides, spacing, TOLERANCE))
         return
     rows = []
-    for work, arguments in _works(options.data):
+    for work, arguments in _works(options.folder):
+        if options.only not in f"{work.__name__} {arguments}":
+            continue
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
             row = alone.submit(work, *arguments).result()
         rows.append(row)
         print(
-            f"{row.work:58} {row.seconds:8.3f} s {row.processor:8.3f} s of processor "
-            f"{row.gigabytes:6.2f} GB  {row.goal}"
+            f"{row.work:52} {row.seconds:8.3f} s {row.processor:8.3f} s of processor "
+            f"{row.gigabytes:6.2f} GB  {row.goal}",
+            flush=True,
         )
-        for tool, seconds in row.others.items():
-            print(f"{'':4}{tool:54} {seconds:8.3f} s {seconds / row.seconds:8.1f} ×")
+        for tool, (seconds, processor) in row.others.items():
+            factors = f"{seconds / row.seconds:.1f} × and {processor / row.processor:.1f} ×"
+            print(f"{'':4}{tool:48} {seconds:8.3f} s {processor:8.3f} s of processor  {factors}")
         if row.deviations:
             shown = "  ".join(f"{name} {100 * x:.2f} %" for name, x in row.deviations.items())
             print(f"{'':4}deviations from pymeshmetrics: {shown}")
@@ -129,7 +138,7 @@ def kidney(seed: int) -> Row:
 def parcels() -> Row:
     """Two parcellations of a brain with 1000 parcels each."""
     reference, prediction = (_nearest_centre(BRAIN, 1000, moved) for moved in (0.0, 1.0))
-    sides = Both(LabelSets(reference), LabelSets(prediction))
+    sides = [reference, prediction]
     return _row("1000 parcels, 91×109×91", sides, 1000, (2.0, 2.0, 2.0), "below 2 s")
 
 
@@ -140,7 +149,7 @@ def cells() -> Row:
     numbers = np.unique(np.concatenate([np.unique(reference), np.unique(prediction)]))
     places = np.full(numbers[-1] + 1, -1, np.int32)
     places[numbers] = np.arange(numbers.size)
-    sides = Both(LabelSets(places[reference]), LabelSets(places[prediction]))
+    sides = [places[reference], places[prediction]]
     del reference, prediction
     work = f"{numbers.size:,} cells in {CELLS**3 / 1e6:.0f} M pixels"
     return _row(work, sides, numbers.size, (1.0, 1.0, 1.0), "below 30 s and 2 GB", times=1)
@@ -158,7 +167,7 @@ def soft() -> Row:
         probabilities: Image = weights / weights.sum(axis=0) * brain
         return probabilities
 
-    sides = Both(*(SoftSets(maps(), WHOLE_BRAIN) for _ in range(2)))
+    sides = [maps() for _ in range(2)]
     work = "probabilities, 3 regions, 181×217×181, nine levels"
     return _row(work, sides, 3, (1.0, 1.0, 1.0), "below 60 s and 4 GB", times=1)
 
@@ -228,100 +237,86 @@ def structures(folder: Path) -> Row:
     spacing = tuple(float(x) for x in images[0].header.get_zooms())
     labels = [np.asarray(image.dataobj).astype(np.int32) - 1 for image in images]
     count = 1 + max(int(side.max()) for side in labels)
-    row = _row(
-        f"TotalSegmentator, {count} labels",
-        Both(*map(LabelSets, labels)),
-        count,
-        spacing,
-        "3 × faster than surface-distance",
-    )
     shared = [k for k in range(count) if all((side == k).any() for side in labels)]
     pairs = [[side == k for side in labels] for k in shared]
-    values = _boundaries(Both(*map(LabelSets, labels)), count, spacing)
-    others, deviations = _other_tools(pairs, spacing, values, shared)
-    return Row(**{**asdict(row), "others": others, "deviations": deviations})
+    work = f"TotalSegmentator, {count} labels"
+    goal = "3 × faster than surface-distance, 10 × than MONAI"
+    return _beside_others(_row(work, labels, count, spacing, goal), labels, pairs, shared, spacing)
 
 
 # -- one measurement -------------------------------------------------------------------------------
 
 
-def _crisp(work: str, sides: list[Image], spacing: tuple[float, ...], goal: str) -> Row:
-    labels = Both(*(LabelSets(side.astype(np.int32) - 1) for side in sides))
-    row = _row(work, labels, 1, spacing, goal)
-    others, deviations = _other_tools([sides], spacing, _boundaries(labels, 1, spacing), [0])
-    return Row(**{**asdict(row), "others": others, "deviations": deviations})
+def _crisp(work: str, sides: list[Mask], spacing: tuple[float, ...], goal: str) -> Row:
+    labels = [side.astype(np.int32) - 1 for side in sides]
+    return _beside_others(_row(work, labels, 1, spacing, goal), labels, [sides], [0], spacing)
 
 
-def _boundaries(sides: Both[GroupSets], groups: int, spacing: tuple[float, ...]) -> Boundaries:
+def _boundaries(sides: list[Image], groups: int, spacing: tuple[float, ...]) -> Boundaries:
+    """Of label maps of group numbers, or of one channel per group."""
+    make = Segmentation.from_labels if sides[0].ndim == 3 else Segmentation.from_probabilities
+    geometry = Geometry(sides[0].shape[-3:], np.diag([*spacing, 1.0]))
+    images = Images.of(*(make(side, geometry=geometry) for side in sides), workers=WORKERS)
     members = [(k,) for k in range(groups)]
-    return boundaries_of(
-        ArrayOutlines(sides),
-        groups=Both(members, members),
-        geometry=Geometry(sides.reference.shape, np.diag([*spacing, 1.0])),
-        tolerances=[TOLERANCE],
-        workers=WORKERS,
-    )
+    both = Both(members, members)
+    return boundaries_of(images, both, groups=both, tolerances=[TOLERANCE])
 
 
 def _row(
     work: str,
-    sides: Both[GroupSets],
+    sides: list[Image],
     groups: int,
     spacing: tuple[float, ...],
     goal: str,
     times: int = 5,
 ) -> Row:
-    square = np.full((3, 3, 3), -1, np.int32)
-    square[1, 1, 1] = 0
-    _boundaries(Both(LabelSets(square), LabelSets(square)), 1, (1.0, 1.0, 1.0))  # compiles
-    best = processor = float("inf")
+    corner = np.zeros((3, 3, 3), np.int32)
+    corner[0, 0, 0] = 1
+    _boundaries([corner, corner.T], 2, (1.0, 1.0, 1.0))  # compiles
+    _, seconds, processor = _least(lambda: _boundaries(sides, groups, spacing), times)
+    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return Row(work, seconds, processor, gigabytes, goal, {}, {})
+
+
+def _beside_others(
+    row: Row,
+    labels: list[Image],
+    pairs: list[list[Mask]],
+    groups: list[int],
+    spacing: tuple[float, ...],
+) -> Row:
+    """The row with the times of other tools, which compare one pair of masks after the other."""
+    others: dict[str, tuple[float, float]] = {}
+    deviations: dict[str, float] = {}
+    for tool, times in OTHERS.items():
+
+        def measured(tool: str = tool) -> list[Numbers]:
+            return [TOOLS[tool](*pair, spacing, TOLERANCE) for pair in pairs]
+
+        try:
+            numbers, *others[tool] = _least(measured, times)
+        except ImportError:
+            continue
+        if tool == "MeshMetrics":
+            ours = _boundaries(labels, max(groups) + 1, spacing)
+            for name in COLUMNS:
+                own = f"nsd@{TOLERANCE:g}" if name == "nsd" else name
+                mean = np.mean([of_pair[name] for of_pair in numbers])
+                deviations[name] = float(ours[own][groups].mean() / mean - 1)
+    return replace(row, others=others, deviations=deviations)
+
+
+def _least(measured: Callable[[], R], times: int) -> tuple[R, float, float]:
+    """The result, and the least wall time and processor time of several runs."""
+    seconds = processor = float("inf")
     for _ in range(times):
         start, start_processor = time.perf_counter(), time.process_time()
-        _boundaries(sides, groups, spacing)
-        best = min(best, time.perf_counter() - start)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = measured()
+        seconds = min(seconds, time.perf_counter() - start)
         processor = min(processor, time.process_time() - start_processor)
-    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return Row(work, best, processor, gigabytes, goal, {}, {})
-
-
-def _other_tools(
-    pairs: list[list[Image]], spacing: tuple[float, ...], ours: Boundaries, groups: list[int]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds of the other tools, and the deviation of our means from pymeshmetrics."""
-    seconds, deviations = {}, {}
-    try:
-        import surface_distance
-    except ImportError:
-        pass
-    else:
-        times = []
-        for _ in range(3):
-            start = time.perf_counter()
-            for pair in pairs:
-                found = surface_distance.compute_surface_distances(*pair, spacing)
-                surface_distance.compute_robust_hausdorff(found, 100)
-                surface_distance.compute_robust_hausdorff(found, 95)
-                surface_distance.compute_average_surface_distance(found)
-                surface_distance.compute_surface_dice_at_tolerance(found, TOLERANCE)
-            times.append(time.perf_counter() - start)
-        seconds["surface-distance"] = min(times)
-    try:
-        import meshmetrics
-    except ImportError:
-        return seconds, deviations
-    start = time.perf_counter()
-    rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for pair in pairs:
-            mesh = meshmetrics.DistanceMetrics(verbose=False)
-            mesh.set_input(*pair, spacing)
-            rows.append([mesh.assd(), mesh.masd(), mesh.hd(), mesh.hd(95), mesh.nsd(TOLERANCE)])
-    seconds["pymeshmetrics"] = time.perf_counter() - start
-    theirs = np.mean(rows, axis=0)
-    for name, value in zip(("assd", "masd", "hd", "hd95", "nsd@1"), theirs, strict=True):
-        deviations[name] = float(ours[name][groups].mean() / value - 1)
-    return seconds, deviations
+    return result, seconds, processor
 
 
 if __name__ == "__main__":

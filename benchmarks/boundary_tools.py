@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from probdice import Geometry, Segmentation, compare
 
-__all__ = ["table_of_tools"]
+__all__ = ["COLUMNS", "TOOLS", "Mask", "Numbers", "table_of_tools"]
 
 Mask = NDArray[np.bool_]
 Numbers = dict[str, float]  # hd, hd95, assd, nsd

@@ -52,12 +52,11 @@ ENGINE = [
     "moment_passes",
     "sample_passes",
     "threads",
-    "surface_distances",
+    "surface_pass",
     "dask",
     "executors",
     "pair",
-    "group_images",
-    "surface_pass",
+    "surface_distances",
     "several",
 ]
 

@@ -15,13 +15,14 @@ from boundaries_reference import (
     summary,
     surface,
 )
+from boundary_images import images_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probdice.engine import surface_distances as surfaces
 from probdice.engine.kernels import surface_summary as kernels
 from probdice.engine.kernels.surface_shapes import polygons, shapes_for
-from probdice.engine.surface_distances import Grid, LabelSets, SoftSets, elements_of, numbers_of
+from probdice.engine.surface_distances import Outlines
 from probdice.method.sides import Both
 
 CASES = json.loads(Path(__file__).with_name("boundaries.json").read_text())["cases"]
@@ -29,24 +30,27 @@ PERCENTILES, TOLERANCES = (95.0, 50.0), (0.5, 1.0, 2.0)
 NAMES = ("hd", "assd", "masd", "hd95", "hd50", "nsd@0.5", "nsd@1", "nsd@2")
 
 
+def outlines(reference, prediction, affine=None, groups=1, **options):
+    """The outlines of label maps of group numbers, or of probabilities of one group per channel."""
+    lists = [[group] for group in range(groups)]
+    return Outlines(images_of(reference, prediction, affine, **options), Both(lists, lists))
+
+
 def sets(*arrays):
     """Sets of pixels as group 0 of label maps."""
-    return Both(*(LabelSets(array.astype(np.int32) - 1) for array in arrays))
+    return [array.astype(np.int32) - 1 for array in arrays]
+
+
+def measured(both, levels=()):
+    """The numbers of every group and level, by name."""
+    values = both.numbers(percentiles=PERCENTILES, tolerances=TOLERANCES, levels=levels)
+    return dict(zip(NAMES, values.transpose(2, 0, 1), strict=True))
 
 
 def found(reference, prediction, affine, mask=None, workers=2):
     """The numbers of one pair of sets, by the engine."""
-    d = reference.ndim
-    grid = Grid(np.asarray(affine, float)[:d, :d], mask, workers)
-    values = numbers_of(
-        sets(reference, prediction),
-        grid,
-        1,
-        percentiles=PERCENTILES,
-        tolerances=TOLERANCES,
-        levels=(),
-    )
-    return dict(zip(NAMES, values[0, 0].tolist(), strict=True))
+    both = outlines(*sets(reference, prediction), affine, mask=mask, workers=workers)
+    return {name: values.item() for name, values in measured(both).items()}
 
 
 def agree(values, expected, tolerance=1e-9):
@@ -81,7 +85,7 @@ def way(request, monkeypatch):
     """Both ways through the engine: many small groups at once, and one large group."""
     if request.param == "large":
         monkeypatch.setattr(surfaces, "LARGE", -1)
-        monkeypatch.setattr(surfaces, "CELLS", 7)
+        monkeypatch.setattr(surfaces, "SOME", 7)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
@@ -150,7 +154,7 @@ def test_every_configuration_of_a_cell_has_the_elements_of_the_method():
         if not any(bits):
             continue
         inside = np.array(bits).reshape(2, 2, 2)
-        elements = elements_of(sets(inside, other), Grid(affine[:3, :3], None, 1), 0, 0.5)
+        elements = outlines(*sets(inside, other), affine).elements(0, 0.5)
         one, two = directed(inside, other, affine)
         centroids = surface(inside, affine).mean(axis=1)
         rows = np.column_stack([elements.reference.points @ affine[:3, :3], one_of(elements)])
@@ -175,7 +179,7 @@ def test_diagonal_pixels_are_separate():
     assert len(polygons(0b01101001, 3)) == 4  # every second pixel
     two = np.eye(2, dtype=bool)
     apart = surface(np.array([[True, False, False], [False, False, True]]), np.eye(3))
-    elements = elements_of(sets(two, two), Grid(np.eye(2), None, 1), 0, 0.5).reference
+    elements = outlines(*sets(two, two)).elements(0, 0.5).reference
     assert elements.weights.sum() == pytest.approx(8 * np.sqrt(0.5))
     assert len(apart) == elements.weights.size == 8
 
@@ -192,12 +196,10 @@ def test_results_do_not_depend_on_the_number_of_workers(way):
     rng = np.random.default_rng(0)
     labels = [rng.integers(-1, 4, (9, 12, 11)) for _ in range(2)]
 
-    def numbers_with(workers):
-        grid = Grid(np.diag([3.0, 1.0, 1.0]), None, workers)
-        both = Both(*map(LabelSets, labels))
-        return numbers_of(both, grid, 4, percentiles=(95,), tolerances=(1,), levels=())
-
-    np.testing.assert_array_equal(numbers_with(1), numbers_with(3))
+    affine = np.diag([3.0, 1.0, 1.0, 1.0])
+    one, many = (measured(outlines(*labels, affine, 4, workers=workers)) for workers in (1, 3))
+    for name in NAMES:
+        np.testing.assert_array_equal(one[name], many[name])
 
 
 def test_results_do_not_depend_on_memory_order(way):
@@ -216,35 +218,41 @@ def test_many_groups_at_once_are_the_same_as_one_at_a_time(monkeypatch):
     rng = np.random.default_rng(2)
     labels = rng.integers(-1, 30, (2, 8, 10, 9))
     labels[:, 2:6, 2:8] //= 10  # some groups are larger, and some regions are empty
-    grid = Grid(np.diag([2.0, 1.0, 1.5]), None, 2)
-    both = Both(*map(LabelSets, labels))
-    values = numbers_of(both, grid, 31, percentiles=PERCENTILES, tolerances=TOLERANCES, levels=())
+    affine = np.diag([2.0, 1.0, 1.5, 1.0])
+    values = measured(outlines(*labels, affine, 31))
     for group in range(31):
-        alone = found(*(side == group for side in labels), grid.axes)
-        agree(dict(zip(NAMES, values[group, 0].tolist(), strict=True)), alone)
-    assert np.isnan(values[30]).all()
+        alone = found(*(side == group for side in labels), affine)
+        agree({name: values[name][group, 0] for name in NAMES}, alone)
+    assert np.isnan(values["hd"][30])
+
+
+def test_groups_may_share_regions():
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 4, (2, 6, 9))
+    lists = [[0, 1], [1, 2], [3], [0, 2, 3]]
+    both = Outlines(images_of(*labels), Both(lists, lists))
+    values = measured(both)
+    for group, members in enumerate(lists):
+        alone = found(*(np.isin(side, members) for side in labels), np.eye(3))
+        agree({name: values[name][group, 0] for name in NAMES}, alone)
 
 
 def test_a_label_map_against_probabilities_is_the_set_at_every_level():
     rng = np.random.default_rng(4)
     labels = rng.integers(-1, 2, (6, 7))
     maps = rng.random((2, 6, 7))
-    both = Both(LabelSets(labels), SoftSets(maps, (6, 7)))
-    grid = Grid(np.eye(2), None, 1)
-    values = numbers_of(
-        both, grid, 2, percentiles=PERCENTILES, tolerances=TOLERANCES, levels=(0.2, 0.7)
-    )
+    values = measured(outlines(labels, maps, groups=2), levels=(0.2, 0.7))
     for group, (k, level) in product(range(2), enumerate((0.2, 0.7))):
-        expected = found(labels == group, maps[group] > level, np.eye(2))
-        agree(dict(zip(NAMES, values[group, k].tolist(), strict=True)), expected)
+        expected = found(labels == group, maps[group] > level, np.eye(3))
+        agree({name: values[name][group, k] for name in NAMES}, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_probability_equal_to_a_level_is_outside(dtype):
     maps = np.full((1, 3, 3), 0.3, dtype)
     maps[0, 1, 1] = 0.31
-    inside = SoftSets(maps, (3, 3)).of(0)(0.3)
-    assert inside.tolist() == [[False] * 3, [False, True, False], [False] * 3]
+    elements = outlines(maps, maps).elements(0, 0.3).reference
+    assert elements.weights.sum() == pytest.approx(4 * np.sqrt(0.5))  # around one pixel
 
 
 @settings(max_examples=60)
@@ -255,8 +263,10 @@ def test_weighted_percentiles_agree_with_sorting(seed, size):
     weights = rng.random(size)
     asked = np.array([100.0, 95.0, 50.0, 10.0, 0.001])
     numbers = np.empty(3 + asked.size)
-    kernels.summarise(
-        values.copy(), weights.copy(), np.zeros(1), np.ones(1), asked, np.empty(0), numbers
-    )
+    shared = rng.random() if seed % 3 else 0.0
+    one = kernels.Directed(values.copy(), weights.copy(), shared, False)
+    two = kernels.Directed(np.zeros(1), np.ones(1), 0.0, False)
+    kernels.summarise(one, two, asked, np.empty(0), numbers)
+    values, weights = np.append(values, 0.0), np.append(weights, shared)
     expected = [percentile(values, weights, p) for p in asked]
     np.testing.assert_array_equal(numbers[3:], expected)

@@ -9,7 +9,7 @@ from probdice.comparison.foreground import Foreground
 from probdice.comparison.result import Comparison
 from probdice.method.scoring import key_lists
 from probdice.method.sides import SIDES, Both
-from probdice.metrics.boundaries import LEVELS, ImageOutlines, boundaries_of, union_boundaries
+from probdice.metrics.boundaries import LEVELS, boundaries_of, union_boundaries
 from probdice.metrics.derived import Derived, derived_of
 from probdice.metrics.unions import check_members, unions_of
 
@@ -50,20 +50,18 @@ def measured_boundaries(
     known: Boundaries | None = result.numbers.known("boundaries")
     if known is not None and known.has(percentiles, tolerances, levels):
         return replace(known, infinite=infinite)
-    images = result.need_images("boundaries()")
     background = Foreground.of(result).background
     boundaries = boundaries_of(
-        ImageOutlines(images, key_lists(result.overlap, result.correspondence.groups)),
+        result.need_images("boundaries()"),
+        key_lists(result.overlap, result.correspondence.groups),
         groups=Both(*([group.side(side) for group in result.groups] for side in SIDES)),
         counted=np.array(
             [not group.faint and k != background for k, group in enumerate(result.groups)]
         ),
-        geometry=images.reference.geometry,
         percentiles=percentiles,
         tolerances=tolerances,
         levels=levels,
         infinite=infinite,
-        workers=images.workers,
     )
     result.numbers.put("boundaries", boundaries)
     return boundaries

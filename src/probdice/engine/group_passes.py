@@ -26,6 +26,7 @@ __all__ = [
     "joined_pass",
     "known",
     "map_visit",
+    "numbers_visit",
     "pixel_ranges",
     "row_groups",
     "scores",
@@ -59,6 +60,11 @@ def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> An
         return partial(_map, similarity=similarity, groups=members)
     tables = Both(*(m.table(t) for m, t in zip(members, blocks.label_types, strict=True)))
     return partial(_agreement, similarity=similarity, tables=tables)
+
+
+def numbers_visit(side: Side, groups: Lists) -> Any:
+    """A function that returns the number of the group of every pixel of a label map."""
+    return partial(_numbers, place=SIDES.index(side), members=Members(groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +133,14 @@ def _agreement(
         assert isinstance(p, Crisp) and isinstance(q, Crisp)
         labels, inside = (p.values, q.values), ready.inside
     return block.shaped(agreement(*labels, tables, similarity), inside, np.nan)
+
+
+def _numbers(blocks: Blocks, block: Block, place: int, members: Members) -> NDArray[np.int32]:
+    ready = blocks.ready(block)
+    side = ready.sides[place]
+    assert isinstance(side, Crisp)
+    numbers = members.group_of(side.labels, -1).astype(np.int32)[side.codes]
+    return block.shaped(numbers, ready.inside, -1)
 
 
 def _joined(

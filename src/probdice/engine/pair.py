@@ -17,7 +17,7 @@ from probdice.data.value_checks import Fault, InvalidValues
 from probdice.engine.alignment import file_of, mask_on, moved_onto, within
 from probdice.engine.blocks import Blocks
 from probdice.engine.executors import executor_for, image
-from probdice.engine.group_passes import joined_pass, map_visit, scores_pass
+from probdice.engine.group_passes import joined_pass, map_visit, numbers_visit, scores_pass
 from probdice.engine.moment_passes import (
     Forecast,
     distributions_pass,
@@ -227,6 +227,10 @@ class Images:
         visit = map_visit(similarity, groups, blocks)
         result: NDArray[np.float32] = image(visit, blocks, np.float32, self.workers, into=into)
         return result
+
+    def group_numbers(self, side: Side, groups: Lists) -> NDArray[np.int32]:
+        """The number of the group of every pixel of a label map; −1 for none and outside Ω."""
+        return np.asarray(image(numbers_visit(side, groups), self.blocks, np.int32, self.workers))
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
         """The moments of both sides, in the order of these labels or channels."""

@@ -1,135 +1,40 @@
-"""Surfaces of the groups of two images in memory, their elements, and the distances between them.
+"""Distances between the surfaces of the groups of two images.
 
-Each side gives the set of pixels of every group, at a level where it is soft. The kernels take
-both sides as arrays of group numbers, so label maps of any number of groups are passed as they are,
-and other images as one group per pair of sets. `engine.surface_pass` does the same for images that
-are read in blocks.
+One pass collects the cells with a surface of all groups (`surface_pass`). Then, for every pair of
+surfaces, the kernels search the nearest point of the other surface for every element
+(`surface_search`), and summarise the distances (`surface_summary`). Results do not depend on the
+division into blocks and on the number of workers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import Any, Protocol
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.engine.blocks import Blocks
+from probdice.engine.executors import executor_for
 from probdice.engine.kernels import surface_search, surface_summary, surfaces
 from probdice.engine.kernels.surface_shapes import Shapes, shapes_for
-from probdice.engine.kernels.surfaces import OUTSIDE, Surface
+from probdice.engine.kernels.surface_summary import Collected, Directed
+from probdice.engine.kernels.surfaces import Part, Pyramid, Surface
+from probdice.engine.pair import Images
+from probdice.engine.surface_pass import Cells, cell_counts, cells_pass
 from probdice.engine.threads import run
-from probdice.errors import InputError
+from probdice.method.pixel_passes import Lists
 from probdice.method.sides import Both
 
-__all__ = [
-    "ABOVE",
-    "LARGE",
-    "ArrayOutlines",
-    "Elements",
-    "Grid",
-    "GroupSets",
-    "LabelSets",
-    "Outlines",
-    "SoftSets",
-    "elements_between",
-    "elements_of",
-    "numbers_between",
-    "numbers_of",
-    "together",
-]
+__all__ = ["Elements", "Outlines"]
 
-Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
-ABOVE = 1e-6  # by which a probability must exceed a level
-LARGE = 2**18  # cells in the box of a group from which on its surface is divided among workers
-TOGETHER = 2**16  # cells in the boxes of small groups that one worker visits at once
-CELLS = 2**11  # cells with a surface that one worker visits at once
-
-
-class GroupSets(Protocol):
-    """The sets of pixels of all groups of one side."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of pixels along each axis."""
-
-    @property
-    def labels(self) -> NDArray[np.integer[Any]] | None:
-        """The group of every pixel if sets are the same at all levels, otherwise None."""
-
-    def of(self, group: int) -> Callable[[float], Mask]:
-        """The set of a group, by level."""
-
-
-@dataclass(frozen=True, eq=False)
-class LabelSets:
-    """A label map.
-
-    Parameters
-    ----------
-    labels : ndarray of int
-        The number of the group of every pixel; −1 for none.
-    """
-
-    labels: NDArray[np.integer[Any]]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.labels.shape
-
-    def of(self, group: int) -> Callable[[float], Mask]:
-        inside = self.labels == group
-        return lambda _: inside
-
-
-@dataclass(frozen=True, eq=False)
-class SoftSets:
-    """Probabilities, which exceed a level in the set of that level.
-
-    Parameters
-    ----------
-    maps : sequence of ndarray
-        The probability of each group. One at a time is asked for, in their order, so that a
-        sequence may also compute them.
-    shape : tuple of int
-        The shape of each map.
-    """
-
-    maps: Sequence[NDArray[np.floating[Any]]]
-    shape: tuple[int, ...]
-
-    @property
-    def labels(self) -> None:
-        return None
-
-    def of(self, group: int) -> Callable[[float], Mask]:
-        probabilities = self.maps[group]
-        if probabilities.dtype.itemsize < 4:  # half precision rounds the level
-            probabilities = probabilities.astype(np.float32)
-        return lambda level: np.asarray(probabilities > level + ABOVE)
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """Where the pixels of both sides lie, and which of them are compared.
-
-    Attributes
-    ----------
-    axes : ndarray
-        The steps from pixel to pixel along each of the two or three axes, as columns.
-    mask : ndarray of bool or None
-        The pixels that are compared; None for all.
-    workers : int
-        Threads. Results do not depend on their number.
-    """
-
-    axes: Floats
-    mask: Mask | None
-    workers: int
+PIXELS = 2**18, 2**23  # the smallest and the largest block, which needs some 16 bytes per pixel
+LARGE = 2**18  # cells in the box of a pair from which on it is divided among workers
+TOGETHER = 2**16  # cells in the boxes of small pairs that one worker visits at once
+DENSE = 2**24  # cells in the box of a pair from which on it is stored in bricks
+SOME = 2**11  # cells with a surface that one worker visits at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,295 +56,181 @@ class Elements:
     weights: Floats
 
 
-class Outlines(Protocol):
-    """The outlines of the groups of two images, and the distances between them."""
+@dataclass(frozen=True, eq=False)
+class Outlines:
+    """The outlines of groups of regions of two images, and the distances between them.
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of pixels along each axis."""
+    Attributes
+    ----------
+    images : Images
+        The images, the mask and the number of workers. They are read again by every method.
+    groups : Both
+        Per side, the regions of every group, by channel or label. Groups may share regions.
+    """
+
+    images: Images
+    groups: Both[Lists]
 
     @property
     def crisp(self) -> bool:
         """Whether both sides are label maps, which are the same at every level."""
+        return all(side.crisp for side in self.images.sides)
 
     def numbers(
         self,
-        axes: Floats,
-        workers: int,
-        groups: int,
         *,
         percentiles: Sequence[float],
         tolerances: Sequence[float],
         levels: Sequence[float],
     ) -> Floats:
-        """Distances between the surfaces of every group, at every level, as by `numbers_of`."""
+        """Distances between the surfaces of every group, at every level.
 
-    def elements(self, axes: Floats, workers: int, group: int, level: float) -> Both[Elements]:
-        """The elements of both surfaces of one group."""
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayOutlines:
-    """Outlines of images in memory.
-
-    Attributes
-    ----------
-    sides : Both
-        The sets of pixels of the groups of each side.
-    mask : ndarray of bool or None
-        The pixels that are compared; None for all.
-    """
-
-    sides: Both[GroupSets]
-    mask: Mask | None = None
-
-    def __post_init__(self) -> None:
-        for name, image in (("prediction", self.sides.prediction), ("mask", self.mask)):
-            if image is not None and image.shape != self.shape:
-                raise InputError(
-                    f"{name} must have the shape of reference, {self.shape}, not {image.shape}"
-                )
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.sides.reference.shape
-
-    @property
-    def crisp(self) -> bool:
-        return all(side.labels is not None for side in self.sides)
-
-    def numbers(
-        self,
-        axes: Floats,
-        workers: int,
-        groups: int,
-        *,
-        percentiles: Sequence[float],
-        tolerances: Sequence[float],
-        levels: Sequence[float],
-    ) -> Floats:
-        return numbers_of(
-            self.sides,
-            Grid(axes, self.mask, workers),
-            groups,
-            percentiles=percentiles,
-            tolerances=tolerances,
-            levels=levels,
+        The axes of the result are the groups, the levels (one where both sides are label maps) and
+        the numbers: hd, assd, masd, the percentiles, and nsd at the tolerances. NaN where both
+        surfaces are empty; where one is, distances are infinite and nsd is 0.
+        """
+        groups, count = len(self.groups.reference), 1 if self.crisp else len(levels)
+        sets = (
+            np.repeat(np.arange(groups), count) if side.crisp else np.arange(groups * count)
+            for side in self.images.sides
         )
+        pairs = self._pairs(levels, np.stack(list(sets), axis=1))
+        table = pairs.numbers(np.array(percentiles, float), np.array(tolerances, float))
+        return table.reshape(groups, count, -1)
 
-    def elements(self, axes: Floats, workers: int, group: int, level: float) -> Both[Elements]:
-        return elements_of(self.sides, Grid(axes, self.mask, workers), group, level)
+    def elements(self, group: int, level: float) -> Both[Elements]:
+        """The elements of both surfaces of one group; label maps are the same at every level."""
+        alone = Outlines(self.images, self.groups.map(lambda lists: lists[group : group + 1]))
+        return alone._pairs([level], np.zeros((1, 2), np.int64)).elements(0)
 
-
-def numbers_of(
-    sides: Both[GroupSets],
-    grid: Grid,
-    groups: int,
-    *,
-    percentiles: Sequence[float],
-    tolerances: Sequence[float],
-    levels: Sequence[float],
-) -> Floats:
-    """Distances between the surfaces of every group, at every level.
-
-    The axes of the result are the groups, the levels (one where both sides are label maps) and the
-    numbers: hd, assd, masd, the percentiles, and nsd at the tolerances. NaN where both surfaces
-    are empty; where one is, distances are infinite and nsd is 0.
-    """
-    asked = np.array(percentiles, np.float64), np.array(tolerances, np.float64)
-    if (outlines := _of_labels(sides, grid)) is not None:
-        return outlines.numbers(groups, *asked)[:, None]
-    numbers = np.empty(
-        (groups, len(levels), surface_summary.FIXED + len(percentiles) + len(tolerances))
-    )
-    for group in range(groups):
-        sets = Both(*(side.of(group) for side in sides))
-        for k, level in enumerate(levels):
-            numbers[group, k] = _of_sets(sets, level, grid).numbers(1, *asked)
-    return numbers
-
-
-def elements_of(sides: Both[GroupSets], grid: Grid, group: int, level: float) -> Both[Elements]:
-    """The elements of both surfaces of one group; label maps are the same at every level."""
-    if (outlines := _of_labels(sides, grid)) is not None:
-        return outlines.elements(group)
-    sets = Both(*(side.of(group) for side in sides))
-    return _of_sets(sets, level, grid).elements(0)
-
-
-def _of_labels(sides: Both[GroupSets], grid: Grid) -> "_Outlines | None":
-    """Both label maps as they are, if they are label maps."""
-    reference, prediction = sides.reference.labels, sides.prediction.labels
-    if reference is None or prediction is None:
-        return None
-    return _Outlines(Both(*(_masked(x, grid.mask) for x in (reference, prediction))), grid)
-
-
-def _of_sets(sets: Both[Callable[[float], Mask]], level: float, grid: Grid) -> "_Outlines":
-    """The sets of one group at one level as group 0."""
-    return _Outlines(sets.map(lambda at: _masked(at(level) - np.int32(1), grid.mask)), grid)
-
-
-def _masked(labels: NDArray[np.integer[Any]], mask: Mask | None) -> Codes:
-    """Group numbers as the kernels take them."""
-    codes = labels.astype(np.int32, copy=False)
-    return codes if mask is None else np.where(mask, codes, np.int32(OUTSIDE))
+    def _pairs(self, levels: Sequence[float], sets: Integers) -> "_Pairs":
+        images = self.images
+        least, most = PIXELS
+        most = min(max(prod(images.reference.shape) // (4 * images.workers), least), most)
+        blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=most, halo=1)
+        geometry = images.reference.geometry
+        axes = np.eye(len(blocks.shape)) if geometry is None else geometry.affine[:-1, :-1]
+        shapes = shapes_for(axes[:, list(blocks.order)])
+        cells = executor_for(blocks, images.workers).run(
+            cells_pass(self.groups, levels, shapes), blocks
+        )
+        return _Pairs.of(cells, sets, blocks, shapes, images.workers)
 
 
 @dataclass(frozen=True, eq=False)
-class _Outlines:
-    """The surfaces of the groups of two arrays of group numbers."""
+class _Pairs:
+    """The surfaces of pairs of sets, given by their cells."""
 
-    codes: Both[Codes]
-    grid: Grid
+    sides: Both[Collected]
+    sets: Integers  # of each pair, the number of the set of each side
+    boxes: Integers  # of each pair, the first cell and the number of cells
+    sizes: Integers  # cells of the image along each axis
+    order: tuple[int, ...]  # the axes of the image
+    shapes: Shapes
+    workers: int
 
-    def numbers(self, count: int, percentiles: Floats, tolerances: Floats) -> Floats:
-        """One row per group."""
-        boxes = self._boxes(count)
-        sizes = boxes[:, 3:].prod(axis=1)
-        table = np.empty((count, surface_summary.FIXED + percentiles.size + tolerances.size))
+    @classmethod
+    def of(
+        cls, both: Both[Cells], sets: Integers, blocks: Blocks, shapes: Shapes, workers: int
+    ) -> "_Pairs":
+        sizes = cell_counts(blocks.shape)
+        lows, highs, sides = [], [], []
+        for cells, numbers in zip(both, sets.T, strict=True):
+            side, low, high = _by_set(cells, int(numbers.max(initial=-1)) + 1, sizes)
+            lows.append(low[numbers])
+            highs.append(high[numbers])
+            sides.append(side)
+        low, high = np.minimum(*lows), np.maximum(*highs)
+        boxes = np.concatenate([low, high - low + 1], axis=1)
+        boxes[high[:, 0] < 0] = 0
+        return cls(Both(*sides), sets, boxes, sizes, blocks.order, shapes, workers)
 
-        def visit(groups: Integers) -> None:
-            rows = np.empty((groups.size, table.shape[1]))
-            surface_summary.summarise_groups(
-                self._images.reference,
-                self._images.prediction,
-                groups,
-                boxes[groups],
-                self._is_masked,
-                self._shapes,
+    def numbers(self, percentiles: Floats, tolerances: Floats) -> Floats:
+        """One row per pair: hd, assd, masd, the percentiles, and nsd at the tolerances."""
+        columns = surface_summary.FIXED + percentiles.size + tolerances.size
+        table = np.empty((len(self.sets), columns))
+        volumes = self.boxes[:, 3:].prod(axis=1)
+
+        def visit(some: Integers) -> None:
+            rows = np.empty((some.size, columns))
+            surface_summary.summarise_sets(
+                self.sides.reference,
+                self.sides.prediction,
+                self.sets[some],
+                self.boxes[some],
+                self.sizes,
+                self.shapes,
                 percentiles,
                 tolerances,
                 rows,
             )
-            table[groups] = rows
+            table[some] = rows
 
-        for _ in run(visit, together(np.flatnonzero(sizes <= LARGE), sizes), self.grid.workers):
+        small = np.flatnonzero(volumes <= LARGE)
+        together = np.cumsum(volumes[small]) // TOGETHER
+        for _ in run(visit, np.split(small, np.flatnonzero(np.diff(together)) + 1), self.workers):
             pass
-        for group in np.flatnonzero(sizes > LARGE).tolist():
-            both = self._traced(group, boxes[group])
-            numbers_between(
-                both, self._shapes, self.grid.workers, percentiles, tolerances, table[group]
+        for pair in np.flatnonzero(volumes > LARGE).tolist():
+            reference, prediction = self._surfaces(pair)
+            surface_summary.summarise(
+                self._directed(reference, prediction),
+                self._directed(prediction, reference),
+                percentiles,
+                tolerances,
+                table[pair],
             )
         return table
 
-    def elements(self, group: int) -> Both[Elements]:
-        """The elements of both surfaces of one group."""
-        box = self._boxes(group + 1)[group]
-        both = self._traced(group, box)
-        return elements_between(both, box, self._shapes, self.grid.workers, self._order)
+    def elements(self, pair: int) -> Both[Elements]:
+        """The elements of both surfaces of one pair."""
+        reference, prediction = self._surfaces(pair)
+        return Both(
+            self._elements(pair, reference, prediction), self._elements(pair, prediction, reference)
+        )
 
-    @property
-    def _is_masked(self) -> bool:
-        return self.grid.mask is not None
+    def _elements(self, pair: int, surface: Surface, other: Surface) -> Elements:
+        points = np.empty((surface.part.starts[-1], 3))
+        surface_search.centroids(surface.part, self.shapes, self.boxes[pair], points)
+        points = points[:, 3 - len(self.order) :][:, np.argsort(self.order)]
+        return Elements(points, *self._distances(surface.part, other.pyramid))
 
-    @cached_property
-    def _order(self) -> list[int]:
-        """The axes in the order in which the reference lies in memory."""
-        strides = self.codes.reference.strides
-        return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
+    def _surfaces(self, pair: int) -> list[Surface]:
+        def assembled(side: Collected, number: int) -> Surface:
+            some = slice(side.starts[number], side.starts[number + 1])
+            cells = side.cells[some], side.configurations[some]
+            return surfaces.assemble(*cells, self.sizes, self.boxes[pair], self.shapes, DENSE)
 
-    @cached_property
-    def _images(self) -> Both[Codes]:
-        """Both images as they lie in memory, with three axes: one of two axes is one layer."""
+        return list(map(assembled, self.sides, self.sets[pair]))
 
-        def ordered(codes: Codes) -> Codes:
-            contiguous = np.ascontiguousarray(codes.transpose(self._order))
-            return contiguous.reshape((1, *contiguous.shape)[-3:])
+    def _directed(self, surface: Surface, other: Surface) -> Directed:
+        part, shared = surfaces.differing(surface.part, other.pyramid, self.shapes)
+        return Directed(*self._distances(part, other.pyramid), shared, surface.part.cells.size == 0)
 
-        return self.codes.map(ordered)
+    def _distances(self, part: Part, other: Pyramid) -> tuple[Floats, Floats]:
+        """Distances from the elements of some cells to another surface, and their weights."""
+        distances, weights = np.empty((2, part.starts[-1]))
 
-    @cached_property
-    def _shapes(self) -> Shapes:
-        return shapes_for(self.grid.axes[:, self._order])
+        def visit(first: int) -> None:
+            last = min(first + SOME, part.cells.size)
+            surface_search.find_distances(part, other, self.shapes, first, last, distances, weights)
 
-    def _boxes(self, count: int) -> Integers:
-        """Per group, the first cell of the box of both surfaces, and its number of cells.
-
-        Groups from `count` on are left out.
-        """
-        depth = self._images.reference.shape[0]
-        edges = np.linspace(0, depth, min(depth, 4 * self.grid.workers) + 1).astype(int).tolist()
-        slabs = [(image, *edge) for image in self._images for edge in pairwise(edges)]
-        nothing = np.empty((count, 6), np.int64)
-        nothing[:, :3], nothing[:, 3:] = np.iinfo(np.int64).max, -1
-
-        def visit(slab: tuple[Codes, int, int]) -> Integers:
-            image, first, last = slab
-            boxes = nothing.copy()
-            surfaces.bounds(image[first:last], first, boxes)
-            return boxes
-
-        boxes = nothing.copy()
-        for of_slab in run(visit, slabs, self.grid.workers):
-            np.minimum(boxes[:, :3], of_slab[:, :3], out=boxes[:, :3])
-            np.maximum(boxes[:, 3:], of_slab[:, 3:], out=boxes[:, 3:])
-        empty = boxes[:, 3] < 0
-        boxes[empty] = 0, 0, 0, -2, -2, -2  # no cells
-        boxes[:, 3:] += 2 - boxes[:, :3]
-        if len(self._order) == 2:  # the one layer is the second one of its cells
-            boxes[:, 3] = np.minimum(boxes[:, 3], 1)
-        return boxes
-
-    def _traced(self, group: int, box: Integers) -> Both[Surface]:
-        def visit(codes: Codes) -> Surface:
-            return surfaces.trace(codes, group, box, self._is_masked, self._shapes)
-
-        return Both(*run(visit, list(self._images), self.grid.workers))
+        for _ in run(visit, range(0, part.cells.size, SOME), self.workers):
+            pass
+        return distances, weights
 
 
-def numbers_between(
-    both: Both[Surface],
-    shapes: Shapes,
-    workers: int,
-    percentiles: Floats,
-    tolerances: Floats,
-    into: Floats,
-) -> None:
-    """The numbers of two large surfaces, divided among workers."""
-    reference, prediction = both
-    surface_summary.summarise(
-        *_distances(reference, prediction, shapes, workers),
-        *_distances(prediction, reference, shapes, workers),
-        percentiles,
-        tolerances,
-        into,
-    )
+def _by_set(cells: Cells, count: int, sizes: Integers) -> tuple[Collected, Integers, Integers]:
+    """Cells sorted by set and then by place, and the first and the last cell of each set.
 
-
-def elements_between(
-    both: Both[Surface], box: Integers, shapes: Shapes, workers: int, order: Sequence[int]
-) -> Both[Elements]:
-    """The elements of two surfaces in a box; `order` has the axes of the image as in the box."""
-
-    def elements(surface: Surface, other: Surface) -> Elements:
-        points = np.empty((surface.starts[-1], 3))
-        surface_search.centroids(surface, shapes, box, points)
-        points = points[:, 3 - len(order) :][:, np.argsort(order)]
-        return Elements(points, *_distances(surface, other, shapes, workers))
-
-    reference, prediction = both
-    return Both(elements(reference, prediction), elements(prediction, reference))
-
-
-def _distances(
-    surface: Surface, other: Surface, shapes: Shapes, workers: int
-) -> tuple[Floats, Floats]:
-    """Distances from the elements of one surface to another, and their weights."""
-    distances, weights = np.empty(surface.starts[-1]), np.empty(surface.starts[-1])
-
-    def visit(first: int) -> None:
-        last = min(first + CELLS, surface.cells.size)
-        surface_search.distances(surface, other, shapes, first, last, distances, weights)
-
-    for _ in run(visit, range(0, surface.cells.size, CELLS), workers):
-        pass
-    return distances, weights
-
-
-def together(groups: Integers, sizes: Integers) -> list[Integers]:
-    """Groups in packs of about the same work."""
-    if groups.size == 0:
-        return []
-    packs = np.cumsum(sizes[groups]) // TOGETHER
-    return np.split(groups, np.flatnonzero(np.diff(packs)) + 1)
+    In this order, sums do not depend on the division into blocks.
+    """
+    if (cells.cells[1:] < cells.cells[:-1]).any():  # blocks that follow chunks
+        order = np.argsort(cells.cells, kind="stable")
+        cells = Cells(*(array[order] for array in cells))
+    low, high = np.full((count, 3), np.iinfo(np.int64).max), np.full((count, 3), -1)
+    starts = np.zeros(count + 1, np.int64)
+    surfaces.bounds(cells.numbers, cells.cells, sizes, low, high, starts[1:])
+    np.cumsum(starts, out=starts)
+    by_set = np.empty_like(cells.cells), np.empty_like(cells.configurations)
+    surfaces.arrange(*cells, starts[:-1].copy(), *by_set)
+    return Collected(*by_set, starts), low, high

@@ -16,71 +16,50 @@ inside and outside, and distances are exact:
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.geometry import Geometry
-from probdice.data.machine import cores
-from probdice.engine.group_images import compared_pixels, group_numbers, group_probabilities
 from probdice.engine.pair import Images
-from probdice.engine.surface_distances import (
-    ArrayOutlines,
-    Elements,
-    GroupSets,
-    LabelSets,
-    Outlines,
-    SoftSets,
-)
-from probdice.engine.surface_pass import BlockOutlines
+from probdice.engine.surface_distances import Elements, Outlines
 from probdice.errors import InputError
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists
-from probdice.method.sides import SIDES, Both, Side
+from probdice.method.sides import SIDES, Both
 from probdice.metrics.boundary_values import Boundaries, BoundaryMean, Members
 from probdice.metrics.unions import Union
 from probdice.options.checks import as_penalty, numbers_in
 
-__all__ = [
-    "LEVELS",
-    "Boundaries",
-    "BoundaryMean",
-    "ImageOutlines",
-    "boundaries_of",
-    "union_boundaries",
-]
-
-Floats = NDArray[np.float64]
+__all__ = ["LEVELS", "Boundaries", "BoundaryMean", "boundaries_of", "union_boundaries"]
 
 LEVELS = tuple(k / 10 for k in range(1, 10))
 PERCENTILES = (95.0,)
 
 
 def boundaries_of(
-    outlines: Outlines,
+    images: Images,
+    regions: Both[Lists],
     *,
     groups: Both[Members],
     counted: NDArray[np.bool_] | None = None,
-    geometry: Geometry | None = None,
     percentiles: Iterable[float] = PERCENTILES,
     tolerances: Iterable[float] = (),
     levels: Iterable[float] = LEVELS,
     infinite: float | None = None,
-    workers: int | None = None,
 ) -> Boundaries:
     """Distances between the outlines of corresponding regions.
 
     Parameters
     ----------
-    outlines : Outlines
-        The outlines of the groups of both sides: `ArrayOutlines` or `BlockOutlines`.
+    images : Images
+        The images of a comparison. Distances are in millimetres if the reference has a geometry,
+        and in pixels otherwise.
+    regions : Both
+        Per side, the regions of every group, by channel or label. Groups may share regions.
     groups : Both
         Per side, the labels of every group.
     counted : ndarray of bool, optional
         The groups that count in means; all by default.
-    geometry : Geometry, optional
-        Distances are in millimetres with it, and in pixels without.
     percentiles : iterable of float, optional
         Above 0 and at most 100.
     tolerances : iterable of float, optional
@@ -91,23 +70,17 @@ def boundaries_of(
         same at every level.
     infinite : float, optional
         A penalty distance that replaces infinite distances.
-    workers : int, optional
-        Threads; as many as there are cores by default.
 
     Raises
     ------
     InputError
         If the images have one axis or more than three, or an option is out of range.
     """
-    shape = outlines.shape
+    shape = images.reference.shape
     if len(shape) not in (2, 3):
         raise InputError(
             f"boundaries need images of two or three axes, found {len(shape)} (shape {shape}). "
             "Compare one image at a time, without channel or time axes."
-        )
-    if geometry is not None and geometry.shape != shape:
-        raise InputError(
-            f"geometry must have the shape of reference, {shape}, not {geometry.shape}"
         )
     options = {
         "percentiles": numbers_in("percentiles", percentiles, "above 0 and at most 100"),
@@ -115,93 +88,20 @@ def boundaries_of(
         "levels": numbers_in("levels", levels, "at least 0 and below 1"),
     }
     infinite = as_penalty(infinite)
-    axes = np.eye(len(shape)) if geometry is None else geometry.affine[:-1, :-1]
-    workers = cores() if workers is None else workers
+    outlines = Outlines(images, regions)
     if outlines.crisp:
         options["levels"] = ()
     elif not options["levels"]:
         raise InputError("levels must hold at least one number for probabilities, found none")
-    count = len(groups.reference)
     return Boundaries(
         groups=groups,
-        counted=np.ones(count, np.bool_) if counted is None else counted,
-        unit="pixels" if geometry is None else "mm",
+        counted=np.ones(len(groups.reference), np.bool_) if counted is None else counted,
+        unit="pixels" if images.reference.geometry is None else "mm",
         infinite=infinite,
         **options,
-        _values=outlines.numbers(axes, workers, count, **options),
-        _elements=_Elements(outlines, axes, workers, geometry),
+        _values=outlines.numbers(**options),
+        _elements=_Elements(outlines),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class ImageOutlines:
-    """Outlines of groups of regions of a comparison, made from the images whenever they are needed.
-
-    Images that are not in memory are read in blocks. Groups may share regions.
-
-    Attributes
-    ----------
-    images : Images
-    groups : Both
-        Per side, the regions of every group, by channel or label.
-    """
-
-    images: Images
-    groups: Both[Lists]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.images.reference.shape
-
-    @property
-    def crisp(self) -> bool:
-        return all(side.crisp for side in self.images.sides)
-
-    def numbers(
-        self,
-        axes: Floats,
-        workers: int,
-        groups: int,
-        *,
-        percentiles: Sequence[float],
-        tolerances: Sequence[float],
-        levels: Sequence[float],
-    ) -> Floats:
-        parts = [(self, groups)]
-        if any(_share_members(lists) for lists in self.groups):  # a pixel may be in several groups
-            parts = [(self._alone(group), 1) for group in range(groups)]
-        return np.concatenate(
-            [
-                part._outlines().numbers(
-                    axes,
-                    workers,
-                    count,
-                    percentiles=percentiles,
-                    tolerances=tolerances,
-                    levels=levels,
-                )
-                for part, count in parts
-            ]
-        )
-
-    def elements(self, axes: Floats, workers: int, group: int, level: float) -> Both[Elements]:
-        return self._alone(group)._outlines().elements(axes, workers, 0, level)
-
-    def _alone(self, group: int) -> "ImageOutlines":
-        """The outlines of one group."""
-        return ImageOutlines(self.images, self.groups.map(lambda lists: lists[group : group + 1]))
-
-    def _outlines(self) -> Outlines:
-        images = self.images
-        if any(type(side.array) is not np.ndarray for side in images.sides):
-            return BlockOutlines(images, self.groups)
-        sets = Both(*(_group_sets(images, side, self.groups[side]) for side in SIDES))
-        return ArrayOutlines(sets, compared_pixels(images))
-
-
-def _share_members(lists: Lists) -> bool:
-    members = [member for group in lists for member in group]
-    return len(set(members)) < len(members)
 
 
 def union_boundaries(
@@ -243,45 +143,15 @@ def union_boundaries(
     """
     names = [(union.name,) for union in unions]
     return boundaries_of(
-        ImageOutlines(
-            images, Both(*([union.keys(overlap, side) for union in unions] for side in SIDES))
-        ),
+        images,
+        Both(*([union.keys(overlap, side) for union in unions] for side in SIDES)),
         groups=Both(names, names),
         counted=np.array([union.present(overlap) for union in unions]),
-        geometry=images.reference.geometry,
         percentiles=percentiles,
         tolerances=tolerances,
         levels=levels,
         infinite=infinite,
-        workers=images.workers,
     )
-
-
-def _group_sets(images: Images, side: Side, groups: Lists) -> GroupSets:
-    """The sets of pixels of the groups of one side of a comparison."""
-    segmentation = images.side(side)
-    if segmentation.crisp:
-        return LabelSets(group_numbers(images, side, groups))
-    return SoftSets(_GroupMaps(images, side, groups), segmentation.shape)
-
-
-class _GroupMaps(Sequence[NDArray[Any]]):
-    """The probability of every group of a soft side, computed when it is used."""
-
-    def __init__(self, images: Images, side: Side, groups: Lists) -> None:
-        self.images, self.side, self.groups = images, side, groups
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    @overload
-    def __getitem__(self, group: int) -> NDArray[Any]: ...
-    @overload
-    def __getitem__(self, group: slice) -> list[NDArray[Any]]: ...
-    def __getitem__(self, group: int | slice) -> NDArray[Any] | list[NDArray[Any]]:
-        if isinstance(group, slice):
-            return [self[k] for k in range(*group.indices(len(self)))]
-        return group_probabilities(self.images, self.side, self.groups[group])
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,13 +159,11 @@ class _Elements:
     """What finds the elements of a group again: to keep those of all would take too much memory."""
 
     outlines: Outlines
-    axes: Floats
-    workers: int
-    geometry: Geometry | None
 
     def __call__(self, group: int, level: float) -> Both[Elements]:
-        elements = self.outlines.elements(self.axes, self.workers, group, level)
-        if self.geometry is None:
+        elements = self.outlines.elements(group, level)
+        geometry = self.outlines.images.reference.geometry
+        if geometry is None:
             return elements
-        linear, origin = self.geometry.affine[:-1, :-1], self.geometry.affine[:-1, -1]
+        linear, origin = geometry.affine[:-1, :-1], geometry.affine[:-1, -1]
         return elements.map(lambda side: replace(side, points=side.points @ linear.T + origin))

@@ -104,24 +104,20 @@ class Boundaries:
     Examples
     --------
     >>> import numpy as np
-    >>> from probdice.metrics.boundaries import boundaries_of
-    >>> from probdice.engine.surface_distances import ArrayOutlines, LabelSets
-    >>> from probdice.method.sides import Both
-    >>> reference, prediction = np.full((2, 14, 14), -1)
-    >>> reference[4:10, 4:10] = prediction[4:10, 5:11] = 0
-    >>> boundaries = boundaries_of(
-    ...     ArrayOutlines(Both(LabelSets(reference), LabelSets(prediction))),
-    ...     groups=Both([(1,)], [(7,)]),
-    ...     tolerances=[0.5],
-    ... )
+    >>> import probdice
+    >>> reference, prediction = np.zeros((2, 14, 14), int)
+    >>> reference[4:10, 4:10] = prediction[4:10, 5:11] = 1
+    >>> result = probdice.compare(reference, prediction, background=0)
+    >>> boundaries = result.boundaries(tolerances=[0.5])
     >>> boundaries
-    Boundaries (pixels): 1 group
+    Boundaries (pixels): 2 groups
       mean hd 1.0000   hd95 1.0000   assd 0.5335   masd 0.5335   nsd@0.5 0.5000
       reference  prediction      hd    hd95    assd    masd  nsd@0.5
-              1           7  1.0000  1.0000  0.5335  0.5335   0.5000
+              0           0  1.0000  1.0000  0.1568  0.1568   0.8530
+              1           1  1.0000  1.0000  0.5335  0.5335   0.5000
     >>> boundaries.means["hd"].mean
     1.0
-    >>> boundaries.group(0).reference.distances.size
+    >>> boundaries.group(1).reference.distances.size
     24
     """
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import examine_labels
 from probdice.engine.decode import Soft
-from probdice.engine.group_images import group_numbers
 from probdice.engine.pair import Images
 from probdice.errors import InputError, MissingExtraError
 from probdice.method.groups import Groups
@@ -365,7 +364,7 @@ def group_map(
     background = set(overlap.side(side).keys[outside].tolist())
     lists = key_lists(overlap, groups)[side]
     kept = [[key for key in keys if key not in background] for keys in lists]
-    return group_numbers(images, side, kept) + np.int32(1)
+    return images.group_numbers(side, kept) + np.int32(1)
 
 
 def _rows(images: Images) -> NDArray[Any]:

@@ -4,23 +4,42 @@ Every element first searches the cells around its own. The pyramid of the other 
 only where something may be closer, and only in blocks closer than the closest point so far.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.compiler.jit import inlined, inner, kernel
 from probdice.engine.kernels.surface_shapes import Shapes
-from probdice.engine.kernels.surfaces import DEEPEST, Surface, halves_of, place_of
+from probdice.engine.kernels.surfaces import DEEPEST, Part, Pyramid, halves_of, place_of
 
+Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Cell = tuple[int, int, int]
 
 FARTHEST = 2.0**62  # cells: more than any image has
 
 
+class _Neighbours(NamedTuple):
+    """The cells around a cell that have elements of the other surface."""
+
+    cells: Integers
+    configurations: Bytes
+    offsets: Floats  # from the cell to each of them
+
+
+class _Stack(NamedTuple):
+    """Blocks of a pyramid that are still to be searched."""
+
+    blocks: Integers  # the level and the three indices of each
+    bounds: Floats  # the squared distance from the point to each block, or less
+
+
 @kernel
-def distances(
-    surface: Surface,
-    other: Surface,
+def find_distances(
+    part: Part,
+    other: Pyramid,
     shapes: Shapes,
     first: int,
     last: int,
@@ -28,106 +47,82 @@ def distances(
     weights: Floats,
 ) -> None:
     """Distances from the centroids of the elements of some cells to another surface of the box."""
-    distances_to(surface, other, shapes, first, last, into, weights)
-
-
-@inner
-def distances_to(
-    surface: Surface,
-    other: Surface,
-    shapes: Shapes,
-    first: int,
-    last: int,
-    into: Floats,
-    weights: Floats,
-) -> None:
-    depth, height, width = other.counts[0, 0], other.counts[0, 1], other.counts[0, 2]
-    cells, codes, starts = surface.cells, surface.codes, surface.starts
-    heights, neighbours, steps = shapes.heights, shapes.neighbours, shapes.steps
-    element_starts, sizes = shapes.element_starts, shapes.sizes
-    places, fractions = shapes.places, shapes.fractions
-    boxes, facet_starts, frames = shapes.boxes, shapes.facet_starts, shapes.frames
-    edge_starts, edges = shapes.edge_starts, shapes.edges
-    near = np.empty(neighbours.shape[0], np.int64)
-    near_codes = np.empty(neighbours.shape[0], np.uint8)
-    offsets = np.empty((neighbours.shape[0], 3))
-    stack = np.empty((8 * DEEPEST, 4), np.int64)
-    bounds = np.empty(8 * DEEPEST)
+    most = shapes.neighbours.shape[0]
+    near = _Neighbours(np.empty(most, np.int64), np.empty(most, np.uint8), np.empty((most, 3)))
+    stack = _Stack(np.empty((8 * DEEPEST, 4), np.int64), np.empty(8 * DEEPEST))
     extents = _extents(other, shapes)
     seed = -1
     for n in range(first, last):
-        own = codes[n]
-        start, stop = element_starts[own], element_starts[own + 1]
-        place = starts[n] - start
+        own = part.configurations[n]
+        start, stop = shapes.element_starts[own], shapes.element_starts[own + 1]
+        place = part.starts[n] - start
+        cell = place_of(part.cells[n], other.counts[0, 1], other.counts[0, 2])
+        shared = halves_of(other, 0, cell[0], cell[1], cell[2]) == own
+        count = 0 if shared else _find_neighbours(other, shapes, cell, near)
         for e in range(start, stop):
-            weights[place + e] = sizes[e]
-        i, j, k = place_of(cells[n], height, width)
-        if halves_of(other, 0, i, j, k) == own:  # the same elements
-            for e in range(start, stop):
-                into[place + e] = 0.0
-            continue
-        found = 0
-        for m in range(neighbours.shape[0]):
-            a, b, c = i + neighbours[m, 0], j + neighbours[m, 1], k + neighbours[m, 2]
-            if 0 <= a < depth and 0 <= b < height and 0 <= c < width:
-                beside = halves_of(other, 0, a, b, c)
-                if facet_starts[beside] != facet_starts[beside + 1]:
-                    near[found] = (a * height + b) * width + c
-                    near_codes[found] = beside
-                    for axis in range(3):
-                        offsets[found, axis] = steps[m, axis]
-                    found += 1
-        for e in range(start, stop):
-            x, y, z = places[e, 0], places[e, 1], places[e, 2]
-            best = np.inf
-            for m in range(found):
+            weights[place + e] = shapes.sizes[e]
+            best = 0.0 if shared else np.inf
+            for m in range(count):
                 closer = _to_cell(
-                    boxes,
-                    facet_starts,
-                    frames,
-                    edge_starts,
-                    edges,
-                    near_codes[m],
-                    x - offsets[m, 0],
-                    y - offsets[m, 1],
-                    z - offsets[m, 2],
+                    shapes,
+                    near.configurations[m],
+                    shapes.places[e, 0] - near.offsets[m, 0],
+                    shapes.places[e, 1] - near.offsets[m, 1],
+                    shapes.places[e, 2] - near.offsets[m, 2],
                     best,
                 )
                 if closer < best:
                     best = closer
-                    seed = near[m]
-            # The closest point beyond the cells that were searched is at least this far.
-            margin = np.inf
-            if i > 1:
-                margin = min(margin, heights[0] * (1 + fractions[e, 0]))
-            if i + 2 < depth:
-                margin = min(margin, heights[0] * (2 - fractions[e, 0]))
-            if j > 1:
-                margin = min(margin, heights[1] * (1 + fractions[e, 1]))
-            if j + 2 < height:
-                margin = min(margin, heights[1] * (2 - fractions[e, 1]))
-            if k > 1:
-                margin = min(margin, heights[2] * (1 + fractions[e, 2]))
-            if k + 2 < width:
-                margin = min(margin, heights[2] * (2 - fractions[e, 2]))
-            if best > margin * margin:
-                best, seed = _descend(
-                    other, shapes, extents, (i, j, k), e, best, seed, stack, bounds
-                )
+                    seed = near.cells[m]
+            if not shared and best > _reach(other, shapes, cell, e):
+                best, seed = _descend(other, shapes, extents, cell, e, best, seed, stack)
             into[place + e] = np.sqrt(best)
 
 
 @inner
-def _extents(surface: Surface, shapes: Shapes) -> Floats:
+def _extents(pyramid: Pyramid, shapes: Shapes) -> Floats:
     """The centre of a block relative to its first pixel, and half its size, per level."""
-    extents = np.zeros((surface.shifts.shape[0], 6))
-    for level in range(surface.shifts.shape[0]):
+    extents = np.zeros((pyramid.shifts.shape[0], 6))
+    for level in range(pyramid.shifts.shape[0]):
         for axis in range(3):
             for step in range(3):
-                half = shapes.axes[axis, step] * (1 << surface.shifts[level, step]) / 2
+                half = shapes.axes[axis, step] * (1 << pyramid.shifts[level, step]) / 2
                 extents[level, axis] += half
                 extents[level, 3 + axis] += abs(half)
     return extents
+
+
+@inlined
+def _find_neighbours(other: Pyramid, shapes: Shapes, cell: Cell, into: _Neighbours) -> int:
+    """Write the cells around a cell that have elements of the other surface; how many there are."""
+    depth, height, width = other.counts[0, 0], other.counts[0, 1], other.counts[0, 2]
+    count = 0
+    for m in range(shapes.neighbours.shape[0]):
+        i = cell[0] + shapes.neighbours[m, 0]
+        j = cell[1] + shapes.neighbours[m, 1]
+        k = cell[2] + shapes.neighbours[m, 2]
+        if 0 <= i < depth and 0 <= j < height and 0 <= k < width:
+            code = halves_of(other, 0, i, j, k)
+            if shapes.facet_starts[code] != shapes.facet_starts[code + 1]:
+                into.cells[count] = (i * height + j) * width + k
+                into.configurations[count] = code
+                for axis in range(3):
+                    into.offsets[count, axis] = shapes.steps[m, axis]
+                count += 1
+    return count
+
+
+@inlined
+def _reach(other: Pyramid, shapes: Shapes, cell: Cell, element: int) -> float:
+    """The squared distance from an element to what lies beyond the cells around its own."""
+    nearest = np.inf
+    for axis in range(3):
+        fraction, height = shapes.fractions[element, axis], shapes.heights[axis]
+        if cell[axis] > 1:
+            nearest = min(nearest, height * (1 + fraction))
+        if cell[axis] + 2 < other.counts[0, axis]:
+            nearest = min(nearest, height * (2 - fraction))
+    return nearest * nearest
 
 
 @inlined
@@ -141,21 +136,13 @@ def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
 
 @inlined
 def _to_cell(
-    boxes: Floats,
-    facet_starts: Integers,
-    frames: Floats,
-    edge_starts: Integers,
-    edges: Floats,
-    configuration: int,
-    x: float,
-    y: float,
-    z: float,
-    best: float,
+    shapes: Shapes, configuration: int, x: float, y: float, z: float, best: float
 ) -> float:
     """The squared distance from a point to the surface in a cell, or `best` if that is less."""
-    if _to_box(boxes, configuration, x, y, z) >= best:
+    if _to_box(shapes.boxes, configuration, x, y, z) >= best:
         return best
-    for f in range(facet_starts[configuration], facet_starts[configuration + 1]):
+    frames, edges = shapes.frames, shapes.edges
+    for f in range(shapes.facet_starts[configuration], shapes.facet_starts[configuration + 1]):
         above = frames[f, 6] * x + frames[f, 7] * y + frames[f, 8] * z + frames[f, 11]
         above *= above
         if above >= best:
@@ -163,7 +150,7 @@ def _to_cell(
         u = frames[f, 0] * x + frames[f, 1] * y + frames[f, 2] * z + frames[f, 9]
         v = frames[f, 3] * x + frames[f, 4] * y + frames[f, 5] * z + frames[f, 10]
         beside = np.inf
-        for e in range(edge_starts[f], edge_starts[f + 1]):
+        for e in range(shapes.edge_starts[f], shapes.edge_starts[f + 1]):
             a, b = u - edges[e, 0], v - edges[e, 1]
             out = a * edges[e, 3] - b * edges[e, 2]
             if out >= 0:
@@ -177,147 +164,115 @@ def _to_cell(
 
 
 @inlined
+def _relative(shapes: Shapes, element: int, a: int, b: int, c: int) -> tuple[float, float, float]:
+    """The centroid of an element relative to a cell that is a, b and c cells away."""
+    axes, places = shapes.axes, shapes.places
+    return (
+        places[element, 0] - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c),
+        places[element, 1] - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c),
+        places[element, 2] - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c),
+    )
+
+
+@inlined
 def _descend(
-    surface: Surface,
+    other: Pyramid,
     shapes: Shapes,
     extents: Floats,
-    cell: tuple[int, int, int],
+    cell: Cell,
     element: int,
     best: float,
     seed: int,
-    stack: Integers,
-    bounds: Floats,
+    stack: _Stack,
 ) -> tuple[float, int]:
     """The squared distance from an element of a cell to a surface, and the nearest cell.
 
     Distances of at least `best` are of no interest. `seed` is a cell that may be near.
     """
-    axes, places = shapes.axes, shapes.places
-    boxes, facet_starts, frames = shapes.boxes, shapes.facet_starts, shapes.frames
-    edge_starts, edges = shapes.edge_starts, shapes.edges
-    shifts = surface.shifts
-    height, width = surface.counts[0, 1], surface.counts[0, 2]
-    i, j, k = cell
-    x, y, z = places[element, 0], places[element, 1], places[element, 2]
+    shifts = other.shifts
+    height, width = other.counts[0, 1], other.counts[0, 2]
     if seed >= 0:
-        u, v, w = place_of(seed, height, width)
-        a, b, c = u - i, v - j, w - k
-        dx = x - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c)
-        dy = y - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c)
-        dz = z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c)
-        best = _to_cell(
-            boxes,
-            facet_starts,
-            frames,
-            edge_starts,
-            edges,
-            halves_of(surface, 0, u, v, w),
-            dx,
-            dy,
-            dz,
-            best,
-        )
-    waiting = _enter(surface, shapes, cell, element, best, stack, bounds)
+        p, q, r = place_of(seed, height, width)
+        x, y, z = _relative(shapes, element, p - cell[0], q - cell[1], r - cell[2])
+        best = _to_cell(shapes, halves_of(other, 0, p, q, r), x, y, z, best)
+    waiting = _enter(other, shapes, cell, element, best, stack)
     while waiting > 0:
         waiting -= 1
-        if bounds[waiting] >= best:
+        if stack.bounds[waiting] >= best:
             continue
-        level = stack[waiting, 0]
-        p, q, r = stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
-        halves = halves_of(surface, level, p, q, r)
+        level = stack.blocks[waiting, 0]
+        p, q, r = stack.blocks[waiting, 1], stack.blocks[waiting, 2], stack.blocks[waiting, 3]
+        halves = halves_of(other, level, p, q, r)
         level -= 1
-        da = shifts[level + 1, 0] - shifts[level, 0]
-        db = shifts[level + 1, 1] - shifts[level, 1]
-        dc = shifts[level + 1, 2] - shifts[level, 2]
-        p, q, r = p << da, q << db, r << dc
-        # The half of each axis that the point is on, or closer to.
-        closest = 0
-        if da and i >= (p + 1) << shifts[level, 0]:
-            closest |= 4
-        if db and j >= (q + 1) << shifts[level, 1]:
-            closest |= 2
-        if dc and k >= (r + 1) << shifts[level, 2]:
-            closest |= 1
+        p <<= shifts[level + 1, 0] - shifts[level, 0]
+        q <<= shifts[level + 1, 1] - shifts[level, 1]
+        r <<= shifts[level + 1, 2] - shifts[level, 2]
+        closest = _closest_half(shifts, level, p, q, r, cell)
         for turn in range(8):
             # What is pushed last is visited first; cells are visited at once.
             half = (turn if level == 0 else 7 - turn) ^ closest
             if not halves >> half & 1:
                 continue
             u, v, w = p + (half >> 2), q + (half >> 1 & 1), r + (half & 1)
-            a = (u << shifts[level, 0]) - i
-            b = (v << shifts[level, 1]) - j
-            c = (w << shifts[level, 2]) - k
-            dx = x - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c)
-            dy = y - (axes[1, 0] * a + axes[1, 1] * b + axes[1, 2] * c)
-            dz = z - (axes[2, 0] * a + axes[2, 1] * b + axes[2, 2] * c)
+            x, y, z = _relative(
+                shapes,
+                element,
+                (u << shifts[level, 0]) - cell[0],
+                (v << shifts[level, 1]) - cell[1],
+                (w << shifts[level, 2]) - cell[2],
+            )
             if level == 0:
-                visited = (u * height + v) * width + w
-                closer = _to_cell(
-                    boxes,
-                    facet_starts,
-                    frames,
-                    edge_starts,
-                    edges,
-                    halves_of(surface, 0, u, v, w),
-                    dx,
-                    dy,
-                    dz,
-                    best,
-                )
+                closer = _to_cell(shapes, halves_of(other, 0, u, v, w), x, y, z, best)
                 if closer < best:
                     best = closer
-                    seed = visited
+                    seed = (u * height + v) * width + w
             else:
-                bound = _to_box(extents, level, dx, dy, dz)
+                bound = _to_box(extents, level, x, y, z)
                 if bound < best:
-                    stack[waiting, 0] = level
-                    stack[waiting, 1] = u
-                    stack[waiting, 2] = v
-                    stack[waiting, 3] = w
-                    bounds[waiting] = bound
-                    waiting += 1
+                    waiting = _push(stack, waiting, level, u, v, w, bound)
     return best, seed
 
 
 @inlined
+def _closest_half(shifts: Integers, level: int, p: int, q: int, r: int, cell: Cell) -> int:
+    """The half, of each axis along which a block is halved, that a cell is in, or closer to."""
+    closest = 0
+    if shifts[level + 1, 0] > shifts[level, 0] and cell[0] >= (p + 1) << shifts[level, 0]:
+        closest |= 4
+    if shifts[level + 1, 1] > shifts[level, 1] and cell[1] >= (q + 1) << shifts[level, 1]:
+        closest |= 2
+    if shifts[level + 1, 2] > shifts[level, 2] and cell[2] >= (r + 1) << shifts[level, 2]:
+        closest |= 1
+    return closest
+
+
+@inlined
 def _enter(
-    surface: Surface,
-    shapes: Shapes,
-    cell: tuple[int, int, int],
-    element: int,
-    best: float,
-    stack: Integers,
-    bounds: Floats,
+    other: Pyramid, shapes: Shapes, cell: Cell, element: int, best: float, stack: _Stack
 ) -> int:
     """Put the blocks that hold everything closer than `best` on the stack: eight at most."""
-    counts, shifts = surface.counts, surface.shifts
+    counts, shifts = other.counts, other.shifts
     heights, fractions = shapes.heights, shapes.fractions
-    top = counts.shape[0] - 1
-    reach = np.sqrt(best)
+    radius = np.sqrt(best)
     level = 1
-    while level < top:
+    while level < counts.shape[0] - 1:
         wide = True
         for axis in range(3):
             length = heights[axis] * (1 << shifts[level, axis])
-            wide &= counts[level, axis] == 1 or length >= 2 * reach
+            wide &= counts[level, axis] == 1 or length >= 2 * radius
         if wide:
             break
         level += 1
-    p_low, p_high = _between(cell[0], fractions[element, 0], reach / heights[0])
-    q_low, q_high = _between(cell[1], fractions[element, 1], reach / heights[1])
-    r_low, r_high = _between(cell[2], fractions[element, 2], reach / heights[2])
+    p_low, p_high = _between(cell[0], fractions[element, 0], radius / heights[0])
+    q_low, q_high = _between(cell[1], fractions[element, 1], radius / heights[1])
+    r_low, r_high = _between(cell[2], fractions[element, 2], radius / heights[2])
     p_shift, q_shift, r_shift = shifts[level, 0], shifts[level, 1], shifts[level, 2]
     p_last, q_last, r_last = counts[level, 0] - 1, counts[level, 1] - 1, counts[level, 2] - 1
     waiting = 0
     for p in range(p_low >> p_shift, min(p_high >> p_shift, p_last) + 1):
         for q in range(q_low >> q_shift, min(q_high >> q_shift, q_last) + 1):
             for r in range(r_low >> r_shift, min(r_high >> r_shift, r_last) + 1):
-                stack[waiting, 0] = level
-                stack[waiting, 1] = p
-                stack[waiting, 2] = q
-                stack[waiting, 3] = r
-                bounds[waiting] = 0.0
-                waiting += 1
+                waiting = _push(stack, waiting, level, p, q, r, 0.0)
     return waiting
 
 
@@ -328,15 +283,24 @@ def _between(cell: int, fraction: float, radius: float) -> tuple[int, int]:
     return int(max(place - radius, 0.0)), int(min(place + radius, FARTHEST))
 
 
+@inlined
+def _push(stack: _Stack, waiting: int, level: int, p: int, q: int, r: int, bound: float) -> int:
+    """Add a block to the stack, and return the number of blocks on it."""
+    block = stack.blocks[waiting]
+    block[0], block[1], block[2], block[3] = level, p, q, r
+    stack.bounds[waiting] = bound
+    return waiting + 1
+
+
 @kernel
-def centroids(surface: Surface, shapes: Shapes, box: Integers, into: Floats) -> None:
+def centroids(part: Part, shapes: Shapes, box: Integers, into: Floats) -> None:
     """The centroids of all elements, in pixels of the image."""
-    for n in range(surface.cells.size):
-        i, j, k = place_of(surface.cells[n], surface.counts[0, 1], surface.counts[0, 2])
-        start = shapes.element_starts[surface.codes[n]]
-        place = surface.starts[n]
-        for e in range(surface.starts[n + 1] - place):
-            centre = shapes.fractions[start + e]
-            into[place + e, 0] = box[0] - 1 + i + centre[0]
-            into[place + e, 1] = box[1] - 1 + j + centre[1]
-            into[place + e, 2] = box[2] - 1 + k + centre[2]
+    for n in range(part.cells.size):
+        cell = place_of(part.cells[n], box[4], box[5])
+        start = shapes.element_starts[part.configurations[n]]
+        place = part.starts[n]
+        for e in range(part.starts[n + 1] - place):
+            for axis in range(3):
+                into[place + e, axis] = (
+                    box[axis] - 1 + cell[axis] + shapes.fractions[start + e, axis]
+                )

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.compiler.jit import inner, kernel
-from probdice.engine.kernels.surface_search import distances_to
+from probdice.engine.kernels.surface_search import find_distances
 from probdice.engine.kernels.surface_shapes import Shapes
-from probdice.engine.kernels.surfaces import Codes, Surface, assembled, traced
+from probdice.engine.kernels.surfaces import Surface, assemble, differing
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,89 +26,76 @@ class Collected(NamedTuple):
     starts: Integers  # of the cells of each set, and the number of all
 
 
+class Directed(NamedTuple):
+    """Distances from one surface to another. Elements that both share are only counted by size."""
+
+    distances: Floats
+    weights: Floats
+    shared: float  # the weight of the elements at distance 0 that are not listed
+    empty: bool  # whether the surface has no elements
+
+
 @kernel
 def summarise(
-    reference: Floats,
-    reference_weights: Floats,
-    prediction: Floats,
-    prediction_weights: Floats,
+    reference: Directed,
+    prediction: Directed,
     percentiles: Floats,
     tolerances: Floats,
     into: Floats,
 ) -> None:
-    """The numbers of two sets of distances; the order of the distances is changed."""
-    _summarise(
-        reference,
-        reference_weights,
-        prediction,
-        prediction_weights,
-        percentiles,
-        tolerances,
-        into,
-    )
-
-
-@inner
-def _summarise(
-    reference: Floats,
-    reference_weights: Floats,
-    prediction: Floats,
-    prediction_weights: Floats,
-    percentiles: Floats,
-    tolerances: Floats,
-    into: Floats,
-) -> None:
+    """The numbers of the distances of both directions, whose order is changed."""
     last = FIXED + percentiles.size
-    if reference.size == 0 or prediction.size == 0:
-        both = reference.size == prediction.size
+    if reference.empty or prediction.empty:
+        both = reference.empty == prediction.empty
         into[:last] = np.nan if both else np.inf
         into[last:] = np.nan if both else 0.0
         return
-    one = _moments(reference, reference_weights)
-    two = _moments(prediction, prediction_weights)
+    one, two = _moments(reference), _moments(prediction)
     into[0] = max(one[2], two[2])
     into[1] = (one[1] + two[1]) / (one[0] + two[0])
     into[2] = (one[1] / one[0] + two[1] / two[0]) / 2
     for k in range(tolerances.size):
-        limit = tolerances[k] + REACH
-        within, beyond = _divided(reference, reference_weights, limit)
-        also_within, also_beyond = _divided(prediction, prediction_weights, limit)
+        within, beyond = _divided(reference, tolerances[k] + REACH)
+        also_within, also_beyond = _divided(prediction, tolerances[k] + REACH)
         within += also_within
         into[last + k] = within / (within + (beyond + also_beyond))  # exactly 0 and 1 as well
     for k in range(percentiles.size):
         share = percentiles[k] / 100 - SHARE
         into[FIXED + k] = max(
-            _percentile(reference, reference_weights, share * one[0]),
-            _percentile(prediction, prediction_weights, share * two[0]),
+            _percentile(reference, share * one[0]), _percentile(prediction, share * two[0])
         )
 
 
 @inner
-def _moments(values: Floats, weights: Floats) -> tuple[float, float, float]:
-    """All weight, the weighted sum, and the largest value."""
-    weight = total = largest = 0.0
-    for k in range(values.size):
-        weight += weights[k]
-        total += weights[k] * values[k]
-        largest = max(largest, values[k])
+def _moments(directed: Directed) -> tuple[float, float, float]:
+    """All weight, the weighted sum, and the largest distance."""
+    weight, total, largest = directed.shared, 0.0, 0.0
+    for k in range(directed.distances.size):
+        weight += directed.weights[k]
+        total += directed.weights[k] * directed.distances[k]
+        largest = max(largest, directed.distances[k])
     return weight, total, largest
 
 
 @inner
-def _divided(values: Floats, weights: Floats, limit: float) -> tuple[float, float]:
+def _divided(directed: Directed, limit: float) -> tuple[float, float]:
     """The weight up to a limit, and beyond it."""
-    within = beyond = 0.0
-    for k in range(values.size):
-        if values[k] <= limit:
-            within += weights[k]
+    within, beyond = directed.shared, 0.0
+    for k in range(directed.distances.size):
+        if directed.distances[k] <= limit:
+            within += directed.weights[k]
         else:
-            beyond += weights[k]
+            beyond += directed.weights[k]
     return within, beyond
 
 
 @inner
-def _percentile(values: Floats, weights: Floats, target: float) -> float:
-    """The smallest value up to which the weight reaches a target, by selection in place."""
+def _percentile(directed: Directed, target: float) -> float:
+    """The smallest distance up to which the weight reaches a target, by selection in place."""
+    values, weights = directed.distances, directed.weights
+    target -= directed.shared
+    if target <= 0 or values.size == 0:
+        return 0.0
     low, high = 0, values.size
     while high - low > 1:
         a, b, c = values[low], values[(low + high) // 2], values[high - 1]
@@ -142,25 +129,6 @@ def _percentile(values: Floats, weights: Floats, target: float) -> float:
 
 
 @kernel
-def summarise_groups(
-    reference: Codes,
-    prediction: Codes,
-    groups: Integers,
-    boxes: Integers,
-    masked: bool,
-    shapes: Shapes,
-    percentiles: Floats,
-    tolerances: Floats,
-    into: Floats,
-) -> None:
-    """The numbers of many small groups of two images, each in its own box of cells."""
-    for n in range(groups.size):
-        one = traced(reference, groups[n], boxes[n], masked, shapes)
-        two = traced(prediction, groups[n], boxes[n], masked, shapes)
-        _measure(one, two, shapes, percentiles, tolerances, into[n])
-
-
-@kernel
 def summarise_sets(
     reference: Collected,
     prediction: Collected,
@@ -178,27 +146,21 @@ def summarise_sets(
         p, q = pairs[n, 0], pairs[n, 1]
         a, b = reference.starts[p], reference.starts[p + 1]
         c, d = prediction.starts[q], prediction.starts[q + 1]
-        one = assembled(
+        one = assemble(
             reference.cells[a:b], reference.configurations[a:b], sizes, boxes[n], shapes, dense
         )
-        two = assembled(
+        two = assemble(
             prediction.cells[c:d], prediction.configurations[c:d], sizes, boxes[n], shapes, dense
         )
-        _measure(one, two, shapes, percentiles, tolerances, into[n])
+        reference_distances = _directed(one, two, shapes)
+        prediction_distances = _directed(two, one, shapes)
+        summarise(reference_distances, prediction_distances, percentiles, tolerances, into[n])
 
 
 @inner
-def _measure(
-    one: Surface,
-    two: Surface,
-    shapes: Shapes,
-    percentiles: Floats,
-    tolerances: Floats,
-    into: Floats,
-) -> None:
-    ones, one_weights = np.empty(one.starts[-1]), np.empty(one.starts[-1])
-    twos, two_weights = np.empty(two.starts[-1]), np.empty(two.starts[-1])
-    if ones.size and twos.size:
-        distances_to(one, two, shapes, 0, one.cells.size, ones, one_weights)
-        distances_to(two, one, shapes, 0, two.cells.size, twos, two_weights)
-    _summarise(ones, one_weights, twos, two_weights, percentiles, tolerances, into)
+def _directed(surface: Surface, other: Surface, shapes: Shapes) -> Directed:
+    part, shared = differing(surface.part, other.pyramid, shapes)
+    distances, weights = np.empty(part.starts[-1]), np.empty(part.starts[-1])
+    if other.part.cells.size:
+        find_distances(part, other.pyramid, shapes, 0, part.cells.size, distances, weights)
+    return Directed(distances, weights, shared, surface.part.cells.size == 0)

@@ -1,9 +1,8 @@
 """Surfaces of sets of pixels, stored so that nearest points are found quickly.
 
-An image is an array of codes with three axes; one of two axes is an image of one layer. The set of
-a group is where the code is the group's number, and `OUTSIDE` marks pixels that are left out. A
-surface is traced in a box of cells; cell i of an axis lies between the pixels i − 1 and i, so that
-the surface is closed at the border of the image.
+An image has three axes; one of two axes is an image of one layer. Cell i of an axis lies between
+the pixels i − 1 and i, so that surfaces are closed at the border of the image. `collect` finds the
+cells with a surface of all sets of an image, and `assemble` stores those of one set in a box.
 
 Nearest points are found in the grid of cells itself. A pyramid above it stores for every block of
 cells which of its halves, along each axis, have a surface, and a search descends only into blocks
@@ -11,7 +10,7 @@ that are closer than the closest point so far. A large box is stored in bricks, 
 a surface take no memory.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,92 +18,173 @@ from numpy.typing import NDArray
 from probdice.compiler.jit import inlined, inner, kernel
 from probdice.engine.kernels.surface_shapes import Shapes
 
-Codes = NDArray[np.signedinteger[Any]]
-Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+Codes = NDArray[np.int32]
 Integers = NDArray[np.int64]
 
-OUTSIDE = -2  # the code of a pixel that is left out
+NONE = -1  # the number of pixels without a set, and beyond the border of the image
+OUTSIDE = -2  # the number of pixels that are left out
 DEEPEST = 64  # levels of a pyramid: more than any image has
 BRICK = 2**12  # cells in a brick of a large box
 
 
-class Surface(NamedTuple):
-    """A surface in a box of cells, and its pyramid.
+class Part(NamedTuple):
+    """Cells of a box that have elements: a surface, or a part of one."""
 
-    Level 0 of the pyramid has one byte per cell, its configuration. Every other level has one byte
-    per block, with one bit per half along each axis. Block (i, j, k) of level n starts at cell
+    cells: Integers  # flat indices in the box
+    configurations: Bytes
+    starts: Integers  # of the elements of each cell, and the number of all elements
+
+
+class Pyramid(NamedTuple):
+    """All cells of a box, and blocks of them.
+
+    Level 0 has one byte per cell, its configuration. Every other level has one byte per block, with
+    one bit per half along each axis. Block (i, j, k) of level n starts at cell
     (i << shifts[n, 0], …). The blocks of level `brick` are the bricks: each stores all levels up
     to its own, and levels above are stored as they are.
     """
 
-    cells: Integers  # flat indices of the cells that have elements
-    codes: NDArray[np.uint8]  # their configurations
-    starts: Integers  # of their elements, and the number of all
     counts: Integers  # blocks along each axis, per level
     shifts: Integers
     brick: int
     slots: Integers  # of each brick, the place of its bytes; empty bricks share one place
-    bricks: NDArray[np.uint8]
+    bricks: Bytes
     within: Integers  # where each level starts in a brick, and the bytes of a brick
-    nodes: NDArray[np.uint8]  # levels above the bricks
+    nodes: Bytes  # levels above the bricks
     offsets: Integers  # where each of them starts
 
 
-@kernel
-def bounds(codes: Codes, first: int, into: Integers) -> None:
-    """Widen the boxes of all groups: smallest and largest index along each axis.
+class Surface(NamedTuple):
+    """The surface of a set in a box of cells."""
 
-    `codes` is a slab of the image that starts at layer `first`.
+    part: Part  # all of it
+    pyramid: Pyramid
+
+
+@kernel
+def collect(
+    codes: Codes,
+    sets: Codes,
+    first: Integers,
+    counts: Integers,
+    sizes: Integers,
+    shapes: Shapes,
+    numbers: Codes,
+    cells: Integers,
+    configurations: Bytes,
+) -> int:
+    """The cells with a surface of every set in a box of pixels, and how many there are.
+
+    `sets[codes]` is the number of the set of each pixel. The box has `counts` cells, from cell
+    `first` of an image of `sizes` cells; its pixels start before that cell, or at the border of the
+    image. Cells beyond the length of the output are only counted.
     """
-    for i in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            row = codes[i, j]
-            k = 0
-            while k < row.size:
-                code = row[k]
-                start = k
-                while k < row.size and row[k] == code:
-                    k += 1
-                if 0 <= code < into.shape[0]:
-                    box = into[code]
-                    box[0] = min(box[0], first + i)
-                    box[1] = min(box[1], j)
-                    box[2] = min(box[2], start)
-                    box[3] = max(box[3], first + i)
-                    box[4] = max(box[4], j)
-                    box[5] = max(box[5], k - 1)
+    starts = shapes.element_starts
+    depth, height, width = codes.shape
+    i_low, j_low, k_low = -(first[0] == 0), -(first[1] == 0), -(first[2] == 0)
+    blank = np.full(width, sets.size - 1, np.int32)
+    mixed = np.ones(width, np.bool_)  # whether a cell may have a surface
+    corners = np.empty(8, np.int64)
+    found = 0
+    for i in range(i_low, i_low + counts[0]):
+        for j in range(j_low, j_low + counts[1]):
+            a = codes[i, j] if i >= 0 and j >= 0 else blank
+            b = codes[i, j + 1] if i >= 0 and j + 1 < height else blank
+            c = codes[i + 1, j] if i + 1 < depth and j >= 0 else blank
+            d = codes[i + 1, j + 1] if i + 1 < depth and j + 1 < height else blank
+            differences = 0
+            for k in range(width - 1):
+                differs = (a[k] != b[k]) | (a[k] != c[k]) | (a[k] != d[k]) | (a[k] != a[k + 1])
+                mixed[k] = differs
+                differences += differs
+            k = width - 1
+            mixed[k] = (a[k] != b[k]) | (a[k] != c[k]) | (a[k] != d[k])
+            differences += mixed[k]
+            place = (first[0] + i - i_low) * sizes[1] + first[1] + j - j_low
+            place = place * sizes[2] + first[2] - k_low
+            # Without differences, only the cells at the border of the image may have a surface.
+            step = 1 if differences or k_low == 0 else width
+            for k in range(k_low, k_low + counts[2], step):
+                if 0 <= k < width - 1 and not (mixed[k] | mixed[k + 1]):
+                    continue
+                visited = _fill_corners(a, b, c, d, k, sets, corners)
+                for corner in range(8):
+                    number = corners[corner]
+                    if number < 0 or visited >> corner & 1:
+                        continue
+                    configuration = 0
+                    for m in range(8):
+                        configuration |= (corners[m] == number) << m
+                    visited |= configuration
+                    if starts[configuration] == starts[configuration + 1]:
+                        continue
+                    if found < cells.size:
+                        numbers[found] = number
+                        cells[found] = place + k
+                        configurations[found] = configuration
+                    found += 1
+    return found
+
+
+@inlined
+def _fill_corners(
+    a: Codes, b: Codes, c: Codes, d: Codes, k: int, sets: Codes, corners: Integers
+) -> int:
+    """The sets of the pixels of a cell; returns 255 if one of them is left out, else 0."""
+    corners[:] = NONE
+    for after in range(2):
+        if 0 <= k + after < a.size:
+            corners[4 * after] = sets[a[k + after]]
+            corners[4 * after + 1] = sets[b[k + after]]
+            corners[4 * after + 2] = sets[c[k + after]]
+            corners[4 * after + 3] = sets[d[k + after]]
+    for corner in range(8):
+        if corners[corner] == OUTSIDE:
+            return 255
+    return 0
 
 
 @kernel
-def trace(codes: Codes, group: int, box: Integers, masked: bool, shapes: Shapes) -> Surface:
-    """The surface of one group within a box of cells: its first cell, then the numbers of cells."""
-    return traced(codes, group, box, masked, shapes)
+def bounds(
+    numbers: Codes,
+    cells: Integers,
+    sizes: Integers,
+    low: Integers,
+    high: Integers,
+    counts: Integers,
+) -> None:
+    """The smallest and the largest index along each axis, and the number, of the cells per set."""
+    for n in range(cells.size):
+        number = numbers[n]
+        place = place_of(cells[n], sizes[1], sizes[2])
+        for axis in range(3):
+            low[number, axis] = min(low[number, axis], place[axis])
+            high[number, axis] = max(high[number, axis], place[axis])
+        counts[number] += 1
 
 
-@inner
-def traced(codes: Codes, group: int, box: Integers, masked: bool, shapes: Shapes) -> Surface:
-    surface = _empty(box, shapes, box[3] * box[4] * box[5], np.empty(0, np.int64))
-    flat = surface.bricks[: box[3] * box[4] * box[5]]
-    _configure(codes, group, box, masked, flat.reshape((box[3], box[4], box[5])))
-    elements = _element_counts(shapes)
-    found = 0
-    for k in range(np.uint64(0), np.uint64(flat.size)):
-        found += elements[flat[k]] > 0
-    cells = np.empty(found, np.int64)
-    configurations = np.empty(found, np.uint8)
-    n = 0
-    for k in range(flat.size):
-        if elements[flat[k]] > 0:
-            cells[n] = k
-            configurations[n] = flat[k]
-            n += 1
-    return _filled(surface, cells, configurations, shapes)
+@kernel
+def arrange(
+    numbers: Codes,
+    cells: Integers,
+    configurations: Bytes,
+    places: Integers,
+    into: Integers,
+    configurations_into: Bytes,
+) -> None:
+    """Sort cells by set, without changing the order in a set; `places` is where each set starts."""
+    for n in range(cells.size):
+        place = places[numbers[n]]
+        into[place] = cells[n]
+        configurations_into[place] = configurations[n]
+        places[numbers[n]] = place + 1
 
 
 @kernel
 def assemble(
     cells: Integers,
-    configurations: NDArray[np.uint8],
+    configurations: Bytes,
     sizes: Integers,
     box: Integers,
     shapes: Shapes,
@@ -112,40 +192,51 @@ def assemble(
 ) -> Surface:
     """The surface of some cells of an image, given by their flat indices in ascending order.
 
-    `sizes` are the numbers of cells of the image along each axis. A box of more than `dense` cells
-    is stored in bricks.
+    `sizes` are the numbers of cells of the image along each axis. `box` is the first cell of the
+    box and its number of cells along each axis; more than `dense` cells are stored in bricks.
     """
-    return assembled(cells, configurations, sizes, box, shapes, dense)
-
-
-@inner
-def assembled(
-    cells: Integers,
-    configurations: NDArray[np.uint8],
-    sizes: Integers,
-    box: Integers,
-    shapes: Shapes,
-    dense: int,
-) -> Surface:
     moved = np.empty(cells.size, np.int64)
+    starts = np.zeros(cells.size + 1, np.int64)
+    element_starts = shapes.element_starts
     for n in range(cells.size):
         i, j, k = place_of(cells[n], sizes[1], sizes[2])
         moved[n] = ((i - box[0]) * box[4] + j - box[1]) * box[5] + k - box[2]
-    surface = _empty(box, shapes, dense, moved)
+        code = configurations[n]
+        starts[n + 1] = starts[n] + element_starts[code + 1] - element_starts[code]
+    pyramid = _unmarked(moved, box, shapes, dense)
     for n in range(moved.size):
         i, j, k = place_of(moved[n], box[4], box[5])
-        surface.bricks[_address(surface, 0, i, j, k)] = configurations[n]
-    return _filled(surface, moved, configurations, shapes)
+        pyramid.bricks[_address(pyramid, 0, i, j, k)] = configurations[n]
+        _mark(pyramid, i, j, k)
+    return Surface(Part(moved, configurations, starts), pyramid)
 
 
-@inner
-def _element_counts(shapes: Shapes) -> Integers:
-    """The number of elements of every configuration. (np.diff takes seconds to compile.)"""
-    starts = shapes.element_starts
-    counts = np.empty(starts.size - 1, np.int64)
-    for k in range(counts.size):
-        counts[k] = starts[k + 1] - starts[k]
-    return counts
+@kernel
+def differing(part: Part, other: Pyramid, shapes: Shapes) -> tuple[Part, float]:
+    """The cells of a surface that differ from those of another, and the size of all others.
+
+    Distances of the others are 0. They are most cells of two similar surfaces.
+    """
+    differs = np.empty(part.cells.size, np.bool_)
+    count, size = 0, 0.0
+    for n in range(part.cells.size):
+        code = part.configurations[n]
+        i, j, k = place_of(part.cells[n], other.counts[0, 1], other.counts[0, 2])
+        differs[n] = halves_of(other, 0, i, j, k) != code
+        if differs[n]:
+            count += 1
+        else:
+            for e in range(shapes.element_starts[code], shapes.element_starts[code + 1]):
+                size += shapes.sizes[e]
+    cells, configurations = np.empty(count, np.int64), np.empty(count, np.uint8)
+    starts = np.zeros(count + 1, np.int64)
+    m = 0
+    for n in range(part.cells.size):
+        if differs[n]:
+            cells[m], configurations[m] = part.cells[n], part.configurations[n]
+            starts[m + 1] = starts[m] + part.starts[n + 1] - part.starts[n]
+            m += 1
+    return Part(cells, configurations, starts), size
 
 
 @inlined
@@ -160,12 +251,12 @@ def place_of(cell: int, height: int, width: int) -> tuple[int, int, int]:
 
 
 @inner
-def _empty(box: Integers, shapes: Shapes, dense: int, cells: Integers) -> Surface:
-    """A surface without elements, with memory for these cells of a box, or for all of them."""
+def _unmarked(cells: Integers, box: Integers, shapes: Shapes, dense: int) -> Pyramid:
+    """A pyramid with memory for these cells of a box, in which nothing is marked yet."""
     counts, shifts = _levels(box, shapes)
     top = counts.shape[0] - 1
     brick = top
-    if box[3] * box[4] * box[5] > dense:
+    if _product(counts[0]) > dense:
         brick = 0
         while brick < top and 1 << (shifts[brick, 0] + shifts[brick, 1] + shifts[brick, 2]) < BRICK:
             brick += 1
@@ -188,19 +279,8 @@ def _empty(box: Integers, shapes: Shapes, dense: int, cells: Integers) -> Surfac
     offsets = np.zeros(top + 2, np.int64)
     for level in range(brick + 1, top + 1):
         offsets[level + 1] = offsets[level] + _product(counts[level])
-    return Surface(
-        np.empty(0, np.int64),
-        np.empty(0, np.uint8),
-        np.zeros(1, np.int64),
-        counts,
-        shifts,
-        brick,
-        slots,
-        np.zeros(used * within[-1], np.uint8),
-        within,
-        np.zeros(offsets[-1], np.uint8),
-        offsets,
-    )
+    bricks, nodes = np.zeros(used * within[-1], np.uint8), np.zeros(offsets[-1], np.uint8)
+    return Pyramid(counts, shifts, brick, slots, bricks, within, nodes, offsets)
 
 
 @inlined
@@ -212,95 +292,29 @@ def _span(counts: Integers, shifts: Integers, brick: int, level: int, axis: int)
 
 
 @inlined
-def _address(surface: Surface, level: int, p: int, q: int, r: int) -> int:
+def _address(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
     """Where the bricks store a block of a level up to their own."""
-    counts, shifts, brick = surface.counts, surface.shifts, surface.brick
-    if surface.slots.size == 1:
-        return surface.within[level] + (p * counts[level, 1] + q) * counts[level, 2] + r
+    counts, shifts, brick = pyramid.counts, pyramid.shifts, pyramid.brick
+    if pyramid.slots.size == 1:
+        return pyramid.within[level] + (p * counts[level, 1] + q) * counts[level, 2] + r
     a = shifts[brick, 0] - shifts[level, 0]
     b = shifts[brick, 1] - shifts[level, 1]
     c = shifts[brick, 2] - shifts[level, 2]
     u, v, w = p >> a, q >> b, r >> c
-    start = surface.slots[(u * counts[brick, 1] + v) * counts[brick, 2] + w]
+    start = pyramid.slots[(u * counts[brick, 1] + v) * counts[brick, 2] + w]
     height = _span(counts, shifts, brick, level, 1)
     width = _span(counts, shifts, brick, level, 2)
     inside = ((p - (u << a)) * height + q - (v << b)) * width + r - (w << c)
-    return start + surface.within[level] + inside
+    return start + pyramid.within[level] + inside
 
 
 @inlined
-def halves_of(surface: Surface, level: int, p: int, q: int, r: int) -> int:
+def halves_of(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
     """The halves of a block that have a surface, as bits."""
-    if level <= surface.brick:
-        return surface.bricks[_address(surface, level, p, q, r)]
-    counts = surface.counts
-    return surface.nodes[surface.offsets[level] + (p * counts[level, 1] + q) * counts[level, 2] + r]
-
-
-@inner
-def _filled(
-    surface: Surface, cells: Integers, configurations: NDArray[np.uint8], shapes: Shapes
-) -> Surface:
-    """The surface with its cells, whose configurations it has, and the levels above them."""
-    starts = np.empty(cells.size + 1, np.int64)
-    starts[0] = 0
-    for n in range(cells.size):
-        code = configurations[n]
-        elements = shapes.element_starts[code + 1] - shapes.element_starts[code]
-        starts[n + 1] = starts[n] + elements
-        _mark(surface, cells[n])
-    return Surface(
-        cells,
-        configurations,
-        starts,
-        surface.counts,
-        surface.shifts,
-        surface.brick,
-        surface.slots,
-        surface.bricks,
-        surface.within,
-        surface.nodes,
-        surface.offsets,
-    )
-
-
-@inner
-def _configure(
-    codes: Codes, group: int, box: Integers, masked: bool, into: NDArray[np.uint8]
-) -> None:
-    """The configuration of every cell of a box; 0 where a pixel of the image is left out."""
-    depth, height, width = codes.shape
-    inside = np.zeros((4, box[5] + 1), np.uint8)
-    left_out = np.zeros((4, box[5] + 1), np.uint8)
-    first, last = box[2] - 1, box[2] + box[5] - 1  # pixels of a row
-    low, high = max(first, 0), min(last, width - 1)
-    for i in range(box[3]):
-        for j in range(box[4]):
-            for corner in range(4):
-                x, y = box[0] + i - 1 + corner // 2, box[1] + j - 1 + corner % 2
-                bits, out = inside[corner], left_out[corner]
-                if 0 <= x < depth and 0 <= y < height:
-                    row = codes[x, y]
-                    for k in range(low, high + 1):
-                        bits[k - first] = row[k] == group
-                    if masked:
-                        for k in range(low, high + 1):
-                            out[k - first] = row[k] == OUTSIDE
-                else:
-                    bits[:] = 0
-                    out[:] = 0
-            a, b, c, d = inside
-            cells = into[i, j]
-            before = a[0] | b[0] << 1 | c[0] << 2 | d[0] << 3
-            for k in range(cells.size):
-                after = a[k + 1] | b[k + 1] << 1 | c[k + 1] << 2 | d[k + 1] << 3
-                cells[k] = before | after << 4
-                before = after
-            if masked:
-                e, f, g, h = left_out
-                for k in range(cells.size):
-                    if e[k] | f[k] | g[k] | h[k] | e[k + 1] | f[k + 1] | g[k + 1] | h[k + 1]:
-                        cells[k] = 0
+    if level <= pyramid.brick:
+        return pyramid.bricks[_address(pyramid, level, p, q, r)]
+    counts = pyramid.counts
+    return pyramid.nodes[pyramid.offsets[level] + (p * counts[level, 1] + q) * counts[level, 2] + r]
 
 
 @inner
@@ -330,10 +344,9 @@ def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
 
 
 @inner
-def _mark(surface: Surface, cell: int) -> None:
+def _mark(pyramid: Pyramid, i: int, j: int, k: int) -> None:
     """Mark the blocks of all levels that a cell with a surface lies in."""
-    counts, shifts = surface.counts, surface.shifts
-    i, j, k = place_of(cell, counts[0, 1], counts[0, 2])
+    counts, shifts = pyramid.counts, pyramid.shifts
     for level in range(1, counts.shape[0]):
         half = 0
         if shifts[level, 0] > shifts[level - 1, 0]:
@@ -345,76 +358,11 @@ def _mark(surface: Surface, cell: int) -> None:
         if shifts[level, 2] > shifts[level - 1, 2]:
             half |= k & 1
             k >>= 1
-        known = halves_of(surface, level, i, j, k)
-        if level <= surface.brick:
-            surface.bricks[_address(surface, level, i, j, k)] = known | 1 << half
+        known = halves_of(pyramid, level, i, j, k)
+        if level <= pyramid.brick:
+            pyramid.bricks[_address(pyramid, level, i, j, k)] = known | 1 << half
         else:
             node = (i * counts[level, 1] + j) * counts[level, 2] + k
-            surface.nodes[surface.offsets[level] + node] = known | 1 << half
+            pyramid.nodes[pyramid.offsets[level] + node] = known | 1 << half
         if known:
             break
-
-
-@kernel
-def collect(
-    codes: Codes,
-    first: Integers,
-    sizes: Integers,
-    masked: bool,
-    shapes: Shapes,
-    numbers: NDArray[np.int32],
-    cells: Integers,
-    configurations: NDArray[np.uint8],
-) -> int:
-    """The cells with a surface of every group in a part of an image, and how many there are.
-
-    `codes` has one layer more than cells along every axis, and `first` is the first cell of the
-    image, which has `sizes` cells. Cells beyond the length of the output are only counted.
-    """
-    elements = _element_counts(shapes)
-    corners = np.empty(8, np.int64)
-    found = 0
-    for i in range(codes.shape[0] - 1):
-        for j in range(codes.shape[1] - 1):
-            a, b, c, d = codes[i, j], codes[i, j + 1], codes[i + 1, j], codes[i + 1, j + 1]
-            start = ((first[0] + i) * sizes[1] + first[1] + j) * sizes[2] + first[2]
-            for k in range(codes.shape[2] - 1):
-                code = a[k]
-                same = (code == b[k]) & (code == c[k]) & (code == d[k]) & (code == a[k + 1])
-                if same & (code == b[k + 1]) & (code == c[k + 1]) & (code == d[k + 1]):
-                    continue
-                corners[0], corners[1], corners[2], corners[3] = a[k], b[k], c[k], d[k]
-                corners[4], corners[5] = a[k + 1], b[k + 1]
-                corners[6], corners[7] = c[k + 1], d[k + 1]
-                outside = 0
-                for m in range(8):
-                    outside += corners[m] == OUTSIDE
-                if masked and outside:
-                    continue
-                for corner in range(8):
-                    group = corners[corner]
-                    configuration = 0
-                    for m in range(8):
-                        configuration |= (corners[m] == group) << m
-                    # Every group once, at its first corner.
-                    again = configuration & ((1 << corner) - 1)
-                    if group < 0 or again or elements[configuration] == 0:
-                        continue
-                    if found < cells.size:
-                        numbers[found] = group
-                        cells[found] = start + k
-                        configurations[found] = configuration
-                    found += 1
-    return found
-
-
-@kernel
-def cell_bounds(
-    numbers: NDArray[np.int32], cells: Integers, sizes: Integers, into: Integers
-) -> None:
-    """Widen the boxes of all groups by their cells: smallest and largest index along each axis."""
-    for n in range(cells.size):
-        box = into[numbers[n]]
-        i, j, k = place_of(cells[n], sizes[1], sizes[2])
-        box[0], box[1], box[2] = min(box[0], i), min(box[1], j), min(box[2], k)
-        box[3], box[4], box[5] = max(box[3], i), max(box[4], j), max(box[5], k)
