@@ -51,7 +51,7 @@ class Model:
     theta: Floats | None = None
 
     def everywhere(self, decisions: Sequence[Decision]) -> Floats:
-        """The probability of every common region at many pixels, regions first.
+        """Return the probability of every common region at many pixels, regions first.
 
         If all decisions are labels, each combination of labels is computed once.
         """
@@ -71,7 +71,7 @@ class Model:
         return np.asarray(self(distinct, distinct[0].size)[:, codes])
 
     def __call__(self, decisions: Sequence[Decision], size: int) -> Floats:
-        """The probability of every common region, computed for each decision separately."""
+        """Return the probability of every common region for each decision separately."""
         if self.theta is None or self.prior is None:
             return self._mean(decisions, size)
         result = np.repeat(self.prior[:, None], size, axis=1)
@@ -96,7 +96,7 @@ class Model:
 
 
 def likelihood(decision: Decision, theta: Floats) -> Floats:
-    """The likelihood of a rater's decision for every true region; 1 without a decision."""
+    """Return the likelihood of a rater's decision for every true region; 1 without a decision."""
     if decision.ndim == 2:
         return np.asarray(theta.T @ decision)
     rows = np.vstack(
@@ -122,7 +122,7 @@ class Evidence:
         return self.several.combinations(self.common.numbers) if self.several.crisp else None
 
     def total(self, work: Callable[[list[Decision], Floats], Floats]) -> Floats:
-        """The sum of ``work(decisions, counts)`` over all decisions and their pixel counts."""
+        """Return the sum of ``work(decisions, counts)`` over all decisions and their counts."""
         classes = len(self.common.labels)
         if self.combinations is None:
             return self.several.total(self.common.numbers, classes, partial(_one_pixel_each, work))
@@ -177,7 +177,7 @@ def staple(evidence: Evidence, mean: Model) -> Staple:
 
 
 def expected(evidence: Evidence, model: Model) -> Floats:
-    """The expected number of pixels, rater × marked region × true region."""
+    """Return the expected number of pixels, rater × marked region × true region."""
     raters, regions = len(evidence.common.names), model.regions
     if raters * regions**2 > LARGEST:
         raise TooLargeError(
@@ -191,7 +191,7 @@ def expected(evidence: Evidence, model: Model) -> Floats:
 
 
 def _spread(decision: Decision, counts: Floats, classes: int) -> Floats:
-    """The number of pixels that a rater marks per common region."""
+    """Return the number of pixels that a rater marks per common region."""
     if decision.ndim == 2:
         return np.asarray(decision @ counts)
     decided = decision >= 0
@@ -201,7 +201,7 @@ def _spread(decision: Decision, counts: Floats, classes: int) -> Floats:
 
 
 def _joint(model: Model, decisions: list[Decision], counts: Floats) -> Floats:
-    """The contribution of some decisions to `expected`."""
+    """Return the contribution of some decisions to `expected`."""
     regions = model.regions
     truth = model(decisions, counts.size) * counts
     joint = np.empty((len(decisions), regions, regions))
@@ -223,6 +223,6 @@ def _joint(model: Model, decisions: list[Decision], counts: Floats) -> Floats:
 
 
 def _shares_of_true(joint: Floats) -> Floats:
-    """P(marked | true): divide every column by its sum."""
+    """Return P(marked | true): divide every column by its sum."""
     sums = joint.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(joint, sums, out=np.zeros_like(joint), where=sums > 0))

@@ -148,7 +148,7 @@ class RegionDiceLoss(nn.Module):
                 )
 
     def extra_repr(self) -> str:
-        """The options, as `repr` shows them."""
+        """Return the options for `repr`."""
         weights = None if self.class_weights is None else self.class_weights.tolist()
         options = {
             "similarity": str(self.similarity),
@@ -169,7 +169,7 @@ class RegionDiceLoss(nn.Module):
         target: Tensor | Sequence[Tensor],
         mask: Tensor | Sequence[Tensor] | None = None,
     ) -> Tensor:
-        """The loss of a batch.
+        """Return the loss of a batch.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class RegionDiceLoss(nn.Module):
         return losses.mean() if self.reduction == "mean" else losses.sum()
 
     def _weighted_losses(self, outputs: Sequence[Tensor], target: Any, mask: Any) -> Tensor:
-        """The losses of several outputs, each with half the weight of the previous one."""
+        """Return the losses of several outputs, each with half the weight of the previous one."""
         targets = _one_per_output(target, len(outputs), "target")
         masks = _one_per_output(mask, len(outputs), "mask")
         resize = isinstance(target, Tensor)
@@ -206,7 +206,7 @@ class RegionDiceLoss(nn.Module):
         return torch.stack(losses).sum(dim=0)
 
     def _losses(self, preds: Tensor, target: Any, mask: Any, *, resize: bool = False) -> Tensor:
-        """One loss per image, or one for the batch."""
+        """Return one loss per image, or one for the batch."""
         z, q, inside = self._read(preds, target, mask, resize)
         unmatched = q[:, :0]
         if self.match == "overlap":
@@ -229,7 +229,7 @@ class RegionDiceLoss(nn.Module):
     def _read(
         self, preds: Tensor, target: Any, mask: Any, resize: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Logits or probabilities (N, C, pixels), target probabilities, and included pixels."""
+        """Read a batch: logits or probabilities, target probabilities, and the included pixels."""
         classes = self._number_of_classes(preds)
         if self.similarity == Aitchison() and not target.is_floating_point():
             raise InputError(
@@ -267,7 +267,7 @@ class RegionDiceLoss(nn.Module):
     def _aligned(
         self, z: Tensor, q: Tensor, inside: Tensor | None, shape: Sequence[int]
     ) -> tuple[Tensor, Tensor]:
-        """The target in the order of the channels, and its unmatched regions."""
+        """Return the target in the order of the channels, and its unmatched regions."""
         regions = uncompiled(target_regions)(
             self._probabilities(z.detach()),
             q.detach(),
@@ -280,7 +280,7 @@ class RegionDiceLoss(nn.Module):
         return align(q, regions)
 
     def _region_weights(self, p: Tensor) -> Tensor:
-        """The weight of every channel; 0 for the background."""
+        """Return the weight of every channel; 0 for the background."""
         weights = torch.ones_like(p[0, :, 0])
         if self.class_weights is not None:
             weights = weights * self.class_weights
@@ -290,7 +290,7 @@ class RegionDiceLoss(nn.Module):
         return weights
 
     def _number_of_classes(self, preds: Tensor) -> int:
-        """Number of channels of the prediction; two for a single foreground."""
+        """Return the number of classes of the prediction: its channels, or two for one channel."""
         if not preds.is_floating_point() or preds.dim() < 2:
             raise InputError(
                 f"preds must hold floating-point logits or probabilities (N, C, …), found "
@@ -326,7 +326,7 @@ def region_dice_loss(
     class_weights: Sequence[float] | Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """`RegionDiceLoss` as a function.
+    """Compute the loss of `RegionDiceLoss` without an object.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def region_dice_loss(
 
 
 def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Tensor:
-    """Class weights as a tensor."""
+    """Check class weights and convert them to a tensor."""
     tensor = torch.as_tensor(weights, dtype=torch.float32).detach().clone()
     counted = [float(weight) for k, weight in enumerate(tensor.tolist()) if k != background]
     if tensor.dim() != 1 or min(counted, default=-1) < 0 or not sum(counted) > 0:
@@ -376,7 +376,7 @@ def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Te
 
 
 def _one_per_output(values: Any, count: int, name: str) -> Sequence[Any]:
-    """One target or mask for each of several outputs."""
+    """Return one target or mask for each of several outputs."""
     if values is None or isinstance(values, Tensor):
         return [values] * count
     if len(values) != count:
