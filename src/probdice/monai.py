@@ -26,7 +26,7 @@ __all__ = ["RegionDiceHandler", "RegionDiceMetric"]
 
 
 class RegionDiceMetric(CumulativeIterationMetric):
-    """`RegionDice` with the interface of a MONAI metric.
+    """A MONAI metric that computes a `RegionDice`.
 
     The buffer holds the sums of `RegionDice` in one row, regardless of the number of images. MONAI
     gathers it over the processes.

@@ -46,7 +46,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What the widget shows of a comparison, computed before it is shown.
+    """The texts and numbers of a comparison that the widget shows.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the widget shows.
+    """The result of a comparison for the widget.
 
     Attributes
     ----------

@@ -103,7 +103,7 @@ def segmentations_of(
     """Convert two layers to segmentations.
 
     A Labels layer is a label map. An Image layer of floating-point numbers holds probabilities
-    with the region axis first. Dask arrays and chunked stores such as Zarr are not read. Names of
+    with the region axis first. Dask arrays and chunked stores such as Zarr are not loaded. Names of
     regions are taken from ``layer.metadata["names"]``: a mapping of labels to names, or a list of
     one name per region of an Image layer.
 

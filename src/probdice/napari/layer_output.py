@@ -57,7 +57,7 @@ class ShownGroups:
     def of(
         cls, comparison: "Comparison", relabelled: Segmentation, colormap: Any = None
     ) -> "ShownGroups":
-        """Choose the labels of the groups. New colours replace a missing colormap."""
+        """Choose the labels of the groups, and colours if there is no colormap."""
         overlap = comparison.overlap
         numbers = dict(zip(overlap.reference.labels, reference_numbers(overlap), strict=True))
         own = _own_numbers(relabelled, numbers)
@@ -96,8 +96,8 @@ def relabelled_layers(
 ) -> list[LayerData]:
     """Create a Labels layer of the prediction with the labels of the reference.
 
-    Probabilities are an Image layer with the region axis first, and a Labels layer shows the most
-    probable region of each pixel.
+    For probabilities, an Image layer shows them with the region axis first, and a Labels layer
+    shows the most probable region of each pixel.
     """
     if relabelled.crisp:
         return [_labels_layer(relabelled.array, shown, grid, name)]

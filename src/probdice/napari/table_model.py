@@ -120,5 +120,7 @@ def _tool_tip(group: Group) -> str:
             labels.append(f"… ({len(group.side(side))})")
         lines.append(f"{side}: {', '.join(labels) or '–'}")
     if group.faint:
-        lines.append("Not the most probable region of any pixel; left out of the mean Dice.")
+        lines.append(
+            "This region is nowhere the most probable one, so the mean Dice leaves it out."
+        )
     return "\n".join(lines)

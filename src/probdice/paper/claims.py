@@ -81,7 +81,7 @@ def steep_claim(data: figures.Plane) -> Claim:
 
 
 def certainty_claim(data: figures.Plane) -> Claim:
-    """Check f₂ of certain vectors: 0 if one side is certain, 1 if both are and agree."""
+    """Check that f₂ is 0 if only one side is certain, and 1 if both are certain and equal."""
     edges = np.concatenate(
         [data.second[0, 1:], data.second[-1, :-1], data.second[1:, 0], data.second[:-1, -1]]
     )

@@ -69,8 +69,9 @@ class Plane:
 def dice_forms(points: int = 201) -> Plane:
     """Compute S₁ = 2a / (1 + a − b) and S₂ = a + b of all pairs of binary segmentations.
 
-    a is the fraction of pixels that are foreground in both (columns), b of background in both
-    (rows). Both are NaN where a + b > 1, and S₁ is NaN where everything is background.
+    Columns are a, the fraction of pixels that are foreground in both. Rows are b, the fraction of
+    pixels that are background in both. Both are NaN where a + b > 1, and S₁ is NaN where everything
+    is background.
     """
     fractions = np.linspace(0, 1, points)
     a, b = fractions[None, :], fractions[:, None]
@@ -181,8 +182,8 @@ def sweep(
 ) -> Sweep:
     """Degrade every image with every degradation at increasing strength, and score the result.
 
-    Equal labels correspond, except where regions were split or merged. There, regions are matched
-    without merging.
+    Equal labels correspond, except where regions were split or merged. Those regions are
+    matched by the paper's rule.
     """
     scores: dict[str, Any] = {name: {image: {} for image in references} for name in COEFFICIENTS}
     for kind, steps in strengths.items():

@@ -125,7 +125,7 @@ def rank_study(
 
     For the confidence intervals of one image, the bootstrap resamples people. For the overall
     intervals, it resamples people and whole images, because the segmentations of an image are
-    ranked relative to each other. With fewer than 6 people or images there is no interval.
+    ranked relative to each other. With fewer than 6 people or images, there is no interval.
 
     Parameters
     ----------

@@ -74,8 +74,8 @@ class Agreement:
     explained : ndarray
         The share of the row's rater that the column's rater explains.
     others : tuple of AgainstOthers
-        Each rater compared with the mean of all others. A method that agrees with the raters as
-        well as a rater reaches these values. With two raters, the mean is the other rater.
+        Each rater compared with the mean of all others. A method reaches these values if it agrees
+        with the raters as well as a rater does. With two raters, the mean is the other rater.
     pixels : int
         The number of compared pixels.
     regions : tuple of RegionAgreement
@@ -145,7 +145,7 @@ class Agreement:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """An order with similar raters adjacent: the leaves of average linkage."""
+        """An order in which similar raters are adjacent: the leaves of average linkage."""
         if len(self.names) < 3:
             return tuple(range(len(self.names)))
         from scipy.cluster.hierarchy import leaves_list, linkage

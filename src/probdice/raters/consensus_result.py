@@ -170,8 +170,8 @@ class Consensus:
     def entropy(self) -> NDArray[np.float32]:
         """Return the entropy of the consensus per pixel, in bits. It is high where raters disagree.
 
-        0 where all raters agree; log₂ of the number of regions where all are equally probable; NaN
-        outside the mask.
+        It is 0 where all raters agree, and log₂ of the number of regions where all regions are
+        equally probable. Outside the mask, it is NaN.
 
         Examples
         --------
@@ -219,12 +219,12 @@ class Consensus:
 
     @property
     def images(self) -> Images:
-        """Two raters on the common grid, which background images must share."""
+        """Two raters. Background images must have their grid."""
         return self._panel.several.pair(*self.names[:2])
 
     @property
     def options(self) -> CompareOptions:
-        """The options of comparing two raters."""
+        """The options for comparing two raters."""
         return self._panel.options
 
     @property

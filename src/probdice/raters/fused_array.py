@@ -38,7 +38,7 @@ class Fused:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Regions, then the axes of the image."""
+        """The number of regions, then the shape of the image."""
         return len(self.common.labels), *self.several.any.shape
 
     @property

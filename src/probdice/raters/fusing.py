@@ -1,9 +1,9 @@
 """The mean of raters and STAPLE: probabilities per pixel, and the performance of each rater.
 
-STAPLE (Warfield, Zou and Wells, IEEE TMI 2004) is implemented in its multi-label form. Rater k
-marks j where the truth is c with probability θ_k[j, c]. The prior probability π_c of c is its share
-of all raters' pixels, which stays fixed. As in ITK's binary filter, the algorithm starts from the
-mean of the raters with an M step and ends when no θ changes by more than 10⁻⁷. A rater with
+STAPLE (Warfield, Zou and Wells, IEEE TMI 2004) is implemented in its multi-label form. θ_k[j, c] is
+the probability that rater k marks j where the truth is c. The prior probability π_c of c is its
+share of all raters' pixels. It stays fixed. As in ITK's binary filter, the algorithm starts from
+the mean of the raters with an M step and ends when no θ changes by more than 10⁻⁷. A rater with
 probabilities d has the likelihood Σ_j d_j θ_k[j, c].
 """
 
@@ -107,7 +107,7 @@ def likelihood(decision: Decision, theta: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All decisions of the raters, in a form suitable for iteration.
+    """The decisions of all raters, stored for repeated use.
 
     Label maps are reduced to a table of combinations with their counts, so that an iteration reads
     no pixels. Probabilities are read again in every iteration.
@@ -142,7 +142,7 @@ class Evidence:
 def _one_pixel_each(
     work: Callable[[list[Decision], Floats], Floats], decisions: list[Decision]
 ) -> Floats:
-    """Call `work` with decisions that count for one pixel each."""
+    """Call `work`. Each decision counts for one pixel."""
     return work(decisions, np.ones(decisions[0].shape[-1]))
 
 

@@ -326,7 +326,7 @@ def _changed(
     times: float,
     once: Callable[[Floats, tuple[Label, ...]], Changed],
 ) -> Segmentation:
-    """Apply a change some times, unless the strength is 0."""
+    """Apply a change to the probabilities `times` times; a strength of 0 changes nothing."""
     if not (isfinite(strength) and strength >= 0):
         raise InputError(f"strength must be a number of at least 0, found {strength}")
     segmentation = _given(segmentation)

@@ -313,7 +313,7 @@ def _spread(candidates: Floats, count: int) -> Floats:
 
 
 def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
-    """Draw random points: each is 1 from another one, and at least 0.9 from all."""
+    """Draw random points at distance 1 from one other point, and at least 0.9 from all others."""
     points = np.zeros((1, axes))
     while len(points) < count:
         step = rng.normal(size=axes)

@@ -31,7 +31,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class RegionDiceLoss(nn.Module):
-    """Dice or score of probabilities as a loss, for hard and soft targets.
+    """A loss from the Dice or the score of probabilities, for labels and soft targets.
 
     The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
     equal. (A Dice loss that uses products does not have this property: for a target of 0.5, its
@@ -43,7 +43,7 @@ class RegionDiceLoss(nn.Module):
         Aitchison compares logits with the target's log-ratios. It needs ``measure="score"`` and an
         activation, and for targets with zeros, such as labels, a floor: ``Aitchison(floor=1e-3)``.
     measure : {"dice", "score", "foreground"}, optional
-        What is subtracted from 1:
+        The number that is subtracted from 1:
 
         - ``"dice"``: the mean over regions of ``1 − Σ|p − q| / (Σp + Σq)``. A region that the
           target lacks contributes its mean probability to the loss, because its Dice is 0 for any
@@ -54,8 +54,8 @@ class RegionDiceLoss(nn.Module):
     match : {"labels", "overlap"}, optional
         ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. They are
         matched to target regions one to one, per image or per batch, with the largest total
-        overlap. An unmatched target region has Dice 0; an unmatched channel contributes its mean
-        probability, or with ``measure="score"`` its difference from an empty region.
+        overlap. An unmatched target region has Dice 0. An unmatched channel contributes its mean
+        probability. With ``measure="score"``, it is compared with an empty region.
     activation : {"softmax", "sigmoid"} or None, optional
         Converts `preds` to probabilities. ``"sigmoid"`` is for a single channel, the foreground;
         None is for probabilities.
@@ -74,15 +74,15 @@ class RegionDiceLoss(nn.Module):
 
     Notes
     -----
-    `forward` takes `preds` (N, C, …) and `target`, either labels (N, …) or probabilities
-    (N, C, …). If there are two classes, one floating-point channel is the foreground. An image
-    without pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are
-    computed in float32. Values are not checked, because a check would synchronise with the device;
-    only matching does that.
+    `forward` takes `preds` (N, C, …) and `target`, either labels (N, …) or probabilities (N, C, …).
+    If there are two classes, one floating-point channel is the foreground. An image without pixels
+    inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
+    Values are checked only for matching, because a check synchronises with the device.
 
     Several outputs, as a list from fine to coarse (deep supervision), have the weights 1, ½, ¼, …
-    divided by their sum. The target is a list as well, or is averaged to the size of every output,
-    which makes it soft. A coarse pixel is included if any of its fine pixels is.
+    divided by their sum. The target is a list of the same length, or one tensor. One tensor is
+    averaged to the size of every output, and becomes soft. A coarse pixel is included if any of its
+    fine pixels is.
 
     Examples
     --------

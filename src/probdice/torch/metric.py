@@ -1,4 +1,4 @@
-"""`RegionDice`: the comparison as a torchmetrics.Metric."""
+"""`RegionDice`: a torchmetrics metric that compares segmentations."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -109,8 +109,8 @@ class RegionDice(Metric):
     - with a background ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
       ``adjusted_foreground_score``, and the means ``foreground_accuracy`` and ``foreground_iou``
       over the other classes;
-    - per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is NaN,
-      an unmatched class is 0.
+    - per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is NaN.
+      An unmatched class is 0.
 
     The sums stay in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
     move them to a device. `update` and `compute` run outside compiled graphs.
@@ -183,8 +183,8 @@ class RegionDice(Metric):
         self.correspondence = one_of(Correspondence, correspondence, "correspondence")
         if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
-                f"similarity {self.options.similarity.name} needs the pixels of every image, which "
-                f"sums over a set do not hold. Use ",
+                f"similarity {self.options.similarity.name} needs the pixels of every image, but "
+                f"the metric stores only sums over the set. Use ",
                 Option("correspondence", "image"),
                 " or ",
                 Option("similarity", "absolute"),
@@ -283,8 +283,8 @@ class RegionDice(Metric):
             return
         if not self._from_sums(prediction, reference):
             raise InputError(
-                "preds and target are both probabilities: groups of several regions then need the "
-                "pixels of every image, which sums over a set do not hold. Use ",
+                "preds and target are both probabilities. Groups of several regions then need the "
+                "pixels of every image, but the metric stores only sums over the set. Use ",
                 Option("correspondence", "image"),
                 ", ",
                 Option("merge", "none"),
@@ -471,7 +471,7 @@ def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 def _background(
     background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
 ) -> dict[Side, Label] | None:
-    """Return the class and the cluster of the background; one label stands for both."""
+    """Return the class and the cluster of the background. One given label sets both."""
     if background is None:
         return None
     if isinstance(background, Mapping):

@@ -35,7 +35,7 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
 
     A number that needs another pass over the pixels is NaN. A class that does not occur, or whose
     group is faint (`Group.faint`), is NaN and left out of the means. An unmatched class is 0.
-    There are numbers of the foreground only with a background.
+    Foreground numbers need a background.
     """
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
