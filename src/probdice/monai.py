@@ -26,7 +26,7 @@ __all__ = ["RegionDiceHandler", "RegionDiceMetric"]
 
 
 class RegionDiceMetric(CumulativeIterationMetric):
-    """`RegionDice` with the interface of a MONAI metric.
+    """A MONAI metric that computes a `RegionDice`.
 
     The buffer holds the sums of `RegionDice` in one row, regardless of the number of images. MONAI
     gathers it over the processes.
@@ -77,7 +77,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
         self._buffers[0] = [torch.stack([row.to(device) for row in rows]).sum(dim=0)]
 
     def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **kwargs: Any) -> Tensor:
-        """The sums of a batch, as one row."""
+        """Return the sums of a batch, as one row."""
         if y is None:
             raise InputError("y is missing: expected labels or probabilities")
         preds = _without_channel(y_pred, "y_pred", self.metric.regions[1] == 2)
@@ -87,12 +87,12 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return self._row()[None]
 
     def _row(self) -> Tensor:
-        """The state of the metric, flattened to one row."""
+        """Return the state of the metric, flattened to one row."""
         state = self.metric.metric_state.values()
         return torch.cat([part.to(torch.float64).flatten() for part in state])
 
     def _gathered(self) -> RegionDice:
-        """The metric with the sums of all processes."""
+        """Return the metric with the sums of all processes."""
         row = self.get_buffer().sum(dim=0)
         self.metric.reset()
         start = 0
@@ -105,7 +105,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return self.metric
 
     def aggregate(self, key: str = "score") -> Tensor:
-        """One number for all data; `values` returns all numbers.
+        """Return one number for all data. `values` returns all numbers.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return values[key]
 
     def values(self) -> dict[str, Tensor]:
-        """All numbers of `RegionDice.compute`."""
+        """Return all numbers of `RegionDice.compute`."""
         return self._gathered().compute()
 
     @property
@@ -207,7 +207,7 @@ class RegionDiceHandler(IgniteMetricHandler):
 
 
 def _without_channel(tensor: Tensor, name: str, foreground: bool) -> Tensor:
-    """Labels without the channel axis of MONAI; all other tensors unchanged."""
+    """Remove the channel axis of labels; return other tensors unchanged."""
     if tensor.dim() < 2 or tensor.shape[1] != 1:
         return tensor
     if not tensor.is_floating_point():

@@ -17,7 +17,7 @@ class _Signals(WorkerBaseSignals):
 
 
 class Job(WorkerBase):
-    """Calls a function in a thread. `quit` raises `Cancelled` in it after the current block.
+    """Calls a function in a Qt thread. `quit` raises `Cancelled` in it after the current block.
 
     The signals are those of `napari.qt.threading.WorkerBase` (`returned`, `errored`, `finished`),
     and `progressed` and `compared`.

@@ -171,7 +171,7 @@ class ComparisonWidget(QWidget):
             box.setCurrentIndex(-1 if layer is None else self._choices.index(layer))
 
     def _chosen(self) -> tuple[Layer | None, Layer | None]:
-        """The chosen reference and prediction."""
+        """Return the chosen reference and prediction."""
         rows = self.reference.currentIndex(), self.prediction.currentIndex()
         first, second = (self._choices[row] if row >= 0 else None for row in rows)
         return first, second
@@ -209,7 +209,7 @@ class ComparisonWidget(QWidget):
         self._start(task, self._show_outcome)
 
     def options(self) -> CompareOptions:
-        """The options that the controls show, checked."""
+        """Return the options that the controls show, after checking them."""
         first, second = (_label(control.text()) for control in self.background)
         background = None
         if first is not None or second is not None:
@@ -326,7 +326,7 @@ class ComparisonWidget(QWidget):
             self.show_group(self.table.group(index.row()))
 
     def show_group(self, group: int) -> None:
-        """Move camera and slices to the place where the two sides of a group differ most."""
+        """Move the camera to the place where the two sides of a group differ most."""
         if self.outcome is None or self._grid is None:
             return
         point = self._grid.world(self.outcome.places[group])
@@ -358,7 +358,7 @@ def _field(placeholder: str, tool_tip: str) -> QLineEdit:
 
 
 def _label(text: str) -> Label | None:
-    """The label or name in a field; None if it is empty."""
+    """Return the label or name in a field; None if it is empty."""
     text = text.strip()
     return int(text) if text.removeprefix("-").isdecimal() else text or None
 

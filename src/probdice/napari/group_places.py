@@ -30,7 +30,7 @@ AGREEING = 1e-12
 
 
 def group_places(comparison: "Comparison") -> Integers:
-    """One pixel per group, in the part of the image where its two sides differ most.
+    """Return one pixel per group, in the part of the image where its two sides differ most.
 
     The image is divided into eight parts along each axis. The part with the largest sum of
     |p − q| is chosen for each group. The pixel is the one with the largest difference in that
@@ -78,7 +78,7 @@ class _Candidates:
 
     @classmethod
     def total(cls, several: "Iterable[_Candidates]") -> "_Candidates":
-        """Sums over all blocks, with the pixel of the block that differs most."""
+        """Add up candidates of the same part, and keep the pixel of the largest weight."""
         group, part, weight, pixel = (
             np.concatenate(columns)
             for columns in zip(
@@ -96,7 +96,7 @@ class _Candidates:
         )
 
     def best(self, groups: int) -> Integers:
-        """The pixel of each group, in the part with the largest weight."""
+        """Return the pixel of each group, in the part with the largest weight."""
         order = np.lexsort((self.part, -self.weight, self.group))[::-1]
         pixels = np.zeros(groups, np.int64)
         pixels[self.group[order]] = self.pixel[order]  # the last one of each group stays
@@ -104,7 +104,7 @@ class _Candidates:
 
 
 def _starts(*columns: NDArray[Any]) -> Integers:
-    """The rows of sorted columns at which some column changes."""
+    """Return the rows of sorted columns at which some column changes."""
     changed = np.zeros(columns[0].size, np.bool_)
     changed[:1] = True
     for column in columns:
@@ -115,7 +115,7 @@ def _starts(*columns: NDArray[Any]) -> Integers:
 def _candidates(
     blocks: Blocks, block: Block, groups: Both[Members], soft: list[int]
 ) -> _Candidates:
-    """The candidates of one block. Groups in `soft` have probabilities on some side."""
+    """Return the candidates of one block. A group in `soft` has probabilities on some side."""
     ready = blocks.ready(block)
     p_numbers, q_numbers = (
         block.shaped(_numbers(side, members, ready), ready.inside, -1)
@@ -150,14 +150,14 @@ def _candidates(
 
 
 def _numbers(side: Crisp | Soft, members: Members, ready: Ready) -> NDArray[np.int32]:
-    """The group of every compared pixel of a label map; −1 for probabilities."""
+    """Return the group of every compared pixel of a label map, or −1 for probabilities."""
     if isinstance(side, Crisp):
         return members.group_of(side.labels, -1).astype(np.int32)[side.codes]
     return np.full(ready.size, -1, np.int32)
 
 
 def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Ready) -> Floats:
-    """The probability of one group at every compared pixel."""
+    """Return the probability of one group at every compared pixel."""
     keys = members.lists[group]
     if isinstance(side, Crisp):
         return np.isin(side.labels, np.asarray(keys, np.int64)).astype(np.float64)[side.codes]
@@ -168,7 +168,7 @@ def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Read
 def _middle_pixels(
     reference: NDArray[np.int32], prediction: NDArray[np.int32], counted: NDArray[np.bool_]
 ) -> tuple[Integers, Floats, Integers]:
-    """The groups of a part of two label maps, their weights, and a pixel of each.
+    """Return the groups of a part of two label maps, their weights, and a pixel of each.
 
     The weight is the number of pixels at which the group is on one side only.
     """
@@ -190,7 +190,7 @@ def _middle_pixels(
 
 
 def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """The parts of the image in a block: their numbers, and their boxes within the block."""
+    """Yield the parts of the image in a block: the number of each, and its box in the block."""
     axes = []
     for extent, length in zip(block.box, shape, strict=True):
         edges = [length * k // PARTS for k in range(PARTS + 1)]
@@ -209,7 +209,7 @@ def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[sl
 def _whole(
     pixels: Integers, box: tuple[slice, ...], block: Block, shape: tuple[int, ...]
 ) -> Integers:
-    """Pixel numbers in a box of a block as pixel numbers of the whole image."""
+    """Convert pixel numbers in a box of a block to pixel numbers of the image."""
     sizes = tuple(part.stop - part.start for part in box)
     index = np.unravel_index(pixels, sizes)
     starts = [part.start + extent.start for part, extent in zip(box, block.box, strict=True)]

@@ -46,7 +46,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What the widget shows of a comparison, computed before it is shown.
+    """The texts and numbers of a comparison that the widget shows.
 
     Attributes
     ----------
@@ -77,14 +77,14 @@ class Summary:
 
     @classmethod
     def of(cls, comparison: Comparison) -> "Summary":
-        """Compute everything that the widget shows."""
+        """Compute the numbers and texts of a comparison."""
         return cls(
             comparison.groups, _columns(comparison), _headline(comparison), _notes(comparison)
         )
 
 
 def volume_unit(geometry: Geometry | None) -> tuple[str, float]:
-    """The unit of volumes in the table, and the volume of a pixel in this unit.
+    """Return the unit of volumes in the table, and the volume of a pixel in this unit.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _columns(comparison: Comparison) -> tuple[Column, ...]:
 
 
 def _amount(volume: float) -> str:
-    """A volume with four significant digits, or all digits of large and whole numbers."""
+    """Format a volume with four significant digits; large and whole numbers have all digits."""
     return f"{volume:,.0f}" if volume >= 1000 or volume == round(volume) else f"{volume:.4g}"
 
 
@@ -153,7 +153,7 @@ def _labels(group: Group, side: Side) -> str:
 
 
 def _ranks(lists: Sequence[tuple[Label, ...]]) -> NDArray[np.int64]:
-    """Ranks of lists of labels: numbers in their order, then names, then groups without labels."""
+    """Rank lists of labels: numbers first, then names, then groups without labels."""
 
     def key(labels: tuple[Label, ...]) -> tuple[int, float, str]:
         if not labels:

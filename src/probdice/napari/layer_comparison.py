@@ -83,7 +83,7 @@ class Steps:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Follow all passes over the pixels in this block."""
+        """Report the progress of all passes over the pixels within the `with` block."""
         token = watcher.set(self.advance)
         try:
             yield
@@ -97,7 +97,7 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the widget shows.
+    """The result of a comparison for the widget.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ class LayerGrid:
 
     @classmethod
     def of(cls, layer: "Layer") -> "LayerGrid":
-        """The grid of a layer: scale, translate, rotate, shear and affine."""
+        """Combine scale, translate, rotate, shear and affine of a layer."""
         axes = layer.ndim
         origin = np.array(layer.data_to_world((0,) * axes), np.float64)
         steps = [np.array(layer.data_to_world(tuple(unit))) - origin for unit in np.eye(axes)]
@@ -75,17 +75,17 @@ class LayerGrid:
         )
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
-        """The position in millimetres. A scale without a unit is taken as millimetres."""
+        """Return the geometry in millimetres. A scale without a unit is taken as millimetres."""
         factors = [_millimetres(unit) for unit in self.units]
         return Geometry(shape, np.diag([*factors, 1.0]) @ self.matrix)
 
     def world(self, index: Sequence[float]) -> tuple[float, ...]:
-        """World coordinates of a pixel."""
+        """Return the world coordinates of a pixel."""
         point = self.matrix @ np.append(np.asarray(index, np.float64), 1.0)
         return tuple(float(x) for x in point[:-1])
 
     def placement(self, *, regions: bool = False) -> dict[str, Any]:
-        """Arguments that place a new layer on this grid, with a leading region axis if needed."""
+        """Return the arguments that place a new layer on this grid."""
         matrix, units = self.matrix, self.units
         if regions:
             matrix = np.eye(len(matrix) + 1)
@@ -103,7 +103,7 @@ def segmentations_of(
     """Convert two layers to segmentations.
 
     A Labels layer is a label map. An Image layer of floating-point numbers holds probabilities
-    with the region axis first. Dask arrays and chunked stores such as Zarr are not read. Names of
+    with the region axis first. Dask arrays and chunked stores such as Zarr are not loaded. Names of
     regions are taken from ``layer.metadata["names"]``: a mapping of labels to names, or a list of
     one name per region of an Image layer.
 
@@ -147,14 +147,14 @@ def segmentations_of(
 
 
 def is_labels(layer: "Layer") -> bool:
-    """Whether a layer is a label map."""
+    """Return whether a layer is a label map."""
     from napari.layers import Labels
 
     return isinstance(layer, Labels)
 
 
 def is_stack(layer: "Layer") -> bool:
-    """Whether a layer is an image, whose first axis is the axis of the regions."""
+    """Return whether a layer is an image. Its first axis is the region axis."""
     from napari.layers import Image
 
     return isinstance(layer, Image)
@@ -200,7 +200,7 @@ def _check_stack(layer: "Layer", array: Any) -> None:
 
 
 def _lazy(array: Any) -> Any:
-    """A store with chunks as a Dask array, so that results are computed where they are shown."""
+    """Convert a store with chunks to a Dask array, so that results are computed when shown."""
     if isinstance(array, np.ndarray) or has_type(array, "dask", "Array"):
         return array
     if chunks_of(array) is None:
@@ -215,5 +215,5 @@ def _is_length(unit: Any) -> bool:
 
 
 def _millimetres(unit: Any) -> float:
-    """The length of a unit in millimetres; 1 for pixels, seconds and other units."""
+    """Return the length of a unit in millimetres; 1 for pixels, seconds and other units."""
     return float((1.0 * unit).to("millimeter").magnitude) if _is_length(unit) else 1.0

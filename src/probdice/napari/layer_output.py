@@ -57,7 +57,7 @@ class ShownGroups:
     def of(
         cls, comparison: "Comparison", relabelled: Segmentation, colormap: Any = None
     ) -> "ShownGroups":
-        """The labels of a comparison, with the colormap of the reference or with new colours."""
+        """Choose the labels of the groups, and colours if there is no colormap."""
         overlap = comparison.overlap
         numbers = dict(zip(overlap.reference.labels, reference_numbers(overlap), strict=True))
         own = _own_numbers(relabelled, numbers)
@@ -80,7 +80,7 @@ class ShownGroups:
 
 
 def map_layer(comparison: "Comparison", grid: LayerGrid, name: str) -> LayerData:
-    """The similarity at every pixel as an Image layer; lazy for Dask arrays."""
+    """Create an Image layer of the similarity at every pixel; it is lazy for Dask arrays."""
     arguments = {
         **grid.placement(),
         "name": name,
@@ -94,10 +94,10 @@ def map_layer(comparison: "Comparison", grid: LayerGrid, name: str) -> LayerData
 def relabelled_layers(
     relabelled: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int
 ) -> list[LayerData]:
-    """The prediction with the labels of the reference, as a Labels layer.
+    """Create a Labels layer of the prediction with the labels of the reference.
 
-    Probabilities are an Image layer with the region axis first, and a Labels layer shows the most
-    probable region of each pixel.
+    For probabilities, an Image layer shows them with the region axis first, and a Labels layer
+    shows the most probable region of each pixel.
     """
     if relabelled.crisp:
         return [_labels_layer(relabelled.array, shown, grid, name)]
@@ -118,7 +118,7 @@ def relabelled_layers(
 def reference_layers(
     reference: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int
 ) -> list[LayerData]:
-    """The most probable region of a probabilistic reference, as a Labels layer."""
+    """Create a Labels layer of the most probable regions of a probabilistic reference."""
     if reference.crisp:
         return []
     likeliest = _most_probable(reference, shown.channels["reference"], workers)
@@ -130,7 +130,7 @@ def _labels_layer(array: Array, shown: ShownGroups, grid: LayerGrid, name: str) 
 
 
 def _most_probable(segmentation: Segmentation, labels: Sequence[int], workers: int) -> Any:
-    """The label of the largest probability at every pixel; lazy for Dask arrays."""
+    """Return the label of the largest probability at every pixel; lazy for Dask arrays."""
     numbers = np.array(labels, np.int32 if max(labels) < 2**31 else np.int64)
     visit = partial(_likeliest, labels=numbers)
     return image(visit, Blocks(segmentation), numbers.dtype, workers)
@@ -144,7 +144,7 @@ def _likeliest(blocks: Blocks, block: Block, labels: NDArray[Any]) -> NDArray[An
 
 
 def _own_numbers(relabelled: Segmentation, numbers: Mapping[Label, int]) -> dict[Label, int]:
-    """The label of each named region of a label map, or of each channel of probabilities."""
+    """Return the label of each named region of a label map, or of each channel of probabilities."""
     if relabelled.crisp:
         return {name: number for number, name in relabelled.names.items()}
     used = {*numbers.values(), *(label for label in relabelled.labels if label is not None)}
@@ -156,7 +156,7 @@ def _own_numbers(relabelled: Segmentation, numbers: Mapping[Label, int]) -> dict
 
 
 def _colormap(comparison: "Comparison", numbers: Mapping[Label, int], labels: Sequence[int]) -> Any:
-    """The colours of the groups in reports. The background is transparent."""
+    """Create a colormap with the colours of reports. The background is transparent."""
     from napari.utils.colormaps import DirectLabelColormap
 
     colours = colours_of(comparison)

@@ -11,7 +11,7 @@ __all__ = ["demo_layers"]
 
 
 def demo_layers() -> "list[LayerData]":
-    """A brain-like reference of four regions and a prediction of seven, as Image layers.
+    """Create a brain-like reference of four regions and a prediction of seven as Image layers.
 
     Both hold probabilities with the region axis first.
 

@@ -59,24 +59,24 @@ class GroupTable(QAbstractTableModel):
         self.dataChanged.emit(self.index(0, 0), last, [Qt.ItemDataRole.DecorationRole])
 
     def group(self, row: int) -> int:
-        """The number of the group in a row."""
+        """Return the number of the group in a row."""
         return int(self._rows[row])
 
     def rowCount(self, parent: QModelIndex = Root) -> int:
-        """Number of groups."""
+        """Return the number of groups."""
         return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: QModelIndex = Root) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         return 0 if parent.isValid() else len(self._columns)
 
     def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
-        """The title of a column."""
+        """Return the title of a column."""
         shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
         return self._columns[section].title if shown and section < len(self._columns) else None
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The text, colour, alignment or tool tip of a cell."""
+        """Return the text, colour, alignment or tool tip of a cell."""
         if not index.isValid():
             return None
         number, column = self.group(index.row()), self._columns[index.column()]
@@ -120,5 +120,7 @@ def _tool_tip(group: Group) -> str:
             labels.append(f"… ({len(group.side(side))})")
         lines.append(f"{side}: {', '.join(labels) or '–'}")
     if group.faint:
-        lines.append("Not the most probable region of any pixel; left out of the mean Dice.")
+        lines.append(
+            "This region is nowhere the most probable one, so the mean Dice leaves it out."
+        )
     return "\n".join(lines)

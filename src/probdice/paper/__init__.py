@@ -1,4 +1,4 @@
-"""Reproduction of the paper: its figures, its claims as checks, and its study.
+"""Reproduce the paper: draw its figures, check its claims, and repeat its study.
 
 `run_paper` runs everything. `rank_study` compares human ranks with scores.
 """

@@ -25,7 +25,7 @@ class Claim:
 
 
 def forms_claim(forms: figures.Plane) -> Claim:
-    """S₁ is undefined where everything is background; S₂ is 1 there."""
+    """Check that S₁ is undefined and S₂ is 1 where everything is background."""
     s1, s2 = float(forms.first[-1, 0]), float(forms.second[-1, 0])
     return Claim(
         "The undefined corner",
@@ -38,7 +38,7 @@ def forms_claim(forms: figures.Plane) -> Claim:
 
 
 def linear_claim(data: figures.Plane) -> Claim:
-    """f₁ is linear on either side of equality."""
+    """Check that f₁ is linear on either side of equality."""
     bends = np.diff(data.first, n=2, axis=1)
     rows, columns = np.indices(bends.shape)
     away = columns + 1 != rows  # all three points lie on one side of equality
@@ -53,7 +53,7 @@ def linear_claim(data: figures.Plane) -> Claim:
 
 
 def steep_claim(data: figures.Plane) -> Claim:
-    """f₂ falls fastest near equality, and faster there than f₁."""
+    """Check that f₂ falls fastest near equality, and faster there than f₁."""
     points = len(data.ticks)
     step = max(round(0.05 * (points - 1)), 1)
     inner = np.arange(2 * step + 1, points - 2 * step - 1)
@@ -81,7 +81,7 @@ def steep_claim(data: figures.Plane) -> Claim:
 
 
 def certainty_claim(data: figures.Plane) -> Claim:
-    """f₂ is 0 if only one side is certain, and 1 if both are certain of the same region."""
+    """Check that f₂ is 0 if only one side is certain, and 1 if both are certain and equal."""
     edges = np.concatenate(
         [data.second[0, 1:], data.second[-1, :-1], data.second[1:, 0], data.second[:-1, -1]]
     )
@@ -98,7 +98,7 @@ def certainty_claim(data: figures.Plane) -> Claim:
 
 
 def crisp_claim(table: figures.DegradationTable) -> Claim:
-    """On crisp segmentations both scores are the fraction of agreeing pixels."""
+    """Check that both scores of label maps are the fraction of agreeing pixels."""
     differences = []
     for name, reference in table.references.items():
         regions = np.arange(len(reference.regions))[:, None, None]
@@ -124,7 +124,7 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
 
 
 def falling_claim(measured: figures.Sweep) -> Claim:
-    """Both scores fall as the strength of each degradation increases."""
+    """Check that both scores fall as the strength of each degradation increases."""
     exceptions, total = [], 0
     for coefficient, images in measured.scores.items():
         correlations = measured.spearman(coefficient).ravel()
@@ -154,7 +154,7 @@ def falling_claim(measured: figures.Sweep) -> Claim:
 
 
 def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) -> Claim:
-    """After matching, exchanged labels change nothing."""
+    """Check that exchanged labels change nothing after matching."""
     lowest = min(
         figures.compared(
             reference, permute(reference, 10, seed=seed), similarity, match="paper"
@@ -172,7 +172,7 @@ def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) 
 
 
 def merging_claim(measured: Mapping[str, figures.MergedPair]) -> Claim:
-    """Merging unmatched regions raises the Dice of the region they are merged into."""
+    """Check that merging raises the Dice of the region into which others are merged."""
     steps = [(name, step) for name, data in measured.items() for step in data.steps]
     exceptions = tuple(
         f"{name}: {step.region} is merged into {step.into}, Dice {step.dice_before:.4f} → "

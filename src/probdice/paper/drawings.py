@@ -23,7 +23,7 @@ MARKERS = "os^Dv<>ph*"
 
 
 def draw_dice_forms(data: figures.Plane) -> "Figure":
-    """Both forms side by side; impossible values are hatched, the undefined corner is circled."""
+    """Draw both forms side by side. Impossible values are hatched."""
     figure = blank(8.6, 4.1)
     axes = figure.subplots(1, 2)
     ground = "#f3e7d3"
@@ -48,7 +48,7 @@ def draw_dice_forms(data: figures.Plane) -> "Figure":
 
 
 def draw_two_regions(data: figures.Plane) -> "Figure":
-    """f₁ and f₂ for all pairs of probabilities, and for fixed references."""
+    """Draw f₁ and f₂ for all pairs of probabilities, and for fixed references."""
     figure = blank(12.2, 4.1)
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.15])
     for place, values, title in (
@@ -77,7 +77,7 @@ def draw_pixel_similarities(
     predictions: Sequence[Segmentation],
     results: Mapping[str, Sequence[Comparison]],
 ) -> "Figure":
-    """The reference, and each prediction with f₁ and f₂."""
+    """Draw the reference, and each prediction with f₁ and f₂."""
     figure = blank(9.6, 2.55 * len(predictions) + 0.2)
     axes = figure.subplots(len(predictions), 4, squeeze=False)
     show(axes[0, 0], blended(reference), "reference")
@@ -94,7 +94,7 @@ def draw_pixel_similarities(
 
 
 def draw_degradation_table(data: figures.DegradationTable) -> "Figure":
-    """Every image and its degraded versions, with D₁ and D₂ below."""
+    """Draw every image and its degraded versions, with D₁ and D₂ below."""
     rows, columns = len(data.references), len(figures.VERSIONS) + 1
     figure = blank(1.62 * columns, 1.86 * rows + 0.3)
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -110,7 +110,7 @@ def draw_degradation_table(data: figures.DegradationTable) -> "Figure":
 
 
 def draw_sweep(data: figures.Sweep) -> "Figure":
-    """Spearman's correlation of score and strength for every image and degradation."""
+    """Draw the rank correlation of score and strength for every image and degradation."""
     images = list(data.scores["D1"])
     figure = blank(12.2, 0.42 * len(images) + 2.0)
     axes = figure.subplots(1, 2, sharey=True)
@@ -128,7 +128,7 @@ def draw_sweep(data: figures.Sweep) -> "Figure":
 
 
 def draw_study(study: Study, *, title: str = "") -> "Figure":
-    """Ranks by score and average human ranks, with the regression line and the paper's slope."""
+    """Draw ranks by score against average human ranks, with the line of best fit."""
     figure = blank(8.4, 5.2)
     place = figure.subplots()
     x = np.array([point.human_rank for point in study.points])
@@ -172,14 +172,14 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
 
 
 def blank(width: float, height: float) -> "Figure":
-    """An empty figure; the size is in inches."""
+    """Create an empty figure. The size is in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def colours(count: int) -> NDArray[np.float64]:
-    """One colour per region: red, green and blue for three regions, as in the paper."""
+    """Return one colour per region: red, green and blue for three regions, as in the paper."""
     if count <= 3:
         return np.eye(3)[:count] * 0.92
     cycle = NEUTRAL, *PALETTE
@@ -187,7 +187,7 @@ def colours(count: int) -> NDArray[np.float64]:
 
 
 def blended(segmentation: Segmentation) -> NDArray[np.float64]:
-    """The colour of every pixel: the mean of region colours weighted by probability."""
+    """Return the colour of every pixel: the mean of region colours weighted by probability."""
     values, regions = probabilities(segmentation)
     picture = np.tensordot(np.moveaxis(values, 0, -1), colours(len(regions)), axes=1)
     return np.asarray(np.clip(picture, 0, 1), np.float64)
@@ -210,7 +210,7 @@ def add_scale(figure: Any, image: Any, axes: list[Any], label: str) -> None:
 
 
 def _plane(place: Any, ticks: NDArray[Any], values: NDArray[Any], title: str) -> Any:
-    """Values over the unit square with lines at 0.25, 0.5 and 0.75."""
+    """Draw values over the unit square, with lines at 0.25, 0.5 and 0.75."""
     image = place.imshow(values, origin="lower", extent=(0, 1, 0, 1), **GREY)
     levels = [0.25, 0.5, 0.75]
     place.contour(ticks, ticks, values, levels=levels, colors=BLUE, linewidths=0.9)

@@ -46,14 +46,14 @@ def compared(
     match: Rule = "labels",
     merge: Literal["none", "prediction", "both"] = "none",
 ) -> Comparison:
-    """A comparison without the warning about infinite distances, which are expected here."""
+    """Compare without the warning about infinite distances, because they are expected here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)
         return compare(reference, prediction, similarity=similarity, match=match, merge=merge)
 
 
 def signed(value: float) -> str:
-    """Two decimals with a typographic minus sign; a dash for NaN."""
+    """Format a number with two decimals and a typographic minus sign; NaN becomes a dash."""
     return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
 
 
@@ -67,10 +67,11 @@ class Plane:
 
 
 def dice_forms(points: int = 201) -> Plane:
-    """S₁ = 2a / (1 + a − b) and S₂ = a + b of all pairs of binary segmentations.
+    """Compute S₁ = 2a / (1 + a − b) and S₂ = a + b of all pairs of binary segmentations.
 
-    a is the fraction of pixels that are foreground in both (columns), b of background in both
-    (rows). Both are NaN where a + b > 1, and S₁ is NaN where everything is background.
+    Columns are a, the fraction of pixels that are foreground in both. Rows are b, the fraction of
+    pixels that are background in both. Both are NaN where a + b > 1, and S₁ is NaN where everything
+    is background.
     """
     fractions = np.linspace(0, 1, points)
     a, b = fractions[None, :], fractions[:, None]
@@ -81,7 +82,7 @@ def dice_forms(points: int = 201) -> Plane:
 
 
 def two_regions(points: int = 201) -> Plane:
-    """f₁ and f₂ for two regions; rows are the reference, columns the prediction."""
+    """Compute f₁ and f₂ of two regions. Rows are the reference, columns the prediction."""
     probability = np.linspace(0, 1, points)
     vectors = np.stack([probability, 1 - probability])
     sides = vectors[:, :, None], vectors[:, None, :]
@@ -136,7 +137,7 @@ class DegradationTable:
 
 
 def degradation_table(references: Mapping[str, Segmentation], *, seed: int = 0) -> DegradationTable:
-    """The table of images × degradations, scored by D₁ and D₂."""
+    """Degrade every image in every way, and score the results by D₁ and D₂."""
     predictions = {
         name: tuple(
             degraded(reference, version, seed=seed + 100 * row + 10 * column)
@@ -164,7 +165,7 @@ class Sweep:
     scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 
     def spearman(self, coefficient: str) -> Floats:
-        """Rank correlation of score and strength; rows are images, columns degradations."""
+        """Return the correlation of score and strength, images × degradations."""
         return np.array(
             [
                 [spearman(self.strengths[kind], values) for kind, values in by_kind.items()]
@@ -181,8 +182,8 @@ def sweep(
 ) -> Sweep:
     """Degrade every image with every degradation at increasing strength, and score the result.
 
-    Equal labels correspond, except where regions were split or merged. There, regions are matched
-    without merging.
+    Equal labels correspond, except where regions were split or merged. Those regions are
+    matched by the paper's rule.
     """
     scores: dict[str, Any] = {name: {image: {} for image in references} for name in COEFFICIENTS}
     for kind, steps in strengths.items():
@@ -224,7 +225,7 @@ def pair_weight(
     *,
     similarity: str = "absolute",
 ) -> PairWeight:
-    """The weight of the first matched pair of regions, and of all pairs."""
+    """Compute the weight of the first matched pair of regions, and of all pairs."""
     result = compared(reference, prediction, similarity, match="paper")
     matched = tuple(
         (group.reference[0], group.prediction[0])
@@ -266,7 +267,7 @@ def merged_pair(
     *,
     similarity: str = "absolute",
 ) -> MergedPair:
-    """The correspondence by the paper's rule with merging, and Dice before and after each merge.
+    """Match by the paper's rule, merge, and compute Dice before and after each merge.
 
     The reference must not have more regions than the prediction.
     """
@@ -293,7 +294,7 @@ def merged_pair(
 
 
 def auxiliary(segmentation: Segmentation, labels: Sequence[Label]) -> Floats:
-    """The binary segmentation of some regions and the sum of all others."""
+    """Return the binary segmentation of some regions and the sum of all others."""
     values, regions = probabilities(segmentation)
     chosen = np.array([label in labels for label in regions])
     return np.stack([values[which].sum(axis=0, dtype=np.float64) for which in (chosen, ~chosen)])

@@ -1,7 +1,7 @@
 """Run all experiments of the paper and write figures, numbers and a page."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from io import BytesIO
 from itertools import count
@@ -11,6 +11,7 @@ from typing import Any
 from probdice.files.atomic_files import null_for_nan, replacing
 from probdice.paper import sections
 from probdice.paper.answers import RANKING, write_csv
+from probdice.paper.claims import Claim
 from probdice.paper.figures import COEFFICIENTS, degradation_table
 from probdice.paper.sections import Section, stand_in_answers, stand_in_study
 from probdice.paper.study import PAPER_PEARSON, PAPER_SLOPE
@@ -91,19 +92,12 @@ def run_paper(
     if survey:
         announce("survey sheets")
         write_survey(out / "survey", table, people=people, seed=seed)
-    claims = [claim for section in figures for claim in section.claims]
-    numbers: dict[str, Any] = {"format": FORMAT, "seed": seed, "rules": rules}
-    numbers["claims"] = [asdict(claim) for claim in claims]
-    for section in (*figures, *study_figures):
-        numbers |= section.numbers
-    with replacing(out / "numbers.json") as partial:
-        text = json.dumps(null_for_nan(numbers), indent=1, ensure_ascii=False, allow_nan=False)
-        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+    _write_numbers(out, seed, rules, figures, study_figures)
     page = {
         "title": "The multi-region probabilistic Dice coefficient, reproduced",
         "version": __version__,
         "seed": seed,
-        "claims": claims,
+        "claims": _claims(figures),
         "figures": [_painted(section, out) for section in figures],
         "rules": rules,
         "study_figures": [_painted(section, out) for section in study_figures],
@@ -117,8 +111,29 @@ def run_paper(
     return out / "index.html"
 
 
+def _claims(figures: Sequence[Section]) -> list[Claim]:
+    return [claim for section in figures for claim in section.claims]
+
+
+def _write_numbers(
+    out: Path,
+    seed: int,
+    rules: Mapping[str, Any],
+    figures: Sequence[Section],
+    study_figures: Sequence[Section],
+) -> None:
+    """Write the numbers of all sections to ``numbers.json``."""
+    numbers: dict[str, Any] = {"format": FORMAT, "seed": seed, "rules": rules}
+    numbers["claims"] = [asdict(claim) for claim in _claims(figures)]
+    for section in (*figures, *study_figures):
+        numbers |= section.numbers
+    with replacing(out / "numbers.json") as partial:
+        text = json.dumps(null_for_nan(numbers), indent=1, ensure_ascii=False, allow_nan=False)
+        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
 def _painted(section: Section, out: Path) -> dict[str, str]:
-    """A section for the page; its figure is also written to a file."""
+    """Write the figure of a section to a file, and return the section for the page."""
     buffer = BytesIO()
     section.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     with replacing(out / "figures" / f"{section.name}.png") as partial:

@@ -36,7 +36,7 @@ class Section:
 
 
 def forms() -> Section:
-    """The two forms of the crisp coefficient."""
+    """Show the two forms of the crisp coefficient."""
     data = figures.dice_forms()
     return Section(
         "dice-forms",
@@ -51,7 +51,7 @@ def forms() -> Section:
 
 
 def similarities() -> Section:
-    """f₁ and f₂ over all pairs of probabilities."""
+    """Show f₁ and f₂ over all pairs of probabilities."""
     data = figures.two_regions()
     return Section(
         "two-regions",
@@ -65,7 +65,7 @@ def similarities() -> Section:
 
 
 def pixels(seed: int) -> Section:
-    """f₁ and f₂ of two predictions at every pixel."""
+    """Show f₁ and f₂ of two predictions at every pixel."""
     reference, predictions = near_and_far(seed=seed)
     results = {
         name: [compared(reference, prediction, similarity) for prediction in predictions]
@@ -84,7 +84,7 @@ def pixels(seed: int) -> Section:
 
 
 def table(data: DegradationTable) -> Section:
-    """The images and their degraded versions."""
+    """Show the images and their degraded versions."""
     numbers: dict[str, Any] = {name: {} for name in data.references}
     for image, version, scores in data.cells:
         numbers[image][version.name] = scores
@@ -101,7 +101,7 @@ def table(data: DegradationTable) -> Section:
 
 
 def falling(references: Segmentations, seed: int) -> Section:
-    """Scores by strength of each degradation."""
+    """Show the scores by strength of each degradation."""
     data = figures.sweep(references, seed=seed)
     correlations = {name: data.spearman(name).tolist() for name in COEFFICIENTS}
     return Section(
@@ -117,7 +117,7 @@ def falling(references: Segmentations, seed: int) -> Section:
 
 
 def weights(references: Segmentations, seed: int) -> Section:
-    """The weight of a pair of regions."""
+    """Show the weight of a pair of regions."""
     data = figures.pair_weight(*shuffled(seed=seed))
     numbers = {"pair": data.pair, "weight": data.weight, "weights": data.weights.tolist()}
     return Section(
@@ -134,7 +134,7 @@ def weights(references: Segmentations, seed: int) -> Section:
 
 
 def merging(references: Segmentations, methods: Segmentations, seed: int) -> Section:
-    """A correspondence with merged over-segmentation."""
+    """Show a correspondence with merged over-segmentation."""
     cup = figures.merged_pair(methods["normalised cuts"], methods["watershed"])
     measured = {"coffee, watershed": cup} | {
         name: figures.merged_pair(reference, over_segmented(reference, seed=seed))
@@ -160,7 +160,7 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
 
 
 def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
-    """Sources of unordered regions."""
+    """Show segmentations by methods that do not order their regions."""
     results = {
         method: compared(methods["random walker"], segmentation, match="paper", merge="both")
         for method, segmentation in methods.items()
@@ -178,7 +178,7 @@ def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
 
 
 def study(coefficient: str, study: Study) -> Section:
-    """The study with a stand-in for people."""
+    """Show the study with a stand-in for people."""
     name, fit = f"D{SUBSCRIPTS[coefficient]}", study.overall
     return Section(
         f"study-{coefficient.lower()}",
@@ -193,7 +193,7 @@ def study(coefficient: str, study: Study) -> Section:
 
 
 def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> dict[str, Any]:
-    """The pairs of this page that the paper's rule and overlap match differently.
+    """List the pairs that the paper's rule and overlap match differently.
 
     For each pair and both rules: the lowest matched Dice, and the scores.
     """
@@ -217,12 +217,12 @@ def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> 
 
 
 def _lowest_matched(result: Comparison) -> float:
-    """The lowest Dice of the groups with regions of both sides."""
+    """Return the lowest Dice of the groups with regions of both sides."""
     return min(group.dice for group in result.groups if group.reference and group.prediction)
 
 
 def stand_in_answers(table: DegradationTable) -> list[Answer]:
-    """Ranks by known degradation strength, instead of human ranks; never label them as human."""
+    """Rank by known degradation strength. These ranks must never be labelled as human."""
     return [
         Answer(STAND_IN, image, version.name, version.strength) for image, version, _ in table.cells
     ]

@@ -102,7 +102,7 @@ class Study:
         return f"{len(self.points)} segmentations of {images}, ranked by {who}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The study as plain types; NaN becomes None."""
+        """Return the study as plain types; NaN becomes None."""
         content = {
             "people": self.people,
             "stand_in": self.stand_in,
@@ -125,7 +125,7 @@ def rank_study(
 
     For the confidence intervals of one image, the bootstrap resamples people. For the overall
     intervals, it resamples people and whole images, because the segmentations of an image are
-    ranked relative to each other. With fewer than 6 people or images there is no interval.
+    ranked relative to each other. With fewer than 6 people or images, there is no interval.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def rank_study(
 
 
 def spearman(x: Sequence[float] | Floats, y: Sequence[float] | Floats) -> float:
-    """Spearman's rank correlation; NaN if one of the two is constant."""
+    """Return Spearman's rank correlation; NaN if one of the two is constant."""
     from scipy.stats import rankdata
 
     # Round, because mathematically equal numbers may differ in their last digits.
@@ -187,7 +187,7 @@ def _fit(
     repeats: int,
     rng: np.random.Generator,
 ) -> Fit:
-    """The fit over some images (columns of the ranks) with bootstrap confidence intervals."""
+    """Fit the ranks of some images (columns), with bootstrap confidence intervals."""
     columns = np.concatenate(images)
     values = _line(_mean_ranks(ranks)[columns], by_score[columns])
     if max(len(ranks), len(images)) < FEWEST:
@@ -205,7 +205,7 @@ def _fit(
 
 
 def _line(human: Floats, by_score: Floats) -> tuple[float, float, float, float]:
-    """Slope and intercept of the regression line, Pearson's and Spearman's correlation."""
+    """Return slope and intercept of the regression line, and both correlations."""
     if human.size == 0 or not np.ptp(human):
         return nan, nan, nan, nan
     # Not linregress and pearsonr: their p-values would make the bootstrap four times slower.
@@ -216,12 +216,12 @@ def _line(human: Floats, by_score: Floats) -> tuple[float, float, float, float]:
 
 
 def _pearson(rows: Floats) -> float:
-    """The correlation of two rows; NaN if one of them is constant."""
+    """Return the correlation of two rows; NaN if one of them is constant."""
     return float(np.asarray(np.corrcoef(rows))[0, 1]) if np.ptp(rows, axis=1).all() else nan
 
 
 def _mean_ranks(ranks: Floats) -> Floats:
-    """The mean of every column over the people who answered; NaN without answers."""
+    """Return the mean of every column over the people who answered; NaN without answers."""
     answered = np.isfinite(ranks)
     means: Floats = np.full(ranks.shape[1], nan)
     counts = answered.sum(axis=0)
@@ -238,7 +238,7 @@ def _interval(values: Floats) -> Interval:
 
 
 def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
-    """The scores by image and segmentation."""
+    """Check the scores, and return them by image and segmentation."""
     images: dict[str, dict[str, float]] = {}
     for entry in scores:
         which = f"scores: {entry.segmentation!r} of image {entry.image!r}"
@@ -255,7 +255,7 @@ def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
 def _rank_table(
     answers: Iterable[Answer], images: Mapping[str, Mapping[str, float]]
 ) -> tuple[list[str], Floats]:
-    """The people and their new ranks: one row per person, one column per segmentation."""
+    """Rank the answers again: one row per person, one column per segmentation."""
     from scipy.stats import rankdata
 
     given: dict[str, dict[tuple[str, str], float]] = {}

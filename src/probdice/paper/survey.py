@@ -89,7 +89,7 @@ def write_survey(
 
 
 def write_scores(path: Path, table: DegradationTable) -> None:
-    """The scores of a table in the format of `probdice rank`."""
+    """Write the scores of a table in the format of `probdice rank`."""
     rows = [
         (image, version.name, *(repr(score) for score in scores.values()))
         for image, version, scores in table.cells
@@ -98,12 +98,12 @@ def write_scores(path: Path, table: DegradationTable) -> None:
 
 
 def data_address(png: bytes) -> str:
-    """An image as a data URL."""
+    """Return an image as a data URL."""
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
 def _picture(segmentation: Segmentation) -> str:
-    """A segmentation in full colours."""
+    """Draw a segmentation in full colours, as a data URL."""
     from PIL import Image
 
     buffer = BytesIO()

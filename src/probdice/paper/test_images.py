@@ -23,7 +23,7 @@ DOUBT = 0.02  # share of probability spread evenly over all regions
 
 
 def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
-    """The seven references of the table: four phantoms and three photographs by random walker."""
+    """Create the seven references: four phantoms and three photographs."""
     shape = (size, size)
     drawn = {
         "ellipses": phantoms.nested_ellipses(shape, seed=seed + 1),
@@ -39,7 +39,7 @@ def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
 
 
 def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Segmentation]]:
-    """A reference of three regions, a poor prediction and a good one."""
+    """Create a reference of three regions, a poor prediction and a good one."""
     reference = phantoms.nested_ellipses((96, 96), regions=3, seed=seed + 1)
     far = degradations.noise(degradations.deform(reference, 14, seed=seed + 2), 0.8, seed=seed)
     near = degradations.noise(
@@ -49,7 +49,7 @@ def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Se
 
 
 def shuffled(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
-    """A reference with four regions, and a deformed copy with exchanged labels."""
+    """Create a reference with four regions, and a deformed copy with exchanged labels."""
     reference = phantoms.voronoi((96, 96), regions=4, seed=seed + 3)
     return reference, degradations.permute(
         degradations.deform(reference, 6, seed=seed), 5, seed=seed + 1
@@ -57,13 +57,13 @@ def shuffled(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
 
 
 def over_segmented(reference: Segmentation, *, seed: int = 0) -> Segmentation:
-    """A reference, and a prediction with three more regions in a different order."""
+    """Create a prediction with three more regions than the reference, in another order."""
     spoilt = degradations.split(degradations.deform(reference, 2, seed=seed), 3, seed=seed + 1)
     return degradations.permute(degradations.noise(spoilt, 0.2, seed=seed), 10, seed=seed)
 
 
 def photograph(name: str, *, size: int = 112) -> Image:
-    """One of `PHOTOGRAPHS` in colour, from 0 to 1; its longer side has `size` pixels."""
+    """Return one of `PHOTOGRAPHS` in colour, from 0 to 1. Its longer side has `size` pixels."""
     if name not in PHOTOGRAPHS:
         raise InputError(f"name must be one of {', '.join(PHOTOGRAPHS)}, found {name!r}")
     image = _skimage("util").img_as_float64(getattr(_skimage("data"), name)())
@@ -76,7 +76,7 @@ def photograph(name: str, *, size: int = 112) -> Image:
 
 
 def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Probabilities of Grady's random walker, from seeds in the middle of the k-means clusters.
+    """Segment by Grady's random walker, from seeds in the middle of the k-means clusters.
 
     The walker is certain at its seeds. A small probability for all regions keeps Aitchison
     distances finite.
@@ -97,7 +97,7 @@ def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentat
 
 
 def normalised_cuts(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Regions of Shi and Malik's normalised cuts over superpixels; their number is not fixed."""
+    """Segment by Shi and Malik's normalised cuts. The number of regions is not fixed."""
     graph = _skimage("graph")
     superpixels = _skimage("segmentation").slic(
         image, n_segments=16 * regions, compactness=12, start_label=0, channel_axis=2
@@ -108,7 +108,7 @@ def normalised_cuts(image: Image, regions: int = 5, *, seed: int = 0) -> Segment
 
 
 def felzenszwalb(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Regions of Felzenszwalb and Huttenlocher's graph merging; their number is not fixed."""
+    """Segment by Felzenszwalb and Huttenlocher's graph. The number of regions is not fixed."""
     pixels = image.shape[0] * image.shape[1]
     labels = _skimage("segmentation").felzenszwalb(
         image, scale=pixels / 40, sigma=1.0, min_size=pixels // (8 * regions), channel_axis=2
@@ -117,7 +117,7 @@ def felzenszwalb(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentati
 
 
 def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Watershed of the gradient from the largest flat areas, twice as many as `regions`."""
+    """Segment by the watershed of the gradient, from the 2 × `regions` largest flat areas."""
     from scipy import ndimage
 
     smooth = _smoothed(image, 2.0)
@@ -132,7 +132,7 @@ def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
 
 
 def k_means(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Clusters of colour and, with less weight, of position."""
+    """Segment by clusters of colour and, with less weight, of position."""
     return _numbered(_clusters(_smoothed(image, 1.0), regions, seed)[0])
 
 
@@ -172,13 +172,13 @@ def _lab(image: Image) -> Image:
 
 
 def _numbered(labels: NDArray[Any]) -> Segmentation:
-    """A label map with consecutive labels from 1."""
+    """Return a label map with consecutive labels from 1."""
     _, numbers = np.unique(labels, return_inverse=True)
     return Segmentation.from_labels(numbers.reshape(labels.shape).astype(np.int64) + 1)
 
 
 def _clusters(image: Image, count: int, seed: int) -> tuple[NDArray[np.int64], Image]:
-    """Clusters of colour and, with less weight, of position: labels and distances to centres."""
+    """Cluster by colour and position; return labels and distances to the centres."""
     from scipy.cluster.vq import kmeans2
 
     rows, columns = np.indices(image.shape[:2]) * (25 / max(image.shape[:2]))

@@ -74,8 +74,8 @@ class Agreement:
     explained : ndarray
         The share of the row's rater that the column's rater explains.
     others : tuple of AgainstOthers
-        Each rater compared with the mean of all others. A method that agrees with the raters as
-        well as a rater reaches these values. With two raters, the mean is the other rater.
+        Each rater compared with the mean of all others. A method reaches these values if it agrees
+        with the raters as well as a rater does. With two raters, the mean is the other rater.
     pixels : int
         The number of compared pixels.
     regions : tuple of RegionAgreement
@@ -145,7 +145,7 @@ class Agreement:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """An order with similar raters adjacent: the leaves of average linkage."""
+        """An order in which similar raters are adjacent: the leaves of average linkage."""
         if len(self.names) < 3:
             return tuple(range(len(self.names)))
         from scipy.cluster.hierarchy import leaves_list, linkage
@@ -172,7 +172,7 @@ class Agreement:
         return draw_agreement(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers as plain types, with the version of the format.
+        """Return all numbers as plain types, with the version of the format.
 
         Examples
         --------
@@ -195,7 +195,7 @@ class Agreement:
         }
 
     def _matrices(self) -> dict[str, Floats]:
-        """The numbers of every pair by name; those of the foreground only with a background."""
+        """Return the numbers of every pair by name. Foreground numbers need a background."""
         matrices = {
             "score": self.score,
             "adjusted_score": self.adjusted_score,
@@ -207,7 +207,7 @@ class Agreement:
         return matrices
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """`to_dict` as JSON; NaN becomes null.
+        """Return `to_dict` as JSON; NaN becomes null.
 
         Examples
         --------
@@ -218,7 +218,7 @@ class Agreement:
         return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """A pandas data frame with one row per ordered pair of raters.
+        """Return a pandas data frame with one row per ordered pair of raters.
 
         Examples
         --------
@@ -240,7 +240,7 @@ class Agreement:
         )
 
     def region_frame(self) -> "pandas.DataFrame":
-        """A pandas data frame with one row per common region and pair of raters.
+        """Return a pandas data frame with one row per common region and pair of raters.
 
         The columns are region, rater, other, dice, and the volumes of both raters in pixels
         (rater_volume, other_volume) and in millilitres (rater_ml, other_ml; NaN if unknown).
@@ -256,7 +256,7 @@ class Agreement:
         return _frame("region_frame", {name: [row[name] for row in rows] for name in COLUMNS})
 
     def to_csv(self) -> str:
-        """The table of `region_frame` as CSV; NaN is an empty cell.
+        """Return the table of `region_frame` as CSV; NaN is an empty cell.
 
         Examples
         --------
@@ -315,7 +315,7 @@ class Agreement:
 
 
 def _frame(method: str, columns: Mapping[str, list[Any]]) -> "pandas.DataFrame":
-    """A data frame, or an error that names the method that needs pandas."""
+    """Create a data frame. The error for a missing pandas names the method."""
     try:
         import pandas
     except ImportError:

@@ -168,10 +168,10 @@ class Consensus:
         return agreement_of(self._panel)
 
     def entropy(self) -> NDArray[np.float32]:
-        """The entropy of the consensus per pixel, in bits, which shows where raters disagree.
+        """Return the entropy of the consensus per pixel, in bits. It is high where raters disagree.
 
-        0 where all raters agree; log₂ of the number of regions where all are equally probable; NaN
-        outside the mask.
+        It is 0 where all raters agree, and log₂ of the number of regions where all regions are
+        equally probable. Outside the mask, it is NaN.
 
         Examples
         --------
@@ -185,7 +185,7 @@ class Consensus:
         return result
 
     def label_map(self) -> Segmentation:
-        """The most probable region of every pixel, as a label map with the raters' labels.
+        """Return the most probable region of every pixel, as a label map with the raters' labels.
 
         If several regions are equally probable (within 1e-9), the pixel gets the region with the
         smallest label. Regions that have only a name come last, by name, and get the next free
@@ -219,12 +219,12 @@ class Consensus:
 
     @property
     def images(self) -> Images:
-        """Two raters on the common grid, which background images must share."""
+        """Two raters. Background images must have their grid."""
         return self._panel.several.pair(*self.names[:2])
 
     @property
     def options(self) -> CompareOptions:
-        """The options of comparing two raters."""
+        """The options for comparing two raters."""
         return self._panel.options
 
     @property
@@ -298,7 +298,7 @@ class Consensus:
         write_consensus(self, path, title=title, image=image)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything except the segmentation as plain types, with the version of the format.
+        """Return everything except the segmentation as plain types, with the version of the format.
 
         Examples
         --------
@@ -331,7 +331,7 @@ class Consensus:
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """`to_dict` as JSON; NaN becomes null.
+        """Return `to_dict` as JSON; NaN becomes null.
 
         Examples
         --------
@@ -359,7 +359,7 @@ class Consensus:
 def consensus_of(
     panel: Panel, method: Method, weights: Sequence[float] | Mapping[str, float] | None
 ) -> Consensus:
-    """The consensus of all raters of a panel."""
+    """Compute the consensus of all raters of a panel."""
     if not isinstance(method, str) or method not in get_args(Method):
         raise InputError(f"method must be 'mean' or 'staple', found {method!r}")
     given = _weights(panel.names, weights)
@@ -388,7 +388,7 @@ def consensus_of(
 def _weights(
     names: Sequence[str], weights: Sequence[float] | Mapping[str, float] | None
 ) -> dict[str, float]:
-    """A weight for every rater."""
+    """Return a weight for every rater."""
     if weights is None:
         return dict.fromkeys(names, 1.0)
     given = (

@@ -33,12 +33,12 @@ class Fused:
     channels: tuple[int, ...]
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields without cached values, which are computed again."""
+        """Return the fields without cached values."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Regions, then the axes of the image."""
+        """The number of regions, then the shape of the image."""
         return len(self.common.labels), *self.several.any.shape
 
     @property
@@ -91,7 +91,7 @@ class Fused:
         return [range(*part.indices(n)) for part, n in zip(box, self.shape[1:], strict=True)]
 
     def _parts(self, box: Sequence[slice]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """Parts of a box, by their slices in the box and in the image."""
+        """Yield parts of a box by their slices in the box and in the image."""
         chosen = self._within(box)
         size = tuple(len(indices) for indices in chosen)
         for part in boxes(size, self.shape[0]):
@@ -104,7 +104,7 @@ class Fused:
 
 
 def fused(panel: Panel, common: Common, model: Model, channels: tuple[int, ...]) -> Segmentation:
-    """The segmentation that a model gives, with regions in the order of `channels`."""
+    """Return the segmentation of a model, with its regions in the order of `channels`."""
     several = panel.several.only(common.names)
     array = Fused(several, common, model, channels)
     return Segmentation(
@@ -122,7 +122,7 @@ def fused(panel: Panel, common: Common, model: Model, channels: tuple[int, ...])
 
 
 def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[int, str]:
-    """Colours by channel: the colour of the first rater who has one for the region."""
+    """Return colours by channel: the colour of the first rater who has one for the region."""
     colours: dict[int, str] = {}
     for name in common.names:
         given = panel.regions(name).colours
@@ -133,7 +133,7 @@ def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[in
 
 
 def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
-    """The most probable region of every pixel; the first of equally probable regions.
+    """Return a label map of the most probable regions; the first of equally probable ones.
 
     Regions without a label get the next free ones. Ignored pixels get an ignored label.
     """
@@ -160,7 +160,7 @@ def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
 
 
 def mean_of(panel: Panel, names: Sequence[str]) -> Segmentation:
-    """The mean of some raters, with an order of regions that does not depend on labels."""
+    """Return the mean of some raters. The order of its regions does not depend on labels."""
     common = panel.common(names)
     model = Model(np.ones(len(common.names)), len(common.labels))
     return fused(panel, common, model, tuple(range(len(common.labels))))

@@ -1,9 +1,9 @@
 """The mean of raters and STAPLE: probabilities per pixel, and the performance of each rater.
 
-STAPLE (Warfield, Zou and Wells, IEEE TMI 2004) is implemented in its multi-label form. Rater k
-marks j where the truth is c with probability θ_k[j, c]. The prior probability π_c of c is its share
-of all raters' pixels, which stays fixed. As in ITK's binary filter, the algorithm starts from the
-mean of the raters with an M step and ends when no θ changes by more than 10⁻⁷. A rater with
+STAPLE (Warfield, Zou and Wells, IEEE TMI 2004) is implemented in its multi-label form. θ_k[j, c] is
+the probability that rater k marks j where the truth is c. The prior probability π_c of c is its
+share of all raters' pixels. It stays fixed. As in ITK's binary filter, the algorithm starts from
+the mean of the raters with an M step and ends when no θ changes by more than 10⁻⁷. A rater with
 probabilities d has the likelihood Σ_j d_j θ_k[j, c].
 """
 
@@ -51,7 +51,7 @@ class Model:
     theta: Floats | None = None
 
     def everywhere(self, decisions: Sequence[Decision]) -> Floats:
-        """The probability of every common region at many pixels, regions first.
+        """Return the probability of every common region at many pixels, regions first.
 
         If all decisions are labels, each combination of labels is computed once.
         """
@@ -71,7 +71,7 @@ class Model:
         return np.asarray(self(distinct, distinct[0].size)[:, codes])
 
     def __call__(self, decisions: Sequence[Decision], size: int) -> Floats:
-        """The probability of every common region, computed for each decision separately."""
+        """Return the probability of every common region for each decision separately."""
         if self.theta is None or self.prior is None:
             return self._mean(decisions, size)
         result = np.repeat(self.prior[:, None], size, axis=1)
@@ -96,7 +96,7 @@ class Model:
 
 
 def likelihood(decision: Decision, theta: Floats) -> Floats:
-    """The likelihood of a rater's decision for every true region; 1 without a decision."""
+    """Return the likelihood of a rater's decision for every true region; 1 without a decision."""
     if decision.ndim == 2:
         return np.asarray(theta.T @ decision)
     rows = np.vstack(
@@ -107,7 +107,7 @@ def likelihood(decision: Decision, theta: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All decisions of the raters, in a form suitable for iteration.
+    """The decisions of all raters, stored for repeated use.
 
     Label maps are reduced to a table of combinations with their counts, so that an iteration reads
     no pixels. Probabilities are read again in every iteration.
@@ -122,7 +122,7 @@ class Evidence:
         return self.several.combinations(self.common.numbers) if self.several.crisp else None
 
     def total(self, work: Callable[[list[Decision], Floats], Floats]) -> Floats:
-        """The sum of ``work(decisions, counts)`` over all decisions and their pixel counts."""
+        """Return the sum of ``work(decisions, counts)`` over all decisions and their counts."""
         classes = len(self.common.labels)
         if self.combinations is None:
             return self.several.total(self.common.numbers, classes, partial(_one_pixel_each, work))
@@ -142,7 +142,7 @@ class Evidence:
 def _one_pixel_each(
     work: Callable[[list[Decision], Floats], Floats], decisions: list[Decision]
 ) -> Floats:
-    """Call `work` with decisions that count for one pixel each."""
+    """Call `work`. Each decision counts for one pixel."""
     return work(decisions, np.ones(decisions[0].shape[-1]))
 
 
@@ -177,7 +177,7 @@ def staple(evidence: Evidence, mean: Model) -> Staple:
 
 
 def expected(evidence: Evidence, model: Model) -> Floats:
-    """The expected number of pixels, rater × marked region × true region."""
+    """Return the expected number of pixels, rater × marked region × true region."""
     raters, regions = len(evidence.common.names), model.regions
     if raters * regions**2 > LARGEST:
         raise TooLargeError(
@@ -191,7 +191,7 @@ def expected(evidence: Evidence, model: Model) -> Floats:
 
 
 def _spread(decision: Decision, counts: Floats, classes: int) -> Floats:
-    """The number of pixels that a rater marks per common region."""
+    """Return the number of pixels that a rater marks per common region."""
     if decision.ndim == 2:
         return np.asarray(decision @ counts)
     decided = decision >= 0
@@ -201,7 +201,7 @@ def _spread(decision: Decision, counts: Floats, classes: int) -> Floats:
 
 
 def _joint(model: Model, decisions: list[Decision], counts: Floats) -> Floats:
-    """The contribution of some decisions to `expected`."""
+    """Return the contribution of some decisions to `expected`."""
     regions = model.regions
     truth = model(decisions, counts.size) * counts
     joint = np.empty((len(decisions), regions, regions))
@@ -223,6 +223,6 @@ def _joint(model: Model, decisions: list[Decision], counts: Floats) -> Floats:
 
 
 def _shares_of_true(joint: Floats) -> Floats:
-    """P(marked | true): divide every column by its sum."""
+    """Return P(marked | true): divide every column by its sum."""
     sums = joint.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(joint, sums, out=np.zeros_like(joint), where=sums > 0))

@@ -70,7 +70,7 @@ class Common:
         return shown_labels(self.region_labels, self.region_names)
 
     def of(self, name: str) -> dict[int, int]:
-        """The common region of every region of one rater."""
+        """Return the common region of every region of one rater."""
         return self.numbers[self.names.index(name)]
 
     @cached_property
@@ -93,7 +93,7 @@ class Panel:
     options: CompareOptions
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields without cached values, which are computed again."""
+        """Return the fields without cached values."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
@@ -126,18 +126,18 @@ class Panel:
         return (*notes, Note("background", (named_background(background), text)))
 
     def score(self, first: str, second: str) -> float:
-        """The score of two raters."""
+        """Return the score of two raters."""
         pair = (first, second) if (first, second) in self.comparisons else (second, first)
         return self.comparisons[pair].score
 
     def regions(self, name: str) -> Regions:
-        """The regions of a rater."""
+        """Return the regions of a rater."""
         first, second = next(pair for pair in self.comparisons if name in pair)
         overlap = self.comparisons[first, second].overlap
         return overlap.reference if name == first else overlap.prediction
 
     def ranked(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Raters sorted by their agreement with all others, then by content."""
+        """Sort raters by their agreement with all others, then by content."""
         scores = {
             name: round(fsum(self.score(name, other) for other in names if other != name), DIGITS)
             for name in names
@@ -145,7 +145,7 @@ class Panel:
         return tuple(sorted(names, key=lambda name: (-scores[name], self.contents[name].digest)))
 
     def common(self, names: Sequence[str]) -> Common:
-        """The common regions of some of the raters."""
+        """Return the common regions of some of the raters."""
         ranked = self.ranked(names)
         keys = [self._keys(name) for name in ranked]
         backgrounds = [self.background_key(name) for name in ranked]
@@ -178,7 +178,7 @@ class Panel:
         return self.common(self.names)
 
     def places(self, name: str, common: Common) -> dict[int, int]:
-        """The index in `regions` of the rater's region in every common region that it has."""
+        """Return the indices of a rater's regions in `regions`, by common region."""
         regions = self.regions(name)
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
 
@@ -192,7 +192,7 @@ class Panel:
         return volumes
 
     def background_key(self, name: str) -> int | None:
-        """The background region of a rater, or None if it has none."""
+        """Return the background region of a rater, or None if it has none."""
         pair = next(pair for pair in self.comparisons if name in pair)
         side: Side = "reference" if name == pair[0] else "prediction"
         place = self.comparisons[pair].background_regions[side]
@@ -200,17 +200,18 @@ class Panel:
         return None if place is None or not regions.volumes[place] else int(regions.keys[place])
 
     def label(self, name: str, key: int) -> Label:
-        """The label that a rater uses for a region."""
+        """Return the label that a rater uses for a region."""
         return self.regions(name).label_of(key)
 
     def _called(self, name: str, key: int) -> tuple[int | None, str | None]:
-        """The integer label and name of a region; a channel without both has its index as label."""
+        """Return the integer label and the name of a region."""
         regions = self.regions(name)
         number, called = regions.number_of(key), regions.names.get(key)
+        # A channel without label and name has its index as label.
         return key if number is None and called is None else number, called
 
     def _keys(self, name: str) -> list[int]:
-        """The non-empty regions of a rater, sorted by content."""
+        """Return the non-empty regions of a rater, sorted by content."""
         regions = self.regions(name)
         occupied = set(regions.keys[regions.occupied].tolist())
         return [key for key in self.contents[name].keys.tolist() if key in occupied]
@@ -252,7 +253,7 @@ class Panel:
     def _tables(
         self, ranked: Sequence[str], keys: Sequence[list[int]]
     ) -> tuple[list[NDArray[Any]], dict[tuple[int, int], Pairs]]:
-        """Volumes per rater and overlaps per pair of raters, with regions sorted by content."""
+        """Return volumes per rater and overlaps per pair, with regions sorted by content."""
         places = []
         volumes = []
         for name, own in zip(ranked, keys, strict=True):
@@ -276,7 +277,7 @@ class Panel:
 def climb(
     volumes: Sequence[NDArray[Any]], tables: Mapping[tuple[int, int], Pairs]
 ) -> list[list[int]]:
-    """The index of the common region of every region of every rater.
+    """Match the regions of all raters: return the common region of every region, per rater.
 
     Each rater is matched with the raters before it, and then again with all others until nothing
     improves. Every step increases the sum of all overlaps within common regions, so the search
@@ -309,7 +310,7 @@ def _overlap_with_others(
     volumes: Sequence[NDArray[Any]],
     tables: Mapping[tuple[int, int], Pairs],
 ) -> Overlap:
-    """The overlap of one rater with the common regions of the others, summed over the others.
+    """Return the overlap of one rater with the common regions, summed over the other raters.
 
     This is the overlap of the concatenated images of the others with repeated copies of the rater's
     image.
@@ -339,7 +340,7 @@ def _overlap_with_others(
 
 
 def _matched(overlap: Overlap) -> Integers:
-    """The common region of every region of a rater, or −1, by the largest total overlap."""
+    """Match the regions of a rater to common regions by overlap; −1 for unmatched regions."""
     groups = find_groups(overlap, "overlap")
     number_of = np.full(groups.count + 1, -1, np.int64)  # index −1 selects the last entry
     paired = (groups.reference >= 0) & (groups.reference < groups.matched)
@@ -348,7 +349,7 @@ def _matched(overlap: Overlap) -> Integers:
 
 
 def _shared(overlap: Overlap, numbers: Integers) -> float:
-    """The overlap of a rater with the others if its regions have these common regions."""
+    """Return the overlap of a rater with the others if its regions have these common regions."""
     meeting = overlap.meeting
     agreeing = overlap.reference.keys[meeting.rows] == numbers[meeting.columns]
     return float(meeting.savings[agreeing].sum())
@@ -357,7 +358,7 @@ def _shared(overlap: Overlap, numbers: Integers) -> float:
 def _most_frequent_labels(
     called: Sequence[Mapping[int, tuple[int | None, str | None]]], regions: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """An integer label and a name for every common region: the ones that most raters use.
+    """Choose the integer label and the name that most raters use for every common region.
 
     Integer labels are unique, and so are the names of regions without one. The order of raters does
     not matter: ties go to the lowest label, and a label that several regions could have goes to the
@@ -415,7 +416,7 @@ def panel_of(
     resample: Interpolation | None = None,
     tolerance: float = TOLERANCE,
 ) -> Panel:
-    """Check the raters given by the user."""
+    """Check the raters of the user and create a panel."""
     if not isinstance(match, str) or match not in get_args(RaterMatch):
         raise InputError(f"match must be 'overlap' or 'labels', found {match!r}")
     named = by_name(raters)

@@ -74,7 +74,7 @@ class RegionAgreement:
         return np.asarray(pairs[~np.isnan(pairs)])
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers as plain types.
+        """Return all numbers as plain types.
 
         Examples
         --------
@@ -94,7 +94,7 @@ class RegionAgreement:
         return content
 
     def rows(self, names: tuple[str, ...]) -> list[dict[str, Any]]:
-        """One row per pair of raters, with `COLUMNS`."""
+        """Return one row per pair of raters, with `COLUMNS`."""
         first, second = (part.tolist() for part in np.triu_indices(len(names), 1))
         volumes, ml = self.volumes.tolist(), self.volumes_ml.tolist()
         return [
@@ -110,7 +110,7 @@ class RegionAgreement:
         ]  # fmt: skip
 
     def shown_volumes(self) -> list[str]:
-        """The volume of every rater as text: in millilitres, or in pixels if these are unknown."""
+        """Return the volume of every rater as text, in millilitres if possible, else in pixels."""
         if self.pixel_volume is not None:
             return [millilitres(volume, self.pixel_volume) for volume in self.volumes]
         return [f"{volume:,.6g}" for volume in self.volumes]
@@ -123,7 +123,7 @@ class RegionAgreement:
 
 
 def regions_of(panel: Panel) -> tuple[RegionAgreement, ...]:
-    """The agreement on every common region, in the order of the regions of the consensus."""
+    """Return the agreement on every common region, in the order of the consensus."""
     common, names = panel.common_regions, panel.names
     count = len(common.labels)
     volumes = panel.volumes(common)

@@ -67,7 +67,7 @@ class SetComparison:
     regions: tuple[Label, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers as plain types.
+        """Return all numbers as plain types.
 
         Examples
         --------
@@ -182,9 +182,10 @@ def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:
 
 
 def _best_matching(iou: Floats) -> float:
-    """The mean IoU of the best matching of two sets, repeated until they have the same size.
+    """Return the mean IoU of the best matching of two sets.
 
-    This equals optimal transport between the sets with equal weights within each set.
+    Both sets are repeated until they have the same size. This equals optimal transport between the
+    sets with equal weights within each set.
     """
     from scipy.optimize import linear_sum_assignment, linprog
 
@@ -201,7 +202,7 @@ def _best_matching(iou: Floats) -> float:
 
 
 def _ranked(raters: Floats, samples: Floats) -> float:
-    """The continuous ranked probability score of samples as forecast, mean over raters."""
+    """Return the mean continuous ranked probability score of the samples over the raters."""
     error = np.abs(samples[:, None] - raters[None]).mean()
     spread = np.abs(samples[:, None] - samples[None]).mean()
     return float(error - spread / 2)

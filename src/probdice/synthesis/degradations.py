@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 Floats = NDArray[Any]  # float32 or float64, as in the segmentation
+Changed = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
 
 SMOOTHNESS = 1 / 10  # of a deformation: correlation length as a share of the image
 TINY = np.finfo(np.float32).tiny
@@ -190,9 +191,7 @@ def split(
     ('background', 'fluid', 'grey matter', 'white matter', 'grey matter 2')
     """
 
-    def once(
-        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
-    ) -> tuple[Floats, tuple[Label, ...]]:
+    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
         volumes = values.reshape(len(values), -1).sum(axis=1, dtype=np.float64)
         which = _index(region, regions, int(np.argmax(volumes)))
         first = _half(values[which], rng)
@@ -216,9 +215,7 @@ def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
     [[1.0, 1.0]]
     """
 
-    def once(
-        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
-    ) -> tuple[Floats, tuple[Label, ...]]:
+    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
         if len(regions) == 1:
             return values, regions
         first, second = np.sort(rng.choice(len(regions), 2, replace=False))
@@ -243,9 +240,7 @@ def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segm
     [[0.1, 0.9], [0.9, 0.1]]
     """
 
-    def once(
-        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
-    ) -> tuple[Floats, tuple[Label, ...]]:
+    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
         order = np.arange(len(regions))
         if len(regions) > 1:
             pair = rng.choice(len(regions), 2, replace=False)
@@ -268,8 +263,8 @@ DEGRADATIONS: dict[str, Degradation] = {
 """Every degradation by its name."""
 
 
-def probabilities(segmentation: Comparable) -> tuple[Floats, tuple[Label, ...]]:
-    """The probabilities of a segmentation as an array, regions first, and the labels.
+def probabilities(segmentation: Comparable) -> Changed:
+    """Return the probabilities of a segmentation as an array, regions first, and the labels.
 
     Examples
     --------
@@ -292,7 +287,7 @@ def _given(segmentation: Comparable) -> Segmentation:
 
 
 def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
-    """The labels of all regions, those of a label map in ascending order."""
+    """Return the labels of all regions, those of a label map in ascending order."""
     if not segmentation.crisp:
         return segmentation.regions
     whole = np.asarray(segmentation.array[(slice(None),) * len(segmentation.shape)])
@@ -303,39 +298,43 @@ def _spoiled(
     segmentation: Comparable, strength: float, spoil: Callable[[Floats], Floats]
 ) -> Segmentation:
     """Apply a change to the probabilities and normalise them."""
-    segmentation = _given(segmentation)
-    if not (isfinite(strength) and strength >= 0):
-        raise InputError(f"strength must be a number of at least 0, found {strength}")
-    if strength == 0:
-        return segmentation
-    values, regions = probabilities(segmentation)
-    spoilt = spoil(values.astype(np.float64))
-    spoilt /= spoilt.sum(axis=0)
-    return _made(segmentation, spoilt.astype(values.dtype), regions)
+
+    def once(values: Floats, regions: tuple[Label, ...]) -> Changed:
+        spoilt = spoil(values.astype(np.float64))
+        spoilt /= spoilt.sum(axis=0)
+        return spoilt.astype(values.dtype), regions
+
+    return _changed(segmentation, strength, 1, once)
 
 
 def _repeated(
     segmentation: Comparable,
     strength: float,
     seed: int,
-    once: Callable[
-        [Floats, tuple[Label, ...], np.random.Generator], tuple[Floats, tuple[Label, ...]]
-    ],
+    once: Callable[[Floats, tuple[Label, ...], np.random.Generator], Changed],
 ) -> Segmentation:
     """Apply a change `strength` times."""
-    segmentation = _given(segmentation)
-    if not (isfinite(strength) and strength >= 0 and strength == int(strength)):
+    if strength != np.floor(strength):
         raise InputError(f"strength must be a whole number of at least 0, found {strength}")
+    rng = np.random.default_rng(seed)
+    return _changed(segmentation, strength, strength, lambda p, regions: once(p, regions, rng))
+
+
+def _changed(
+    segmentation: Comparable,
+    strength: float,
+    times: float,
+    once: Callable[[Floats, tuple[Label, ...]], Changed],
+) -> Segmentation:
+    """Apply a change to the probabilities `times` times; a strength of 0 changes nothing."""
+    if not (isfinite(strength) and strength >= 0):
+        raise InputError(f"strength must be a number of at least 0, found {strength}")
+    segmentation = _given(segmentation)
     if strength == 0:
         return segmentation
     values, regions = probabilities(segmentation)
-    rng = np.random.default_rng(seed)
-    for _ in range(int(strength)):
-        values, regions = once(values, regions, rng)
-    return _made(segmentation, values, regions)
-
-
-def _made(segmentation: Segmentation, values: Floats, regions: tuple[Label, ...]) -> Segmentation:
+    for _ in range(int(times)):
+        values, regions = once(values, regions)
     return Segmentation.from_probabilities(values, names=regions, geometry=segmentation.geometry)
 
 
@@ -365,7 +364,7 @@ def _resized(
 
 
 def _shares(others: Floats) -> Floats:
-    """The shares of the other regions; where they are all 0, those of the nearest pixel."""
+    """Return the shares of the other regions. Where all are 0, use the nearest other pixel."""
     total = others.sum(axis=0)
     if len(others) == 0 or not total.any():
         return np.ones_like(others) / max(len(others), 1)
@@ -380,7 +379,7 @@ def _shares(others: Floats) -> Floats:
 
 
 def _half(values: Floats, rng: np.random.Generator) -> Floats:
-    """A soft step from 1 to 0 across a plane through the centre of a region."""
+    """Return a soft step from 1 to 0 across a plane through the centre of a region."""
     places = np.indices(values.shape)
     weight = max(float(values.sum(dtype=np.float64)), float(TINY))
     middle = [(place * values).sum(dtype=np.float64) / weight for place in places]
@@ -399,7 +398,7 @@ def _index(region: Label | None, regions: tuple[Label, ...], default: int) -> in
 
 
 def _fresh(regions: tuple[Label, ...], label: Label) -> Label:
-    """A new label, derived from the label of the split region."""
+    """Create a new label from the label of the split region."""
     if isinstance(label, int):
         return max(other for other in regions if isinstance(other, int)) + 1
     number = 2

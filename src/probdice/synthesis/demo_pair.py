@@ -15,7 +15,7 @@ __all__ = ["demo_pair"]
 def demo_pair(
     seed: int = 0, *, shape: tuple[int, int, int] = (64, 72, 60)
 ) -> tuple[Segmentation, Segmentation]:
-    """A brain-like reference with four named regions, and a prediction of seven unordered ones.
+    """Create a brain-like reference with four named regions, and a prediction with seven.
 
     The prediction is deformed, blurred, over-segmented, shuffled and noisy, and its labels are
     arbitrary numbers. Both have the same grid with a spacing of 2.5 mm.

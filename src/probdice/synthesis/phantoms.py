@@ -49,7 +49,7 @@ def nested_ellipses(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Nested ellipses or ellipsoids; region 0 surrounds them.
+    """Create nested ellipses or ellipsoids; region 0 surrounds them.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def voronoi(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Voronoi cells: every pixel belongs to the nearest of some random points.
+    """Create Voronoi cells: every pixel belongs to the nearest of some random points.
 
     The parameters are those of `nested_ellipses`.
 
@@ -121,7 +121,7 @@ def brain_section(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """A schematic brain section with four named regions.
+    """Create a schematic brain section with four named regions.
 
     In two dimensions, the front is at the top. In three dimensions, the axes run from left to
     right, from back to front and from bottom to top. The parameters are those of `nested_ellipses`.
@@ -166,7 +166,7 @@ def touching_cells(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """A cluster of round cells that are flat where they touch; region 0 surrounds them.
+    """Create a cluster of round cells that are flat where they touch; region 0 surrounds them.
 
     The parameters are those of `nested_ellipses`.
 
@@ -193,7 +193,7 @@ def stripes(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Wavy stripes, two of each region.
+    """Create wavy stripes, two of each region.
 
     The parameters are those of `nested_ellipses`.
 
@@ -276,13 +276,13 @@ def _checked(shape: Sequence[int], regions: int) -> tuple[int, ...]:
 
 
 def _grid(shape: tuple[int, ...]) -> Floats:
-    """Coordinates of pixel centres: −1 to 1 along the shortest axis, 0 in the centre."""
+    """Return pixel centres: from −1 to 1 along the shortest axis, with 0 in the centre."""
     axes = [(np.arange(n) - (n - 1) / 2) / (min(shape) / 2) for n in shape]
     return np.stack(np.meshgrid(*axes, indexing="ij"))
 
 
 def _column(values: Floats) -> NDArray[Any]:
-    """One value per axis, broadcastable to a grid."""
+    """Reshape one value per axis so that it broadcasts to a grid."""
     return values.reshape(-1, *(1,) * len(values))
 
 
@@ -292,7 +292,7 @@ def _rotation(axes: int, rng: np.random.Generator) -> Floats:
 
 
 def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:
-    """The nearest point of every pixel, and its distance."""
+    """Return the nearest point of every pixel, and its distance."""
     nearest = np.zeros(grid.shape[1:], np.int64)
     least = np.full(grid.shape[1:], np.inf)
     for k, point in enumerate(points):
@@ -304,7 +304,7 @@ def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:
 
 
 def _spread(candidates: Floats, count: int) -> Floats:
-    """Candidates that are far from each other."""
+    """Choose candidates that are far from each other."""
     chosen = [0]
     while len(chosen) < count:
         gaps = np.linalg.norm(candidates[:, None] - candidates[chosen], axis=2).min(axis=1)
@@ -313,7 +313,7 @@ def _spread(candidates: Floats, count: int) -> Floats:
 
 
 def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
-    """Points at distance 1 from at least one other and at least 0.9 from all, centred."""
+    """Draw random points at distance 1 from one other point, and at least 0.9 from all others."""
     points = np.zeros((1, axes))
     while len(points) < count:
         step = rng.normal(size=axes)

@@ -26,7 +26,9 @@ def target_regions(
     background: int | None,
     batch: bool,
 ) -> Tensor:
-    """The target region of every channel, or −1; one row per image, or one for the batch.
+    """Match the channels to target regions; −1 for unmatched channels.
+
+    The result has one row per image, or one row for the batch.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def target_regions(
 
 
 def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
-    """The target in the order of the channels, and its unmatched regions.
+    """Return the target in the order of the channels, and its unmatched regions.
 
     In the first, an unmatched channel is zero. In the second, a matched region is zero.
     """
@@ -83,7 +85,7 @@ def _overlap(
 
 
 def _matches(overlap: Overlap, background: Background | None) -> NDArray[np.int64]:
-    """The matched reference region of every prediction region, or −1."""
+    """Return the matched reference region of every prediction region, or −1."""
     groups = find_groups(overlap, "overlap", find_background(overlap, background))
     region_of = np.full(groups.count + 1, -1, np.int64)
     region_of[groups.reference] = overlap.reference.keys

@@ -31,7 +31,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class RegionDiceLoss(nn.Module):
-    """Dice or score of probabilities as a loss, for hard and soft targets.
+    """A loss from the Dice or the score of probabilities, for labels and soft targets.
 
     The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
     equal. (A Dice loss that uses products does not have this property: for a target of 0.5, its
@@ -43,7 +43,7 @@ class RegionDiceLoss(nn.Module):
         Aitchison compares logits with the target's log-ratios. It needs ``measure="score"`` and an
         activation, and for targets with zeros, such as labels, a floor: ``Aitchison(floor=1e-3)``.
     measure : {"dice", "score", "foreground"}, optional
-        What is subtracted from 1:
+        The number that is subtracted from 1:
 
         - ``"dice"``: the mean over regions of ``1 − Σ|p − q| / (Σp + Σq)``. A region that the
           target lacks contributes its mean probability to the loss, because its Dice is 0 for any
@@ -54,8 +54,8 @@ class RegionDiceLoss(nn.Module):
     match : {"labels", "overlap"}, optional
         ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. They are
         matched to target regions one to one, per image or per batch, with the largest total
-        overlap. An unmatched target region has Dice 0; an unmatched channel contributes its mean
-        probability, or with ``measure="score"`` its difference from an empty region.
+        overlap. An unmatched target region has Dice 0. An unmatched channel contributes its mean
+        probability. With ``measure="score"``, it is compared with an empty region.
     activation : {"softmax", "sigmoid"} or None, optional
         Converts `preds` to probabilities. ``"sigmoid"`` is for a single channel, the foreground;
         None is for probabilities.
@@ -74,15 +74,15 @@ class RegionDiceLoss(nn.Module):
 
     Notes
     -----
-    `forward` takes `preds` (N, C, …) and `target`, either labels (N, …) or probabilities
-    (N, C, …). If there are two classes, one floating-point channel is the foreground. An image
-    without pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are
-    computed in float32. Values are not checked, because a check would synchronise with the device;
-    only matching does that.
+    `forward` takes `preds` (N, C, …) and `target`, either labels (N, …) or probabilities (N, C, …).
+    If there are two classes, one floating-point channel is the foreground. An image without pixels
+    inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
+    Values are checked only for matching, because a check synchronises with the device.
 
     Several outputs, as a list from fine to coarse (deep supervision), have the weights 1, ½, ¼, …
-    divided by their sum. The target is a list as well, or is averaged to the size of every output,
-    which makes it soft. A coarse pixel is included if any of its fine pixels is.
+    divided by their sum. The target is a list of the same length, or one tensor. One tensor is
+    averaged to the size of every output, and becomes soft. A coarse pixel is included if any of its
+    fine pixels is.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class RegionDiceLoss(nn.Module):
                 )
 
     def extra_repr(self) -> str:
-        """The options, as `repr` shows them."""
+        """Return the options for `repr`."""
         weights = None if self.class_weights is None else self.class_weights.tolist()
         options = {
             "similarity": str(self.similarity),
@@ -169,7 +169,7 @@ class RegionDiceLoss(nn.Module):
         target: Tensor | Sequence[Tensor],
         mask: Tensor | Sequence[Tensor] | None = None,
     ) -> Tensor:
-        """The loss of a batch.
+        """Return the loss of a batch.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class RegionDiceLoss(nn.Module):
         return losses.mean() if self.reduction == "mean" else losses.sum()
 
     def _weighted_losses(self, outputs: Sequence[Tensor], target: Any, mask: Any) -> Tensor:
-        """The losses of several outputs, each with half the weight of the previous one."""
+        """Return the losses of several outputs, each with half the weight of the previous one."""
         targets = _one_per_output(target, len(outputs), "target")
         masks = _one_per_output(mask, len(outputs), "mask")
         resize = isinstance(target, Tensor)
@@ -206,7 +206,7 @@ class RegionDiceLoss(nn.Module):
         return torch.stack(losses).sum(dim=0)
 
     def _losses(self, preds: Tensor, target: Any, mask: Any, *, resize: bool = False) -> Tensor:
-        """One loss per image, or one for the batch."""
+        """Return one loss per image, or one for the batch."""
         z, q, inside = self._read(preds, target, mask, resize)
         unmatched = q[:, :0]
         if self.match == "overlap":
@@ -229,7 +229,7 @@ class RegionDiceLoss(nn.Module):
     def _read(
         self, preds: Tensor, target: Any, mask: Any, resize: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Logits or probabilities (N, C, pixels), target probabilities, and included pixels."""
+        """Read a batch: logits or probabilities, target probabilities, and the included pixels."""
         classes = self._number_of_classes(preds)
         if self.similarity == Aitchison() and not target.is_floating_point():
             raise InputError(
@@ -267,7 +267,7 @@ class RegionDiceLoss(nn.Module):
     def _aligned(
         self, z: Tensor, q: Tensor, inside: Tensor | None, shape: Sequence[int]
     ) -> tuple[Tensor, Tensor]:
-        """The target in the order of the channels, and its unmatched regions."""
+        """Return the target in the order of the channels, and its unmatched regions."""
         regions = uncompiled(target_regions)(
             self._probabilities(z.detach()),
             q.detach(),
@@ -280,7 +280,7 @@ class RegionDiceLoss(nn.Module):
         return align(q, regions)
 
     def _region_weights(self, p: Tensor) -> Tensor:
-        """The weight of every channel; 0 for the background."""
+        """Return the weight of every channel; 0 for the background."""
         weights = torch.ones_like(p[0, :, 0])
         if self.class_weights is not None:
             weights = weights * self.class_weights
@@ -290,7 +290,7 @@ class RegionDiceLoss(nn.Module):
         return weights
 
     def _number_of_classes(self, preds: Tensor) -> int:
-        """Number of channels of the prediction; two for a single foreground."""
+        """Return the number of classes of the prediction: its channels, or two for one channel."""
         if not preds.is_floating_point() or preds.dim() < 2:
             raise InputError(
                 f"preds must hold floating-point logits or probabilities (N, C, …), found "
@@ -326,7 +326,7 @@ def region_dice_loss(
     class_weights: Sequence[float] | Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """`RegionDiceLoss` as a function.
+    """Compute the loss of `RegionDiceLoss` without an object.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def region_dice_loss(
 
 
 def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Tensor:
-    """Class weights as a tensor."""
+    """Check class weights and convert them to a tensor."""
     tensor = torch.as_tensor(weights, dtype=torch.float32).detach().clone()
     counted = [float(weight) for k, weight in enumerate(tensor.tolist()) if k != background]
     if tensor.dim() != 1 or min(counted, default=-1) < 0 or not sum(counted) > 0:
@@ -376,7 +376,7 @@ def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Te
 
 
 def _one_per_output(values: Any, count: int, name: str) -> Sequence[Any]:
-    """One target or mask for each of several outputs."""
+    """Return one target or mask for each of several outputs."""
     if values is None or isinstance(values, Tensor):
         return [values] * count
     if len(values) != count:

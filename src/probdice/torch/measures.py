@@ -42,7 +42,7 @@ class RegionSums(NamedTuple):
 
 
 def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: bool) -> RegionSums:
-    """Sums of probabilities (images, channels, pixels) per image, or over the batch."""
+    """Add up probabilities (images, channels, pixels) per image, or over the batch."""
     # The float32 sums of vector_norm over a volume have errors of 1e-4.
     difference = (p - q).abs().sum(dim=2)
     sums = RegionSums(difference, p.sum(dim=2), q.sum(dim=2), unmatched.sum(dim=2), pixels)
@@ -52,12 +52,12 @@ def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: 
 
 
 def score_loss(sums: RegionSums) -> Tensor:
-    """1 − the mean over pixels of f₁ = 1 − ½ Σ|p − q|."""
+    """Return 1 − the mean over pixels of f₁ = 1 − ½ Σ|p − q|."""
     return (sums.difference.sum(dim=1) + sums.unmatched.sum(dim=1)) / (2 * sums.pixels)
 
 
 def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
-    """The weighted mean over regions of 1 − Dice = Σ|p − q| / (Σp + Σq).
+    """Return the weighted mean over regions of 1 − Dice = Σ|p − q| / (Σp + Σq).
 
     A region that the target lacks contributes its mean probability, since its Dice is 0 for any
     prediction and has no gradient. An unmatched target region contributes 1.
@@ -70,7 +70,7 @@ def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 
 
 def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
-    """1 − the pooled Dice of all foreground regions; weights are 1 there and 0 elsewhere.
+    """Return 1 − the pooled Dice of all regions whose weight is 1; other weights are 0.
 
     If the target has no foreground, the loss is the mean probability of the foreground.
     """
@@ -84,7 +84,7 @@ def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 
 
 def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> Tensor:
-    """1 − the mean of a similarity (images, pixels) over the included pixels."""
+    """Return 1 − the mean of a similarity (images, pixels) over the included pixels."""
     losses = (1 - f if inside is None else torch.where(inside, 1 - f, 0)).sum(dim=1)
     if batch:
         losses, pixels = losses.sum(dim=0, keepdim=True), pixels.sum(dim=0, keepdim=True)
@@ -92,11 +92,11 @@ def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> 
 
 
 def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: float) -> Tensor:
-    """f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) of every pixel; clr(softmax z) = z − mean z.
+    """Return f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) of every pixel.
 
-    Target values below the floor are raised to it. With a floor of 0, f₂ is 0 at pixels where the
-    target has a zero. `unmatched` (images, regions, pixels) holds the unmatched target regions:
-    their prediction is 0, and a region that is 0 on both sides is left out.
+    clr(softmax z) is z − mean z. Target values below the floor are raised to it. With a floor of 0,
+    f₂ is 0 at pixels where the target has a zero. `unmatched` (images, regions, pixels) holds the
+    unmatched target regions: their prediction is 0. A region that is 0 on both sides is left out.
     """
     smallest = floor or torch.finfo(q.dtype).tiny
     if unmatched.shape[1]:
@@ -117,7 +117,7 @@ def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: fl
 def _difference_with_unmatched(
     logits: Tensor, q: Tensor, unmatched: Tensor, smallest: float
 ) -> Tensor:
-    """clr(p) − clr(q) over the channels and the unmatched target regions that a pixel has."""
+    """Return clr(p) − clr(q) over the channels and the unmatched target regions of a pixel."""
     present = torch.cat([torch.ones_like(q, dtype=torch.bool), unmatched > 0], dim=1)
     log_p = torch.cat([logits.log_softmax(dim=1), torch.full_like(unmatched, log(smallest))], dim=1)
     log_q = torch.cat([q, unmatched], dim=1).clamp(min=smallest).log()

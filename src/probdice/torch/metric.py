@@ -1,4 +1,4 @@
-"""`RegionDice`: the comparison as a torchmetrics.Metric."""
+"""`RegionDice`: a torchmetrics metric that compares segmentations."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -109,8 +109,8 @@ class RegionDice(Metric):
     - with a background ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
       ``adjusted_foreground_score``, and the means ``foreground_accuracy`` and ``foreground_iou``
       over the other classes;
-    - per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is NaN,
-      an unmatched class is 0.
+    - per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is NaN.
+      An unmatched class is 0.
 
     The sums stay in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
     move them to a device. `update` and `compute` run outside compiled graphs.
@@ -183,8 +183,8 @@ class RegionDice(Metric):
         self.correspondence = one_of(Correspondence, correspondence, "correspondence")
         if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
-                f"similarity {self.options.similarity.name} needs the pixels of every image, which "
-                f"sums over a set do not hold. Use ",
+                f"similarity {self.options.similarity.name} needs the pixels of every image, but "
+                f"the metric stores only sums over the set. Use ",
                 Option("correspondence", "image"),
                 " or ",
                 Option("similarity", "absolute"),
@@ -213,7 +213,7 @@ class RegionDice(Metric):
         self.add_state("options_digest", self._digest(), dist_reduce_fx=_own)
 
     def _digest(self) -> Tensor:
-        """Eight bytes that differ between metrics whose `update` adds different sums."""
+        """Return eight bytes that differ between metrics whose `update` adds different sums."""
         options: list[object] = [self.regions, self.activation, sorted(self.ignored)]
         if self.correspondence == "image":
             options += [self.options, self.classes]
@@ -226,7 +226,7 @@ class RegionDice(Metric):
         return keys(self.classes, foreground=self.background is not None)
 
     def extra_repr(self) -> str:
-        """The options, as `repr` shows them."""
+        """Return the options for `repr`."""
         options: dict[str, object] = {
             "num_classes": self.regions[0],
             "num_clusters": self.regions[1],
@@ -242,7 +242,7 @@ class RegionDice(Metric):
         return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> Metric:
-        """Move the sums to another device without changing their type, which would round them."""
+        """Move the sums to another device. Their type stays the same, so they are not rounded."""
 
         def moved(tensor: Tensor) -> Tensor:
             converted = fn(tensor)
@@ -283,8 +283,8 @@ class RegionDice(Metric):
             return
         if not self._from_sums(prediction, reference):
             raise InputError(
-                "preds and target are both probabilities: groups of several regions then need the "
-                "pixels of every image, which sums over a set do not hold. Use ",
+                "preds and target are both probabilities. Groups of several regions then need the "
+                "pixels of every image, but the metric stores only sums over the set. Use ",
                 Option("correspondence", "image"),
                 ", ",
                 Option("merge", "none"),
@@ -297,7 +297,7 @@ class RegionDice(Metric):
             self.kinds[side, int(batch.crisp)] += images
 
     def _from_sums(self, prediction: Batch, reference: Batch) -> bool:
-        """Whether sums over pixels determine the metric."""
+        """Return whether sums over pixels determine the metric."""
         if not self.options.similarity.separable:
             return False
         if prediction.crisp or reference.crisp:
@@ -351,7 +351,7 @@ class RegionDice(Metric):
         )
 
     def compute(self) -> dict[str, Tensor]:
-        """All numbers as scalar tensors."""
+        """Return all numbers as scalar tensors."""
         device = self.options_digest.device
         return {
             key: torch.tensor(value, dtype=torch.float64, device=device)
@@ -359,7 +359,7 @@ class RegionDice(Metric):
         }
 
     def _values(self) -> dict[str, float]:
-        """All numbers; NaN if there are no pixels."""
+        """Return all numbers; NaN if there are no pixels."""
         if self.correspondence == "image":
             return self._means()
         self._result = self._compare_set()
@@ -368,7 +368,7 @@ class RegionDice(Metric):
         return scalars(self._result, self.classes)
 
     def _means(self) -> dict[str, float]:
-        """The mean of every number over the images for which it is defined."""
+        """Return the mean of every number over the images for which it is defined."""
         values = {}
         totals, counts = self.totals.tolist(), self.counts.tolist()
         for key, (first, second), count in zip(self.keys, totals, counts, strict=True):
@@ -452,14 +452,14 @@ def _own(states: Tensor) -> Tensor:
 
 
 def _number(value: object, name: str) -> int:
-    """A number of regions, checked."""
+    """Check a number of regions."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
     return value
 
 
 def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
-    """The labels of the classes: their names, or their numbers."""
+    """Return the labels of the classes: their names, or their numbers."""
     if names is None:
         return tuple(range(count))
     classes = tuple(str(name) for name in names)
@@ -471,7 +471,7 @@ def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 def _background(
     background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
 ) -> dict[Side, Label] | None:
-    """The class and the cluster of the background; one label stands for both."""
+    """Return the class and the cluster of the background. One given label sets both."""
     if background is None:
         return None
     if isinstance(background, Mapping):
@@ -489,5 +489,5 @@ def _background(
 
 
 def _clusters(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """The labels of the prediction's regions: those of the classes, then numbers."""
+    """Return the labels of the prediction's regions: those of the classes, then numbers."""
     return (*classes[:count], *range(len(classes), count))

@@ -19,7 +19,7 @@ OF_LABELS = "explained_reference", "explained_prediction"
 
 
 def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
-    """All keys of `scalars`, which are the same for every input.
+    """Return all keys of `scalars`. They are the same for every input.
 
     `foreground` adds the numbers that need a background.
     """
@@ -31,11 +31,11 @@ def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
 
 
 def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
-    """The scores of a comparison, and the values of every class of the reference.
+    """Return the scores of a comparison, and the values of every class of the reference.
 
     A number that needs another pass over the pixels is NaN. A class that does not occur, or whose
     group is faint (`Group.faint`), is NaN and left out of the means. An unmatched class is 0.
-    There are numbers of the foreground only with a background.
+    Foreground numbers need a background.
     """
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
@@ -56,7 +56,7 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
 def _foreground(
     result: Comparison, classes: Sequence[Label], of_class: dict[Label, tuple[float, float, float]]
 ) -> dict[str, float]:
-    """The numbers of the foreground; none without a background."""
+    """Return the numbers of the foreground; none without a background."""
     if result.background is None:
         return {}
     values = {name: getattr(result, name) for name in OF_FOREGROUND}
@@ -72,20 +72,20 @@ def _foreground(
 
 
 def _mean(values: Iterable[float]) -> float:
-    """The mean of the defined values; NaN if there are none."""
+    """Return the mean of the defined values; NaN if there are none."""
     defined = [value for value in values if not isnan(value)]
     return sum(defined) / len(defined) if defined else nan
 
 
 def _accuracy(result: Comparison) -> float:
-    """The share of pixels that agree; for probabilities, Σ min(p, q) / pixels."""
+    """Return the share of pixels that agree; for probabilities, Σ min(p, q) / pixels."""
     if result.similarity.separable:
         return result.score
     return sum(group.common_volume for group in result.groups) / result.pixels
 
 
 def _classes(result: Comparison) -> dict[Label, tuple[float, float, float]]:
-    """Accuracy, Dice and IoU of every class, taken from its group."""
+    """Return accuracy, Dice and IoU of every class, taken from its group."""
     values = {
         label: (group.common_volume / group.reference_volume, group.dice, group.jaccard)
         for group in result.groups

@@ -145,14 +145,14 @@ def images_of(
     mask: Tensor | None,
     names: tuple[Sequence[Label], Sequence[Label]] = ((), ()),
 ) -> Images:
-    """Return a batch as one image whose first axis numbers the images of the batch."""
+    """Return a batch as one image. Its first axis is the axis of the batch."""
     reference, prediction = _segmentation(target, names[0]), _segmentation(preds, names[1])
     array = None if mask is None else mask.cpu().numpy()
     return Images(reference, prediction, array, torch.get_num_threads())
 
 
 def _segmentation(batch: Batch, names: Sequence[Label]) -> Segmentation:
-    """Return a batch as a segmentation. The engine applies a softmax, which is then never 0."""
+    """Return a batch as a segmentation. The engine applies a softmax, so that it is never 0."""
     name_of = {k: name for k, name in enumerate(names) if isinstance(name, str)}
     logits = batch.activation == "softmax"
     array = (batch if logits else batch.probabilities()).values.contiguous().cpu().numpy()

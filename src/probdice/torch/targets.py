@@ -21,7 +21,7 @@ def read_target(
     ignored: Sequence[int],
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor | None]:
-    """Probabilities (N, regions, …), and the included pixels (N, …), or None for all.
+    """Return probabilities (N, regions, …), and the included pixels (N, …) or None for all.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_target(
 
 
 def averaged(q: Tensor, inside: Tensor | None, size: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-    """The mean probabilities over the pixels of a coarser grid, and its included pixels."""
+    """Return the mean probabilities over the pixels of a coarser grid, and its included pixels."""
     if inside is None:
         return interpolate(q, size, mode="area"), None
     counted = interpolate(inside[:, None].to(q.dtype), size, mode="area")
