@@ -126,11 +126,11 @@ def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
 
 
 def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
-    """The schemes that have another winner."""
+    """The schemes that have another winner. A scheme that puts all methods first has none."""
     others = []
     for scheme, ranks in summary["ranking"]["schemes"].items():
         winners = [rank["method"] for rank in ranks if rank["place"] == 1]
-        if scheme != summary["scheme"] and winners and set(winners) != set(first):
+        if 0 < len(winners) < len(ranks) and set(winners) != set(first):
             others.append(f"{joined(winners)} by the scheme {scheme}")
     return (
         [f"The first place depends on the ranking scheme: {'; '.join(others)}."] if others else []
