@@ -7,7 +7,6 @@ that it needs and returns only small tables. The cluster of this example is two 
 machine; the same code runs on a large cluster.
 """
 
-import os
 import tempfile
 
 from dask.distributed import Client
@@ -15,17 +14,17 @@ from dask.distributed import Client
 import probdice
 from probdice.synthesis import demo_pair
 
-os.chdir(tempfile.mkdtemp())
+folder = tempfile.mkdtemp()
 reference, prediction = demo_pair()
 for name, side in (("reference", reference), ("prediction", prediction)):
     labels = side.array.argmax(axis=0).astype("uint8")
-    probdice.write(f"{name}.zarr", labels, reference.geometry)
-print(probdice.read("reference.zarr"))
+    probdice.write(f"{folder}/{name}.zarr", labels, reference.geometry)
+print(probdice.read(f"{folder}/reference.zarr").shape)
 
 # %%
 # With a client, every pass runs on its cluster. Without one, it runs on threads of this process.
 # The result is the same.
-paths = "reference.zarr", "prediction.zarr"
+paths = f"{folder}/reference.zarr", f"{folder}/prediction.zarr"
 with Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"):
     on_a_cluster = probdice.compare(*paths, merge="prediction")
 local = probdice.compare(*paths, merge="prediction")
