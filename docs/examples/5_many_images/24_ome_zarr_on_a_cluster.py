@@ -19,7 +19,7 @@ reference, prediction = demo_pair()
 for name, side in (("reference", reference), ("prediction", prediction)):
     labels = side.array.argmax(axis=0).astype("uint8")
     probdice.write(f"{folder}/{name}.zarr", labels, reference.geometry)
-print(probdice.read(f"{folder}/reference.zarr"))
+print(probdice.read(f"{folder}/reference.zarr").shape)
 
 # %%
 # With a client, every pass runs on its cluster. Without one, it runs on threads of this process.
