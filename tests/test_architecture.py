@@ -166,7 +166,7 @@ def test_parts_of_the_engine_import_only_those_before_them():
     assert wrong == []
 
 
-def test_kernels_and_errors_know_arrays_only():
+def test_kernels_and_errors_import_only_kernels_and_the_compiler():
     allowed = "probdice.engine.kernels", "probdice.compiler"
     for path in [SOURCE / "errors.py", *(SOURCE / "engine" / "kernels").glob("*.py")]:
         for name, line, _ in imports(path):

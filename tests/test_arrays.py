@@ -153,7 +153,7 @@ def test_images_of_other_libraries_are_rejected_with_a_hint_to_use_read():
         Segmentation.from_labels(image)
 
 
-def test_a_type_is_known_by_its_name_and_those_of_its_bases():
+def test_a_type_is_recognised_by_its_name_or_that_of_a_base_class():
     assert type_named(3) == "int"
     assert type_named(Copying(ROWS)) == "cupy.Copying"
     assert has_type(Copying(ROWS), "cupy", "Copying")

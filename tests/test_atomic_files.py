@@ -67,6 +67,6 @@ def test_folders_and_devices_are_no_files(tmp_path):
         pass
 
 
-def test_json_has_null_for_what_is_not_a_number():
+def test_json_has_null_for_nan():
     content = {"a": [1.0, math.nan, (math.nan, "nan")], "b": {"c": math.nan}, "d": None}
     assert null_for_nan(content) == {"a": [1.0, None, [None, "nan"]], "b": {"c": None}, "d": None}

@@ -118,7 +118,7 @@ PUSHED = [0, 5, 0, 0, 0, 0, 5, 5]
 
 
 @pytest.mark.parametrize("match", ["overlap", "paper", {5: 1}])
-def test_backgrounds_correspond_whatever_the_rule(match):
+def test_backgrounds_correspond_under_every_rule(match):
     result = compare(SHIFTED, PUSHED, match=match, background=0)
     assert pairs(result) == [((0,), (0,)), ((1,), (5,))]
 
@@ -170,7 +170,7 @@ def test_a_mapping_that_pairs_the_background_with_another_region_is_rejected():
 # -- absent backgrounds and foregrounds ------------------------------------------------------------
 
 
-def test_a_background_that_one_side_lacks_is_empty_there():
+def test_a_background_that_one_side_lacks_is_empty_on_that_side():
     result = compare([0, 1, 1, 1], [5, 5, 5, 5], background=0)
     assert pairs(result) == [((1,), (5,)), ((0,), ())]
     assert result.foreground_dice == approx(6 / 7, **EXACT)
@@ -291,7 +291,7 @@ def test_a_large_pair_is_noted_unless_it_is_the_background():
     assert "background" not in [one.kind for one in named.notes]
 
 
-def test_overlaps_add_up_and_know_the_background():
+def test_overlaps_add_up_and_store_the_background():
     total = sum(
         probdice.overlap(*sides) for sides in (([0, 0, 1], [0, 0, 1]), ([0, 1, 1], [0, 0, 1]))
     )

@@ -75,7 +75,7 @@ def test_parts_of_brier_of_equal_predictions_are_murphys():
     assert brier.resolution == pytest.approx(2 * (0.375**2 + 0.375**2) / 2)
 
 
-def test_log_loss_counts_what_is_infinite():
+def test_log_loss_counts_infinite_terms():
     prediction = np.array([[0.5, 1.0, 0.25], [0.5, 0.0, 0.75]])
     result = calibration([0, 1, 1], prediction)
     assert result.infinite == 1

@@ -34,7 +34,7 @@ def pairs(result):
 # Labels -------------------------------------------------------------------------------
 
 
-def test_labels_taken_as_corresponding():
+def test_equal_labels_correspond_if_requested():
     result = compare([1, 1, 2, 2, 3], [1, 2, 2, 2, 4], match="labels")
     assert pairs(result) == [((1,), (1,)), ((2,), (2,)), ((3,), ()), ((), (4,))]
     assert result.score == 0.6
@@ -179,7 +179,7 @@ def test_the_map_is_f_after_correspondence():
     assert soft.map() == pytest.approx(Aitchison(0.01)(SOFT_REFERENCE, joined), abs=1e-6)
 
 
-def test_similarity_map_takes_labels_as_they_are():
+def test_similarity_map_matches_no_regions():
     q = SOFT_REFERENCE[::-1]
     assert similarity_map(SOFT_REFERENCE, q) == pytest.approx(Absolute()(SOFT_REFERENCE, q))
     assert similarity_map([0, 1, 1], [[0.9, 0.2, 1], [0.1, 0.8, 0]]) == pytest.approx([0.9, 0.8, 0])

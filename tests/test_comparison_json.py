@@ -181,7 +181,7 @@ def fuzzed():
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_odd_content_is_rejected_or_makes_a_result(number):
+def test_unusual_content_is_rejected_or_compared(number):
     content = list(fuzzed())[number]
     use(content)
     failures = []

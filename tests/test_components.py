@@ -285,7 +285,7 @@ def test_classes_without_a_common_label_correspond_by_overlap():
     assert pairs[3] == ((), ("7#2",))
 
 
-def test_numbers_of_components_are_not_taken_for_labels():
+def test_numbers_of_components_are_not_reported_as_labels():
     reference = Segmentation.from_labels([3, 0, 3, 3, 0, 0]).components(background=0)
     prediction = Segmentation.from_labels([0, 0, 3, 3, 0, 3]).components(background=0)
     result = compare(reference, prediction)

@@ -124,7 +124,7 @@ def test_names_are_members_too():
     assert derived["core"].dice == approx(2 / 3, **EXACT)
 
 
-def test_members_that_a_side_lacks_are_empty_there():
+def test_members_that_a_side_lacks_are_empty_on_that_side():
     result = compare([0, 0, 1, 1], [0, 3, 1, 1], match="labels")
     derived = result.derived({"whole": (1, 3), "three": (3,)})
     assert derived["whole"].dice == approx(4 / 5, **EXACT)

@@ -318,7 +318,7 @@ def test_counts_add_up_and_fall_with_the_threshold(a, b):
 
 
 @given(maps, maps)
-def test_above_one_half_the_pairs_are_those_of_any_matching(a, b):
+def test_above_one_half_every_matching_has_the_same_pairs(a, b):
     """Kirillov et al.: at most one region of each side can reach more than one half."""
     ious = [
         np.sum((a == i) & (b == j)) / np.sum((a == i) | (b == j))

@@ -54,7 +54,7 @@ def small_blocks(monkeypatch, *sides, mask=None, pixels=3):
     return Blocks(*sides, mask=mask)
 
 
-def test_a_block_has_at_least_the_fewest_pixels_however_many_regions():
+def test_a_block_has_the_minimum_of_pixels_for_any_number_of_regions():
     labels = np.zeros(3 * engine_blocks.FEWEST_PIXELS, np.uint8)
     many = np.zeros((4000, labels.size), np.float16)
     many[0] = 1
@@ -208,7 +208,7 @@ def test_what_is_written_to_decides_where_blocks_end():
 
 @pytest.mark.parametrize("ignore", [(), (3,)])
 @pytest.mark.parametrize("masked", [False, True])
-def test_a_block_is_read_once_whatever_is_asked_of_it(ignore, masked):
+def test_a_block_is_read_once_for_all_passes(ignore, masked):
     p = Chunked(labels((40, 40), 0), (16, 16))
     q = Chunked(labels((40, 40), 1), (16, 16))
     mask = Chunked(labels((40, 40), 2) > 2, (16, 16)) if masked else None

@@ -129,7 +129,7 @@ def test_soft_results_are_the_same_to_the_bit_on_every_scheduler(client, tmp_pat
         assert compare(p, q).to_json() == on_cluster
 
 
-def test_processes_give_the_same(tmp_path):
+def test_processes_give_the_numbers_of_threads(tmp_path):
     p, q = labels(0), labels(1)
     stores = stored(tmp_path, p, (16, 16, 16), "p"), stored(tmp_path, q, (24, 24, 24), "q")
     with engine_dask.scheduled("processes", 2):
@@ -231,7 +231,7 @@ def test_progress_is_over_blocks(scheduler):
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_rounds_keep_the_scheduler_from_seeing_everything(client, monkeypatch):
+def test_tasks_are_submitted_in_rounds(client, monkeypatch):
     monkeypatch.setattr(engine_dask, "ROUND", 4)
     sizes = []
     compute = client.compute
@@ -245,7 +245,7 @@ def test_rounds_keep_the_scheduler_from_seeing_everything(client, monkeypatch):
     assert max(sizes) < 100  # of 100 chunks and the tasks that read them
 
 
-def test_arrays_that_workers_hold_are_used_where_they_are(client):
+def test_arrays_in_the_memory_of_workers_are_not_moved(client):
     p, q = labels(0), labels(1)
     held = da.from_array(p, chunks=13).persist()
     assert compare(held, da.from_array(q, chunks=17)).to_json() == compare(p, q).to_json()
@@ -267,7 +267,7 @@ def test_tasks_that_all_blocks_need_are_done_once():
     assert done == [SHAPE]
 
 
-def test_the_scheduler_sees_one_task_a_block_however_many_chunks_it_has(client, monkeypatch):
+def test_the_scheduler_gets_one_task_per_block_for_any_number_of_chunks(client, monkeypatch):
     sizes = []
     compute = client.compute
     monkeypatch.setattr(
@@ -289,7 +289,7 @@ def test_a_dask_array_that_only_reads_a_store_is_read_by_blocks(scheduler, tmp_p
         assert isinstance(compare(array, q).map(), da.Array)
 
 
-def test_a_dask_array_that_does_more_than_read_is_left_alone(tmp_path):
+def test_a_dask_array_that_computes_is_not_replaced_by_its_store(tmp_path):
     p, q = labels(0), labels(1)
     store = stored(tmp_path, p, (9, 9, 9), "p")
 
@@ -317,7 +317,7 @@ def test_flipped_axes_stay_tasks():
     assert isinstance(result.images.prediction.array, da.Array)
 
 
-def test_inside_of_a_task_threads_are_used(client):
+def test_threads_are_used_inside_a_dask_task(client):
     def inner():
         from probdice.engine.dask import _scheduler
 

@@ -114,7 +114,7 @@ def edges_between(blocks, block):
     return int((rows[1:] != rows[:-1]).sum())
 
 
-def test_a_pass_with_a_halo_sees_the_neighbours_of_its_block(maps):
+def test_a_pass_with_a_halo_reads_the_neighbours_of_its_block(maps):
     labels = maps["labels"]
     blocks = Blocks(Segmentation.from_labels(labels))
     task = Pass(edges_between, summed, halo=1)

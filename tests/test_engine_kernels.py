@@ -191,7 +191,7 @@ def test_pixels_at_which_a_region_is_the_likeliest_are_counted(dtype, regions):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 0.9])
-def test_values_that_look_amiss_are_reported(value):
+def test_suspicious_values_are_reported(value):
     p, q = soft(3, 5000, 0, "f4"), soft(2, 5000, 1, "f4")
     q[1, 4999] = value
     volumes = np.zeros(3), np.zeros(2)
@@ -230,7 +230,7 @@ def test_labels_are_encoded_in_any_number():
     assert np.array_equal(labels[codes], values)
 
 
-def test_whoever_watches_is_told_when_something_is_compiled() -> None:
+def test_the_watcher_is_called_when_a_kernel_is_compiled() -> None:
     seen: list[str] = []
     kernels.watch_compiler(lambda: seen.append("began"), lambda: seen.append("ended"))
     double = numba.njit(lambda x: 2 * x)

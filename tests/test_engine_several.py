@@ -19,24 +19,24 @@ def test_labels_are_ordered_by_their_first_pixels():
     assert content.keys.tolist() == [5, 2, 9]
 
 
-def test_pixels_outside_the_mask_have_no_say_in_the_order():
+def test_pixels_outside_the_mask_do_not_affect_the_order():
     several = of_labels([5, 5, 2, 9, 2], [0, 0, 0, 0, 1], mask=np.array([0, 0, 0, 1, 1]))
     assert several.contents()["0"].keys.tolist() == [9, 2]
 
 
-def test_digests_see_the_pattern_and_not_the_labels():
+def test_digests_depend_on_the_pattern_and_not_on_the_labels():
     contents = of_labels([1, 1, 2], [7, 7, 3], [1, 2, 2]).contents()
     assert contents["0"].digest == contents["1"].digest != contents["2"].digest
 
 
-def test_digests_see_a_region_that_goes_on_in_another_block(monkeypatch):
+def test_digests_combine_the_parts_of_a_region_in_several_blocks(monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
     monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 2)
     contents = of_labels([1, 1, 1, 2], [1, 1, 2, 1], [4, 4, 4, 3]).contents()
     assert contents["0"].digest == contents["2"].digest != contents["1"].digest
 
 
-def test_channels_are_ordered_by_their_values_alone():
+def test_channels_are_ordered_only_by_their_values():
     rows = np.array([[0.2, 0.5], [0.3, 0.1], [0.5, 0.4]])
     sides = {
         "a": Segmentation.from_probabilities(rows),

@@ -57,14 +57,14 @@ def test_several_values_per_voxel_are_rejected(tmp_path):
         read_background_image(tmp_path / "bold.nii.gz")
 
 
-def test_axes_are_turned_as_those_of_a_segmentation():
+def test_axes_are_permuted_like_those_of_a_segmentation():
     turned = SCAN.transpose(2, 0, 1)[::-1]
     affine = HERE.affine @ np.array([[0, 1, 0, 0], [0, 0, 1, 0], [-1, 0, 0, 3], [0, 0, 0, 1.0]])
     laid = onto(BackgroundImage(turned, False, Geometry(turned.shape, affine)))
     np.testing.assert_array_equal(laid.array, SCAN)
 
 
-def test_what_lies_elsewhere_is_rejected():
+def test_background_images_on_another_grid_are_rejected():
     far = Geometry(SHAPE, HERE.affine + np.array([[0, 0, 0, 9.0]] + [[0] * 4] * 3))
     with pytest.raises(GeometryError, match=r"corners lie up to 9 pixels apart. Resample it"):
         onto(BackgroundImage(SCAN, False, far))

@@ -123,7 +123,7 @@ def test_safe_formats_start_no_child(tmp_path):
         (readers.leave, r"json crashed while reading it \(code "),
     ],
 )
-def test_a_crash_costs_its_file_alone(file, reader, message):
+def test_a_crash_fails_only_its_file(file, reader, message):
     before = pid_of_child(file)
     with pytest.raises(FormatError, match=message + r".*\. The file is probably corrupt"):
         call(reader, file)
@@ -325,7 +325,7 @@ elif sys.argv[2] == "exit":
 
 @linux
 @pytest.mark.parametrize("how", ["end", "exit", "kill"])
-def test_the_child_ends_with_its_parent_however_that_ends(file, how):
+def test_the_child_ends_when_its_parent_exits_or_is_killed(file, how):
     env = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", WORK, str(file), how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as parent:
@@ -386,7 +386,7 @@ def test_files_are_read_directly_where_no_child_can_be_started(tmp_path, monkeyp
 # Files
 
 
-def test_a_crash_costs_evaluate_one_case(tmp_path):
+def test_a_crash_fails_one_case_of_evaluate(tmp_path):
     for folder in ("reference", "prediction"):
         (tmp_path / folder).mkdir()
         for case in ("a", "b"):
@@ -402,7 +402,8 @@ def test_a_crash_costs_evaluate_one_case(tmp_path):
     assert "b.mat: scipy.io crashed while reading it (signal SIGSEGV)" in str(bad.error)
 
 
-def test_a_file_that_keeps_hdf5_busy_for_ever_is_rejected(tmp_path):
+@pytest.mark.usefixtures("short_time_limit")
+def test_a_file_that_keeps_hdf5_busy_forever_is_rejected(tmp_path):
     damaged = tmp_path / "b.h5"
     damaged.write_bytes((REGRESSIONS / "hdf5" / "18e8a6c1a7492b1e-a.h5").read_bytes())
     with pytest.raises(FormatError, match=r"b\.h5: h5py did not finish reading it within its time"):

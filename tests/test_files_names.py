@@ -200,7 +200,7 @@ def labels(tmp_path):
     return tmp_path / "labels.npy"
 
 
-def test_a_table_names_the_labels_that_are_there(labels, tmp_path):
+def test_a_table_names_the_labels_that_occur(labels, tmp_path):
     (tmp_path / "lut.txt").write_text(TABLES["FreeSurferColorLUT.txt"] + "77 WM 1 2 3 0\n")
     segmentation = read(labels, names=tmp_path / "lut.txt")
     assert segmentation.names == EXPECTED

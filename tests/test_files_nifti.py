@@ -111,7 +111,7 @@ def test_a_fraction_at_the_very_end_is_found(tmp_path: Path) -> None:
     assert not read(save(tmp_path / "a.nii", values)).crisp
 
 
-def test_nan_beside_whole_numbers_leaves_labels(tmp_path: Path) -> None:
+def test_an_array_of_integers_and_nan_is_a_label_map(tmp_path: Path) -> None:
     values = LABELS.astype(np.float32)
     values[0, 0, 0] = np.nan  # the comparison will say where it is
     assert read(save(tmp_path / "a.nii", values)).crisp

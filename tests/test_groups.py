@@ -54,7 +54,7 @@ def test_costs_are_the_pixels_that_only_one_side_has():
 
 
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison", Aitchison(0.01)])
-def test_which_costs_follow_from_the_table(similarity):
+def test_costs_of_pairs_and_of_crisp_groups_follow_from_the_table(similarity):
     soft = np.full((3, 8), 1 / 3)
     one, several = np.array([0, -1, -1]), np.array([0, 0, -1])
     both_soft = overlap(soft, soft, similarity=similarity)

@@ -365,7 +365,7 @@ def test_a_hundred_thousand_labels_need_no_table():
     assert indices.adjusted_mutual_information() == approx(1 / 2, abs=1e-4)
 
 
-def test_more_pixels_than_a_square_of_64_bits_holds():
+def test_squares_of_pixel_counts_do_not_overflow_64_bits():
     def scaled(factor):
         content = overlap([1, 1, 2, 2, 2], [5, 6, 6, 6, 5]).to_dict()
         content["savings"] = [count * factor for count in content["savings"]]

@@ -24,7 +24,7 @@ def test_integers_are_labels_and_floating_numbers_probabilities(value, crisp):
     assert as_segmentation(value, "reference").crisp == crisp
 
 
-def test_a_segmentation_is_taken_as_it_is():
+def test_a_segmentation_is_used_unchanged():
     segmentation = Segmentation.from_labels([1, 2])
     assert as_segmentation(segmentation, "reference") is segmentation
     assert as_mask(segmentation) is segmentation
@@ -247,7 +247,7 @@ def test_probabilities_are_understood(row, tmp_path):
              written("a.npy"), written("a.nii.gz"), lambda _, a: a.tolist()]
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8])
-def test_a_mask_is_taken_in_every_container(make, dtype, tmp_path):
+def test_a_mask_is_accepted_in_every_container(make, dtype, tmp_path):
     mask = make(tmp_path, (LABELS != 0).astype(dtype))
     geometry = PLACE if make in (nibabel_image, simpleitk_image) else None
     if isinstance(mask, Path) and mask.suffix == ".gz":
@@ -299,7 +299,7 @@ def test_one_hot_integers_are_recognised(axis, dtype):
     assert kinds == ["one-hot", "one-hot", "background"]
 
 
-def test_masks_are_not_taken_for_one_hot_arrays():
+def test_masks_are_not_read_as_one_hot_arrays():
     mask = (LABELS > 0).astype(np.uint8)
     assert [note.kind for note in compare(mask, mask).notes] == ["background"]
     with pytest.raises(InputError) as caught:

@@ -18,7 +18,7 @@ def notes(result: Comparison, kind: str) -> list[str]:
     return [str(note) for note in result.notes if note.kind == kind]
 
 
-def test_equal_numbers_correspond_whatever_names_one_side_has() -> None:
+def test_equal_numbers_correspond_if_one_side_has_names() -> None:
     for first, second in (
         (REFERENCE, [0, 0, 1, 1, 2]),
         ([0, 0, 1, 1, 2], REFERENCE),
@@ -78,7 +78,7 @@ def test_only_names_and_only_numbers_is_an_error() -> None:
         )
 
 
-def test_labels_on_either_side_of_two_to_the_63_meet_as_whole_numbers() -> None:
+def test_labels_below_and_above_2_to_the_63_are_compared_as_integers() -> None:
     large = np.array([0, 2**63, 2**64 - 1, 2**64 - 1], np.uint64)
     assert compare(large, large, match="labels").score == 1.0
     assert compare(np.array([0, -1, 5, 5]), large, match="labels").score == 0.25

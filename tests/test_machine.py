@@ -105,7 +105,7 @@ def test_windows_locks_one_byte_and_reports_a_second_run(tmp_path, windows_locks
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP])
-def test_a_file_system_without_locks_is_not_taken_for_a_second_run(tmp_path, monkeypatch, number):
+def test_a_file_system_without_locks_is_not_reported_as_a_second_run(tmp_path, monkeypatch, number):
     def flock(file, how):
         raise OSError(number, os.strerror(number))
 

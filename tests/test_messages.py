@@ -29,7 +29,7 @@ def said(*words: object) -> str:
     return " ".join(done.stderr.split())
 
 
-def test_short_paths_keep_what_tells_files_apart() -> None:
+def test_short_paths_keep_the_parts_that_differ() -> None:
     assert short_paths("/a/b/c.nii.gz") == ("c.nii.gz",)
     assert short_paths("/a/x/c.nii", "/b/x/c.nii") == ("a/x/c.nii", "b/x/c.nii")
     assert short_paths("c.nii", "/b/c.nii") == ("c.nii", "b/c.nii")
@@ -49,7 +49,7 @@ def test_a_side_of_several_files_is_named_on_one_line(tmp_path: Path) -> None:
     assert len(message) < 300
 
 
-def test_equal_file_names_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_equal_file_names_are_distinguished_by_their_folders(tmp_path: Path) -> None:
     reference = save(tmp_path / "truth" / "a.nii.gz", LABELS)
     prediction = save(tmp_path / "net" / "a.nii.gz", LABELS, np.diag([2.0, 1, 1, 1]))
     message = said("compare", reference, prediction)

@@ -67,7 +67,7 @@ def test_batches_and_lists_of_images_give_the_same(correspondence):
     assert metric.aggregate() == values["score"]
 
 
-def test_the_result_is_there_as_well():
+def test_the_comparison_is_available_too():
     logits, labels = made()
     metric = RegionDiceMetric(RegionDice(CLASSES, CLUSTERS, activation="softmax"))
     metric(logits, labels)
@@ -85,7 +85,7 @@ def test_labels_after_argmax_keep_their_channel():
     assert metric.values() == crisp.compute()
 
 
-def test_one_channel_of_a_target_is_soft_where_that_is_said():
+def test_one_channel_of_a_target_is_soft_if_requested():
     soft = torch.tensor([[[0.5, 0.25, 1.0, 0.0]]])
     metric = RegionDiceMetric(RegionDice(2), soft_target=True)
     metric(soft, soft)

@@ -118,7 +118,7 @@ def test_subnormal_probabilities_keep_their_logarithm():
     assert score == pytest.approx(expected, abs=1e-5)
 
 
-def test_logits_of_float16_lose_nothing_by_being_float16():
+def test_logits_of_float16_give_the_score_of_float64():
     logits = np.array([[8.0, -8.0, 0.5], [-8.0, 8.0, 0.0]], np.float16)
     p = np.exp(logits.astype("f8"))
     p /= p.sum(0)

@@ -174,13 +174,13 @@ def parameters(function: object) -> dict[str, object]:
     return {one.name: one.default for one in given if one.name in declarations(EvaluateOptions)}
 
 
-def test_evaluate_takes_every_declared_option_with_its_default():
+def test_evaluate_has_every_declared_option_with_its_default():
     keywords = parameters(evaluate)
     assert set(keywords) == set(declarations(EvaluateOptions))
     assert EvaluateOptions.of(**keywords) == EvaluateOptions()
 
 
-def test_compare_takes_the_options_of_comparing_with_their_defaults():
+def test_compare_has_the_declared_options_with_their_defaults():
     keywords = parameters(compare)
     files = set(declarations(ReadOptions)) | {"correspondence"}
     files |= {"boundaries", "tolerance", "infinite"}  # Comparison.boundaries has them

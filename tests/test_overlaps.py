@@ -87,7 +87,7 @@ def test_weights_are_read_only_and_have_no_empty_regions():
         found.weights[0, 0] = 1
 
 
-def test_a_table_that_would_not_fit_is_rejected_and_the_pairs_are_there():
+def test_a_table_that_does_not_fit_is_rejected_but_its_pairs_are_available():
     labels = np.arange(20_000)
     found = overlap(labels, labels)
     with pytest.raises(TooLargeError, match=r"20000 reference and 20000 .* Use overlap.to_frame"):

@@ -114,7 +114,7 @@ POSIX_NAMES = {
 }
 
 
-def test_one_module_alone_depends_on_the_operating_system():
+def test_only_one_module_depends_on_the_operating_system():
     wrong = []
     for path in sorted(SOURCE.rglob("*.py")):
         if path == SOURCE / "data" / "machine.py":
@@ -143,7 +143,7 @@ def test_one_module_alone_depends_on_the_operating_system():
                 "tests/test_atomic_files.py",
                 "tests/test_files_containment.py::test_answers_do_not_share_memory_with_later_ones",
                 "tests/test_files_containment.py::test_arrays_keep_their_values_types_and_order_in_memory",
-                "tests/test_files_containment.py::test_a_crash_costs_its_file_alone",
+                "tests/test_files_containment.py::test_a_crash_fails_only_its_file",
                 "tests/test_files_containment.py::test_one_child_serves_all_files",
             ],
         ),
@@ -333,7 +333,7 @@ def test_outputs_that_differ_only_in_case_are_rejected(tmp_path):
         check_outputs(outputs, images=("--map", "--save"), inputs={})
 
 
-def test_files_without_numbers_are_told_apart_by_their_paths(tmp_path, monkeypatch):
+def test_files_without_inode_numbers_are_distinguished_by_their_paths(tmp_path, monkeypatch):
     stat = os.stat
 
     def without_numbers(path, *arguments, **options):

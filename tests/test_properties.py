@@ -129,7 +129,7 @@ def test_only_identity_scores_one(pair, similarity):
 
 
 @given(sides(), similarities, st.sampled_from(["none", "both"]))
-def test_scores_lie_between_0_and_1_and_do_not_see_which_side_is_which(pair, similarity, merge):
+def test_scores_are_between_0_and_1_and_symmetric(pair, similarity, merge):
     p, q = pair
     one, other = (quietly(*s, similarity=similarity, merge=merge) for s in ((p, q), (q, p)))
     assert 0 <= one.score <= 1
@@ -291,7 +291,7 @@ def test_weights_and_the_score_are_those_of_the_oracle(pair, similarity):
     np.testing.assert_allclose(result.weights, weights(p, q, f), rtol=0, atol=2e-6)
 
 
-def test_the_oracle_itself_knows_the_worked_example():
+def test_the_oracle_agrees_with_the_worked_example():
     assert absolute([0.2, 0.3, 0.5], [0.1, 0.6, 0.3]) == pytest.approx(0.7)
     assert f_of("aitchison", 0.01)([1, 0], [0.9, 0.1]) == pytest.approx(0.37000384, abs=5e-9)
 
@@ -437,7 +437,7 @@ def test_explained_is_the_share_of_a_least_squares_fit(pair):
 
 
 @given(sides(), similarities, st.data())
-def test_explained_sees_neither_names_nor_the_similarity_nor_the_matching(pair, similarity, data):
+def test_explained_does_not_depend_on_names_similarity_or_matching(pair, similarity, data):
     p, q = pair
     before = explains(quietly(p, q))
     assert explains(

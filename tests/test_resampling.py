@@ -309,7 +309,7 @@ def test_invalid_values_are_reported_and_not_averaged():
     assert compare(reference, moved, mask=[0, 0, 1]).pixels == 1
 
 
-def test_labels_that_are_not_whole_are_reported():
+def test_labels_that_are_not_integers_are_reported():
     labels = Segmentation.from_labels([1.0, np.nan, 2.0, 2.0], geometry=grid((4,)))
     reference = Segmentation.from_labels([1, 1, 2], geometry=grid((3,), origin=0.5))
     moved = labels.resampled(reference.geometry)
@@ -395,7 +395,7 @@ def compared(reference, prediction, how="linear", background=None, mask=None):
     )
 
 
-def test_an_error_says_which_kind_of_resampling_the_grids_need():
+def test_an_error_names_the_resampling_that_the_grids_need():
     reference = Segmentation.from_labels([1, 2, 3], geometry=grid((3,)))
     cropped = Segmentation.from_labels([2], geometry=grid((1,), origin=1))
     coarse = Segmentation.from_labels([2], geometry=grid((1,), spacing=3, origin=1))

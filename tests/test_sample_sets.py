@@ -48,7 +48,7 @@ def test_the_energy_distance_of_a_set_with_itself_is_0(seed, count):
     assert result.rater_diversity == pytest.approx(result.sample_diversity)
 
 
-def test_regions_that_neither_has_are_excluded_and_two_empty_ones_agree():
+def test_regions_absent_from_both_sides_are_excluded_and_two_empty_ones_agree():
     empty, one, both = np.zeros(4, int), np.array([0, 0, 1, 1]), np.array([0, 2, 1, 1])
     result = compare_sets([empty, one, both], [empty, one], background=0, match="labels")
     assert result.iou.tolist() == [[1, 0], [0, 1], [0, 0.5]]

@@ -293,7 +293,7 @@ def test_one_ignored_label_needs_no_list():
     assert Segmentation.from_labels([1, 255], ignore=255).ignore == (255,)
 
 
-def test_blocks_without_any_label_invent_none(monkeypatch):
+def test_blocks_without_labels_add_no_label(monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 8)
     monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 1)
     labels = np.array([5.0, 5.0, 7.0, np.nan, np.nan, np.nan, np.nan])

@@ -82,7 +82,7 @@ def test_distance_agrees_with_the_inner_product_and_norm_of_scikit_bio():
     assert aitchison_distance(x, y) == pytest.approx(math.sqrt(squared), abs=1e-12)
 
 
-def test_distance_does_not_see_scale_and_broadcasts():
+def test_the_distance_ignores_scale_and_broadcasts():
     p = np.array([[0.2, 0.7], [0.3, 0.1], [0.5, 0.2]])
     q = np.array([[0.1], [0.6], [0.3]])
     assert aitchison_distance(p * 7, q / 3) == pytest.approx(aitchison_distance(p, q), abs=1e-12)
@@ -119,7 +119,7 @@ def test_classical_dice():
     assert math.isnan(classical_dice(np.zeros(3, bool), np.zeros(3, bool)))
 
 
-def test_classical_dice_wants_masks_of_one_shape():
+def test_classical_dice_needs_masks_of_one_shape():
     with pytest.raises(ProbdiceError, match="reference must be a boolean mask, found int64"):
         classical_dice([1, 0], [True, False])
     with pytest.raises(ProbdiceError, match=r"\(2,\) but prediction has shape \(3,\)"):

@@ -321,7 +321,7 @@ def test_metrics_of_a_collection_with_different_merging_have_their_own_means():
     assert values["many_accuracy"] == 1
 
 
-def test_sums_that_serve_two_matchings_are_made_once():
+def test_sums_for_two_matchings_are_computed_once():
     collection = MetricCollection({"one": RegionDice(2, 3), "many": RegionDice(2, 3, merge="both")})
     for _ in range(2):
         collection.update(torch.tensor([[0, 2, 1, 1]]), torch.tensor([[0, 0, 1, 1]]))
@@ -392,7 +392,7 @@ def test_ignored_pixels_leave_everything(ignored, kind):
 @pytest.mark.parametrize("correspondence", ["set", "image"])
 @pytest.mark.parametrize("similarity", ["absolute", Aitchison(floor=1e-3)])
 @pytest.mark.parametrize(("p", "t"), list(product(["labels", "logits"], ["labels", "soft"])))
-def test_masked_pixels_leave_everything(correspondence, similarity, p, t):
+def test_masked_pixels_are_excluded_from_all_numbers(correspondence, similarity, p, t):
     if correspondence == "set" and similarity != "absolute":
         return
     preds, target = made()[0][p].clone(), made()[1][t].clone()
@@ -460,7 +460,7 @@ def test_activations_that_do_not_fit_are_rejected():
 
 
 @pytest.mark.parametrize("correspondence", ["set", "image"])
-def test_nothing_left_is_nan(correspondence):
+def test_metrics_without_pixels_are_nan(correspondence):
     metric = RegionDice(2, ignore_index=0, correspondence=correspondence)
     metric.update(torch.zeros(1, 4).long(), torch.zeros(1, 4).long())
     values = metric.compute()
@@ -493,7 +493,7 @@ def test_numbers_of_images_are_means(size):
 
 @pytest.mark.parametrize(("p", "t"), list(product(["labels", "logits"], ["labels", "soft"])))
 @pytest.mark.parametrize("similarity", ["absolute", Aitchison(floor=1e-3)])
-def test_images_have_what_a_set_has_not(p, t, similarity):
+def test_metrics_per_image_have_numbers_that_a_set_lacks(p, t, similarity):
     preds, target = made()[0][p], made()[1][t]
     metric = metric_for(correspondence="image", similarity=similarity, merge="both")
     metric.update(preds, target)
@@ -587,7 +587,7 @@ def test_the_state_does_not_grow():
 @pytest.mark.parametrize("p", ["labels", "logits"])
 @pytest.mark.parametrize(("t", "ignored"), [("labels", ()), ("labels", (1, 255)), ("soft", ())])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_sums_made_by_torch_are_those_of_the_kernels(p, t, ignored, dtype):
+def test_sums_of_torch_equal_those_of_the_kernels(p, t, ignored, dtype):
     preds, target = made()[0][p].clone(), made()[1][t].clone()
     preds = preds.to(dtype) if p == "logits" else preds
     target = target.to(dtype) if t == "soft" else target
@@ -655,7 +655,7 @@ def earlier(merge):
 @pytest.mark.parametrize(
     "options", [{"merge": "prediction"}, {"match": {0: 1, 2: 1}}, {"match": earlier("both")}]
 )
-def test_groups_of_soft_regions_on_both_sides_are_rejected_before_they_are_seen(options):
+def test_groups_of_soft_regions_on_both_sides_are_rejected_before_the_pass(options):
     preds, target = made()[0]["logits"], made()[1]["soft"]
     metric = metric_for(**options)
     with pytest.raises(InputError, match=r'need the pixels of every image.*correspondence="image"'):

@@ -125,7 +125,7 @@ def test_only_pixels_of_the_same_kind_are_counted():
         compare(mixed, np.full((2, 4), 0.5))
 
 
-def test_nothing_to_divide():
+def test_probabilities_that_sum_to_0_cannot_be_normalised():
     zeros = Segmentation.from_probabilities([[0.5, 0.0], [0.5, 0.0]], sums="normalise")
     with pytest.raises(ProbdiceError, match=r'are 0 at pixel \(1,\).*sums="background"'):
         compare(zeros, [0, 1])
@@ -216,7 +216,7 @@ def test_masked_arrays_are_rejected_with_the_fix():
     assert compare(masked.data, [1, 2, 4], mask=~masked.mask).score == 1
 
 
-def test_a_boolean_is_true_whatever_its_byte():
+def test_every_nonzero_byte_of_a_boolean_is_true():
     odd = np.array([0, 2, 255], np.uint8).view(np.bool_)
     assert compare(odd, [0, 1, 1]).score == 1
     assert compare(odd, [0, 1, 1]).reference_labels == (0, 1)
@@ -254,7 +254,7 @@ def test_bytes_that_were_probabilities_are_recognised(top, scale):
     assert scale_of_labels(labels[::2], volumes[::2]) == (scale if top > 200 else None)
 
 
-def test_an_atlas_is_not_taken_for_bytes():
+def test_an_atlas_is_not_read_as_8_bit_probabilities():
     rng = np.random.default_rng(0)
     for count in (101, 117, 201, 256):
         assert scale_of_labels(np.arange(count), rng.integers(200, 2000, count)) is None

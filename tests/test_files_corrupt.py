@@ -99,7 +99,7 @@ def test_a_wrong_checksum_is_reported_as_corrupt(name: str, tmp_path: Path) -> N
         read(tmp_path / name)
 
 
-def test_a_packed_size_that_is_wrong(tmp_path: Path) -> None:
+def test_a_wrong_packed_size_is_rejected(tmp_path: Path) -> None:
     write_itk(tmp_path / "a.mha", NOISE)
     content = (tmp_path / "a.mha").read_bytes()
     line = next(line for line in content.splitlines() if line.startswith(b"CompressedDataSize"))
@@ -122,7 +122,7 @@ def test_checksums_of_png_comments_are_verified(tmp_path: Path) -> None:
         read(tmp_path / "a.png")
 
 
-def test_the_notes_at_the_end_of_an_mgz_are_summed_too(tmp_path: Path) -> None:
+def test_the_checksum_covers_the_tags_at_the_end_of_an_mgz(tmp_path: Path) -> None:
     write_nibabel(tmp_path / "a.mgz", NOISE)
     content = gzip.decompress((tmp_path / "a.mgz").read_bytes())
     (tmp_path / "a.mgz").write_bytes(gzip.compress(content + b"notes" * 900))
@@ -176,7 +176,7 @@ def test_values_in_a_file_with_accents(tmp_path: Path) -> None:
     assert whole(read(tmp_path / "a.mhd")).tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
-def test_numbers_of_a_header_that_are_none(tmp_path: Path) -> None:
+def test_header_fields_that_are_not_numbers_are_rejected(tmp_path: Path) -> None:
     header = "NRRD0004\ntype: uint8\ndimension: 2\nsizes: 3 2\nencoding: raw\n"
     segment = "Segment0_LabelValue:=one\nSegment0_Name:=liver\n"
     (tmp_path / "a.seg.nrrd").write_bytes(f"{header}{segment}\n".encode() + bytes(6))
@@ -307,7 +307,9 @@ ASKING: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_a_header_that_asks_for_more_than_there_is(name: str, tmp_path: Path) -> None:
+def test_a_header_that_describes_more_data_than_the_file_has_is_rejected(
+    name: str, tmp_path: Path
+) -> None:
     ASKING[name](tmp_path / name)
     with pytest.raises(FormatError, match=rf"{name}: .*(corrupt|incomplete)"):
         read(tmp_path / name)
@@ -325,7 +327,7 @@ def test_a_small_file_that_decompresses_to_a_large_one_is_rejected(tmp_path: Pat
         read(tmp_path / "b.nii.gz")
 
 
-def test_parts_of_a_tiff_that_are_not_in_the_file(tmp_path: Path) -> None:
+def test_a_tiff_whose_parts_lie_outside_the_file_is_rejected(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", NOISE[0], compression="zlib", metadata=None)
     with tifffile.TiffFile(tmp_path / "a.tif", mode="r+b") as file:
         file.pages[0].tags["StripByteCounts"].overwrite(0)  # type: ignore[union-attr]
@@ -557,12 +559,12 @@ def test_metaimage_of_the_other_byte_order_as_text_and_behind_a_header(tmp_path:
         assert whole(read(behind)).tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
-def test_metaimage_that_stays_on_disk(tmp_path: Path) -> None:
+def test_the_values_of_a_large_metaimage_stay_on_disk(tmp_path: Path) -> None:
     path = metaimage(tmp_path / "a.mha", values=bytes(range(6)))
     assert isinstance(read(path).array.base, np.memmap)
 
 
-def test_rows_that_are_missing_from_a_png(tmp_path: Path) -> None:
+def test_a_png_with_missing_rows_is_rejected(tmp_path: Path) -> None:
     def chunk(kind: bytes, data: bytes) -> bytes:
         check_sum = struct.pack(">I", zlib.crc32(kind + data))
         return struct.pack(">I", len(data)) + kind + data + check_sum
@@ -577,7 +579,7 @@ def test_rows_that_are_missing_from_a_png(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("interlaced", [False, True])
-def test_pngs_of_any_size_are_whole(interlaced: bool, tmp_path: Path) -> None:
+def test_pngs_of_any_size_are_read_completely(interlaced: bool, tmp_path: Path) -> None:
     labels = NOISE[:, :, 0]
     for rows, columns in ((1, 1), (1, 9), (9, 1), (5, 7), (12, 10)):
         part = np.ascontiguousarray(labels[:rows, :columns])
@@ -612,7 +614,7 @@ def adam7(labels: NDArray[Any]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
-def test_pages_of_a_tiff_in_a_circle(tmp_path: Path) -> None:
+def test_a_tiff_with_a_cycle_of_pages_is_rejected(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.tif", NOISE[0], metadata=None)
     content = bytearray((tmp_path / "a.tif").read_bytes())
     first = struct.unpack("<I", content[4:8])[0]
@@ -623,7 +625,7 @@ def test_pages_of_a_tiff_in_a_circle(tmp_path: Path) -> None:
         read(tmp_path / "a.tif")
 
 
-def test_more_planes_in_ome_than_bytes_in_the_file(tmp_path: Path) -> None:
+def test_an_ome_header_with_more_planes_than_bytes_is_rejected(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "a.ome.tif", NOISE, metadata={"axes": "ZYX"})
     with tifffile.TiffFile(tmp_path / "a.ome.tif", mode="r+b") as file:
         tag = file.pages[0].tags["ImageDescription"]  # type: ignore[union-attr]
@@ -632,7 +634,7 @@ def test_more_planes_in_ome_than_bytes_in_the_file(tmp_path: Path) -> None:
         read(tmp_path / "a.ome.tif")
 
 
-def test_layers_with_labels_beyond_all_types(tmp_path: Path) -> None:
+def test_layers_with_labels_beyond_all_types_are_read(tmp_path: Path) -> None:
     header = "NRRD0004\ntype: uint8\ndimension: 3\nsizes: 2 3 2\nkinds: list domain domain\n"
     segments = "Segment0_LabelValue:=1\nSegment1_LabelValue:=99999999999\nSegment1_Layer:=1\n"
     values = np.array([[1, 0, 0], [0, 0, 1]], np.uint8).repeat(2).tobytes()
