@@ -5,10 +5,9 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import pairwise
-from threading import Thread
+from itertools import pairwise, product
+from threading import Event, Thread
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,6 +22,7 @@ from probdice.report import write
 HOSTILE = "<script>alert(1)</script>"
 DIFFERENT = np.array([255, 46, 99])  # the colour of similarity 0
 SHAPE = (14, 16, 12)
+FRAME = 1900  # height of a page in Firefox, in pixels
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -217,11 +217,11 @@ def chosen(page):
 # --- pointing
 
 
-@pytest.mark.parametrize("plane", ["axial", "coronal", "sagittal"])
-def test_values_under_the_pointer_equal_the_arrays(visit, volume, plane):
+def test_values_under_the_pointer_equal_the_arrays(visit, volume):
     page = visit(volume.file)
-    page.check(f"input[name=plane][value={plane}]", force=True)
-    for side, x, y in (("reference", 0.3, 0.4), ("prediction", 0.71, 0.13), ("f", 0.52, 0.9)):
+    points = (("reference", 0.3, 0.4), ("prediction", 0.71, 0.13), ("f", 0.52, 0.9))
+    for plane, (side, x, y) in product(("axial", "coronal", "sagittal"), points):
+        page.check(f"input[name=plane][value={plane}]", force=True)
         point_at(page, side, x, y)
         place = shown_place(page)
         if not volume.mask[place]:
@@ -240,13 +240,18 @@ def test_values_under_the_pointer_equal_the_arrays(visit, volume, plane):
             assert shown_values(page, name) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [("0.99996", "0.9999"), ("1", "1.0000"), ("-0.99996", "-0.9999"), ("-1e-9", "0.0000"),
-     ("0.5, 2", "0.50"), ("0.999, 2", "0.99"), ("null", "–")],
-)  # fmt: skip
-def test_the_page_never_rounds_up_to_equality(visit, volume, value, expected):
-    assert visit(volume.file).evaluate(f"decimal({value})") == expected
+def test_the_page_never_rounds_up_to_equality(visit, volume):
+    texts = {
+        "0.99996": "0.9999",
+        "1": "1.0000",
+        "-0.99996": "-0.9999",
+        "-1e-9": "0.0000",
+        "0.5, 2": "0.50",
+        "0.999, 2": "0.99",
+        "null": "–",
+    }
+    calls = ", ".join(f"decimal({value})" for value in texts)
+    assert visit(volume.file).evaluate(f"[{calls}]") == list(texts.values())
 
 
 def test_the_page_shows_the_index_of_the_pixel_under_the_pointer(visit, volume):
@@ -719,7 +724,7 @@ def test_a_link_restores_the_view(visit, scan):
 
 def test_an_invalid_link_opens_the_initial_view(visit, scan):
     plain = shown_place(visit(scan.file))
-    for nonsense in ("at=a.b.c", "at=1", "at=99.-5.3&plane=x&zoom=-1&group=77&window=3_3", "main"):
+    for nonsense in ("at=a.b.c", "at=99.-5.3&plane=x&zoom=-1&group=77&window=3_3"):
         page = visit(scan.file, address=f"{scan.file.as_uri()}#{nonsense}")
         assert all(0 <= k < n for k, n in zip(shown_place(page), (6, 20, 24), strict=True))
         if "99" not in nonsense:
@@ -907,10 +912,9 @@ def file_of(request, which):
     return made if which == "picture" else made.file
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("which", ["volume", "picture", "scan", "run"])
-def test_nothing_overflows_on_a_phone(visit, request, which, scheme):
-    page = visit(file_of(request, which), width=380, scheme=scheme, ready="[data-ready]")
+def test_nothing_overflows_on_a_phone(visit, request, which):
+    page = visit(file_of(request, which), width=380, ready="[data-ready]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     wide = page.evaluate(
         """() => [...document.querySelectorAll("body *")]
@@ -921,41 +925,49 @@ def test_nothing_overflows_on_a_phone(visit, request, which, scheme):
     assert wide == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("which", ["volume", "scan", "run"])
-def test_axe_finds_no_serious_issue(visit, request, which, scheme):
+def serious_issues(page):
+    """What axe finds: by all rules in the light theme, and by contrast in the dark theme."""
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         unavailable("axe-core is not installed: pip install axe-playwright-python")
-    page = visit(file_of(request, which), scheme=scheme, ready="[data-ready]")
+    found = Axe().run(page).response["violations"]
+    page.emulate_media(color_scheme="dark")
+    found += Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
+    return [
+        (issue["id"], [node["html"][:120] for node in issue["nodes"][:3]])
+        for issue in found
+        if issue["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("which", ["volume", "scan", "run"])
+def test_axe_finds_no_serious_issue(visit, request, which):
+    page = visit(file_of(request, which), ready="[data-ready]")
     if which != "run":
         page.click("tbody tr[data-group='1'] td:nth-child(2)")
     else:
         page.fill("#filter", "case12")  # few rows suffice, because all are alike
-    violations = Axe().run(page).response["violations"]
-    serious = [
-        (issue["id"], [node["html"][:120] for node in issue["nodes"][:3]])
-        for issue in violations
-        if issue["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    assert serious_issues(page) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_of_raters_fits_a_phone_and_axe_finds_no_serious_issue(visit, tmp_path, scheme):
-    try:
-        from axe_playwright_python.sync_playwright import Axe
-    except ImportError:
-        unavailable("axe-core is not installed: pip install axe-playwright-python")
+def test_the_page_of_raters_fits_a_phone_and_shows_the_dice_of_every_region(visit, tmp_path):
     rng = np.random.default_rng(0)
     raters = {name: rng.integers(0, 4, (9, 12)) for name in ("anna", HOSTILE, "ben", "eva")}
-    probdice.consensus(raters).report(tmp_path / "raters.html")
-    page = visit(tmp_path / "raters.html", width=380, scheme=scheme, ready="body[data-ready]")
+    consensus = probdice.consensus(raters)
+    consensus.report(tmp_path / "raters.html")
+    page = visit(tmp_path / "raters.html", width=380, ready="body[data-ready]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     assert page.locator("canvas.slice").count() == 3 + 4  # outlines, consensus and disagreement
-    violations = Axe().run(page).response["violations"]
-    assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+    page.select_option("#region", label="2")
+    (region,) = [one for one in consensus.agreement.regions if one.label == 2]
+    order = list(consensus.agreement.order)
+    expected = region.dice[np.ix_(order, order)]
+    cells = page.locator("#region-matrix tbody td").all_inner_texts()
+    for text, value in zip(cells, expected.ravel(), strict=True):
+        assert text in ("–", f"{value:.3f}")
+    assert cells.count("–") == 4
+    assert serious_issues(page) == []
 
 
 def test_headings_are_in_order(visit, volume):
@@ -983,8 +995,8 @@ def test_a_wide_screen_is_used(visit, request, which):
 # --- print
 
 
-def printed(page, file, text=False):
-    """The printed pages as images with 96 dots per inch, or as text."""
+def printed(page, file, dpi=96, *, text=False):
+    """The printed pages as images, or as text."""
     try:
         import pypdfium2
     except ImportError:
@@ -995,13 +1007,23 @@ def printed(page, file, text=False):
         if text:
             return [sheet.get_textpage().get_text_range() for sheet in document]
         return [
-            np.asarray(sheet.render(scale=96 / 72).to_pil().convert("RGB")) for sheet in document
+            np.asarray(sheet.render(scale=dpi / 72).to_pil().convert("RGB")) for sheet in document
         ]
     finally:
         document.close()
 
 
-def test_column_headings_are_on_every_printed_page(visit, run, tmp_path):
+def blank_shares(sheets):
+    """The share of the height of every page, within its margins, below the last ink."""
+    shares = []
+    for sheet in sheets:
+        margin = round(len(sheet) * 12 / 297)  # millimetres of A4
+        inked = np.flatnonzero((sheet[margin:-margin] < 200).any(axis=(1, 2)))
+        shares.append(1 - (inked[-1] + 1) / (len(sheet) - 2 * margin) if inked.size else 1.0)
+    return shares
+
+
+def test_a_printed_evaluation_has_headings_on_every_page_and_no_blank_page(visit, run, tmp_path):
     page = visit(run[1], ready="#cases[data-ready]")
     sheets = printed(page, tmp_path / "page.pdf", text=True)
     texts = [" ".join(text.split()) for text in sheets]
@@ -1009,6 +1031,8 @@ def test_column_headings_are_on_every_printed_page(visit, run, tmp_path):
     assert len(with_cases) > 2
     for text in with_cases:
         assert re.search(r"Case Method Score", text)
+    # Content ends anywhere on the last page.
+    assert max(blank_shares(printed(page, tmp_path / "page.pdf", 30))[:-1]) < 1 / 3
 
 
 def test_printed_images_equal_those_on_the_screen(visit, picture, tmp_path):
@@ -1047,73 +1071,99 @@ def test_printing_uses_the_light_theme(visit, picture, tmp_path):
     assert (first > 250).all(axis=-1).mean() > 0.4
 
 
-@pytest.mark.parametrize(("regions", "most"), [(100, 4), (1000, 15)])
-def test_many_regions_take_few_pages(visit, tmp_path, regions, most):
-    columns = 40
-    rows, places = np.mgrid[: 3 * (regions // columns + 1), : 3 * columns]
-    labels = np.minimum(rows // 3 * columns + places // 3, regions - 1)
-    compare(labels, np.roll(labels, 1, axis=1)).report(tmp_path / "page.html")
+def test_many_regions_take_few_pages_with_headings_and_little_blank_space(visit, tmp_path):
+    regions, columns = 400, 40
+    rows, places = np.mgrid[: 3 * (regions // columns), : 3 * columns]
+    labels = rows // 3 * columns + places // 3
+    compare(labels, np.roll(labels, 1, axis=1)).report(
+        tmp_path / "page.html", image=labels.astype(float)
+    )
     page = visit(tmp_path / "page.html")
-    sheets = printed(page, tmp_path / "page.pdf")
-    assert len(sheets) <= most
-    rows = page.locator(".groups tbody tr").count()
-    assert rows == regions
-    for sheet in sheets[:-1]:
-        assert (sheet < 200).any(axis=-1)[-300:].any(), "a page that is nearly empty"
+    sheets = printed(page, tmp_path / "page.pdf", 30)
+    assert len(sheets) <= 8
+    assert page.locator(".groups tbody tr").count() == regions
+    # Content ends anywhere on the last page.
+    assert max(blank_shares(sheets)[:-1]) < 1 / 3
+    for text in printed(page, tmp_path / "page.pdf", text=True)[1:]:
+        if len(re.findall(r"^\d+ \d+ 0\.\d{4} ", text, re.MULTILINE)) > 5:
+            assert re.search(r"Reference\s+Prediction\s+Dice", text)
 
 
 # --- Firefox
 
 
-class Waiting(BaseHTTPRequestHandler):
-    """Serves a page in a frame, beside a picture that comes seconds later.
+FRAMES = """<body><img src=late width=1 height=1>{frames}<script>
+const frames = [...document.querySelectorAll("iframe")];
+const isReady = (frame) => frame.contentDocument?.querySelector(":is(#viewer, #cases)[data-ready]");
+const waiting = setInterval(() => {{
+  if (!frames.every(isReady)) return;
+  clearInterval(waiting);
+  requestAnimationFrame(() => requestAnimationFrame(() => fetch("ready")));
+}}, 50);
+</script>"""
 
-    Firefox takes its screenshot when everything is there: the picture gives the page time to
-    unpack its pixels.
+
+class Waiting(BaseHTTPRequestHandler):
+    """Serves pages in frames, and a picture that comes when all of them are ready.
+
+    Firefox takes its screenshot when everything is loaded, also this picture.
     """
 
-    content = b""
+    pages: list[bytes]
+    ready: Event
 
     def do_GET(self):
-        answers = {
-            "/": b"<body><iframe src=page.html width=1240 height=1900></iframe><img src=late>"
-        }
-        if self.path == "/late":
-            time.sleep(5)
+        name = self.path.strip("/")
+        answer = b""
+        if name == "late":
+            self.ready.wait(100)
+        elif name == "ready":
+            self.ready.set()
+        elif name.isdigit():
+            answer = self.pages[int(name)]
+        elif not name:
+            frames = (
+                f"<iframe src={k} width=1240 height={FRAME}></iframe>"
+                for k in range(len(self.pages))
+            )
+            answer = FRAMES.format(frames="<br>".join(frames)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.end_headers()
-        self.wfile.write(self.content if self.path == "/page.html" else answers.get(self.path, b""))
+        self.wfile.write(answer)
 
     def log_message(self, *_):
         pass
 
 
-@pytest.mark.parametrize("which", ["volume", "scan", "run"])
-def test_firefox_shows_the_page(request, tmp_path, which):
+def test_firefox_shows_the_pages(volume, scan, run, tmp_path):
     firefox = shutil.which("firefox-esr") or shutil.which("firefox")
     if firefox is None:
         unavailable("no firefox on this machine: apt-get install firefox-esr")
-    handler = type("Handler", (Waiting,), {"content": file_of(request, which).read_bytes()})
+    pages = [file.read_bytes() for file in (volume.file, scan.file, run[1])]
+    handler = type("Handler", (Waiting,), {"pages": pages, "ready": Event()})
     shot, profile = tmp_path / "shot.png", tmp_path / "profile"
     profile.mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/"
         command = [firefox, "--headless", "--no-remote", "--profile", profile]
+        size = f"1280,{len(pages) * (FRAME + 10)}"
         subprocess.run(
-            [*command, "--window-size", "1280,2000", "--screenshot", shot, address],
+            [*command, "--window-size", size, "--screenshot", shot, address],
             check=True,
             timeout=120,
             capture_output=True,
             env={**os.environ, "HOME": str(tmp_path)},
         )
         server.shutdown()
+    assert handler.ready.is_set()
     with Image.open(shot) as image:
         picture = np.asarray(image.convert("RGB")).astype(int)
-    coloured = np.ptp(picture, axis=-1) > 60
     # Text is grey: what is coloured are the regions, or the dots of cases.
-    assert coloured.mean() > (0.001 if which == "run" else 0.01)
+    coloured = np.ptp(picture, axis=-1) > 60
+    parts = [part.mean() for part in np.array_split(coloured, len(pages))]
+    assert parts[0] > 0.01 and parts[1] > 0.01 and parts[2] > 0.001
 
 
 def test_a_click_shows_the_largest_distance_and_outlines_are_coloured(visit, tmp_path):
@@ -1128,6 +1178,6 @@ def test_a_click_shows_the_largest_distance_and_outlines_are_coloured(visit, tmp
     assert shown_place(page) == (5, 4)
     assert "distance between outlines: 2.00 pixels" in page.inner_text("#values-f")
     shades = painted(page, "distances")[..., :3]
-    assert shades[7, 4].tolist() == [240, 249, 33]  # far
-    assert shades[4, 8].tolist() == [13, 8, 135]  # on the other outline
+    assert shades[7, 4].tolist() == DIFFERENT.tolist()  # far
+    assert shades[4, 8].tolist() == [56, 149, 255]  # on the other outline
     assert shades[13, 13].tolist() == [255, 255, 255]

@@ -278,13 +278,14 @@ def test_pixels_outside_the_mask_are_transparent():
     assert shown.mask.tolist() == [[False, True], [False, False]]
 
 
-def test_the_map_is_white_where_f_is_1_and_black_where_it_is_0():
+def test_the_map_is_white_where_f_is_1_and_red_where_it_is_0():
     result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
     figure = plot(result, "map")
     image = figure.axes[0].images[0]
     assert image.get_array().tolist() == [[1, 1], [0, 1]]
     assert image.get_clim() == (0, 1)
-    assert image.cmap(1.0)[:3] == (1, 1, 1) and image.cmap(0.0)[:3] == (0, 0, 0)
+    assert image.cmap(1.0)[:3] == (1, 1, 1)
+    assert image.cmap(0.0)[:3] == pytest.approx((1, 46 / 255, 99 / 255))
     assert len(figure.axes) == 2  # the other one is the colour bar
 
 

@@ -25,30 +25,51 @@ def layer_of(page, name, shape):
 
 def test_page_numbers_equal_those_of_the_agreement():
     consensus = probdice.consensus(RATERS)
-    page = raters_page(consensus)
-    assert page.figures[0].value == f"{consensus.agreement.mean_score:.4f}"
-    order = consensus.agreement.order
-    assert [row.numbers[0] for row in page.raters] == [
-        f"{consensus.agreement.others[k].score:.4f}" for k in order
-    ]
-    # Region 6 has one rater, so that its Dice is 0 in both pairs with this rater.
-    assert (page.figures[-1].value, page.figures[-1].about) == (
+    agreement, page = consensus.agreement, raters_page(consensus)
+    tiles = {tile.name: tile for tile in page.tiles}
+    # By hand, for anna and ben, anna and eva, ben and eva: region 1 has a Dice of 6/7, 1 and 6/7,
+    # region 2 of 4/5, 4/5 and 1/2, region 6 of nothing, 0 and 0.
+    means = [(6 / 7 + 1 + 6 / 7) / 3, (4 / 5 + 4 / 5 + 1 / 2) / 3, 0]
+    assert tiles["Mean Dice"].value == f"{sum(means) / 3:.4f}"
+    assert (tiles["Worst region"].value, tiles["Worst region"].about) == (
         "0.0000",
-        "region 6, mean over all pairs",
+        "Dice of region 6, mean over all pairs",
     )
-    score = page.matrices[0]
-    first, second = consensus.agreement.order[:2]
-    assert score.rows[0][1].text == f"{consensus.agreement.score[first, second]:.3f}"
-    assert score.names[0] == consensus.names[first]
-
-
-def test_regions_list_their_raters_and_labels():
-    rows = raters_page(probdice.consensus(RATERS)).regions
-    assert [(row.label, row.raters, row.called) for row in rows] == [
-        ("1", "3 of 3", ("1", "7", "5")),
-        ("2", "3 of 3", ("2", "9", "4")),
-        ("6", "1 of 3", ("–", "–", "6")),
+    assert page.verdict.startswith(
+        f"Moderate overlap between raters (mean Dice {sum(means) / 3:.2f}); "
+        "weakest in region 6 (Dice 0.00); "
+    )
+    order = agreement.order
+    assert [row[2].text for row in page.raters.rows] == [
+        f"{agreement.others[k].score:.4f}" for k in order
     ]
+    first, second = order[:2]
+    assert page.matrices[0].rows[0][1].text == f"{agreement.score[first, second]:.3f}"
+    assert page.names[0] == consensus.names[first]
+
+
+def test_regions_have_the_dice_of_every_rater_and_pair():
+    consensus = probdice.consensus(RATERS)
+    page = raters_page(consensus)
+    heads = [column.name for column in page.regions.columns]
+    rows = {row[0].text: dict(zip(heads, row, strict=True)) for row in page.regions.rows}
+    assert rows["1"]["Mean Dice"].text == f"{(6 / 7 + 1 + 6 / 7) / 3:.4f}"
+    assert rows["1"]["anna"].text == f"{(6 / 7 + 1) / 2:.4f}" and rows["1"]["anna"].about == ""
+    assert rows["2"]["<eva>"].text == f"{(4 / 5 + 1 / 2) / 2:.4f}"
+    assert rows["2"]["<eva>"].about == "label 4"
+    assert (rows["6"]["Raters"].text, rows["6"]["ben"].about) == ("1 of 3", "not used")
+    # The matrix opens with the worst region. Cells have the colour of 1 − Dice, in ten steps.
+    assert page.region_dice["names"] == ["1", "2", "6"] and page.region_dice["first"] == 2
+    names = [consensus.names[k] for k in consensus.agreement.order]
+    pairs = {("anna", "ben"): 6 / 7, ("anna", "<eva>"): 1, ("ben", "<eva>"): 6 / 7}
+    expected = [
+        next(dice for pair, dice in pairs.items() if set(pair) == {names[i], names[j]})
+        for i, j in ((0, 1), (0, 2), (1, 2))
+    ]
+    assert page.region_dice["dice"][0] == pytest.approx(expected, abs=5e-4)
+    eva, anna = names.index("<eva>"), names.index("anna")
+    assert page.region_matrix.rows[eva][anna].text == "0.000"
+    assert page.region_matrix.rows[eva][anna].shade == 10
 
 
 def test_every_rater_has_a_layer_in_the_regions_of_the_consensus():

@@ -56,11 +56,12 @@ def test_finer_and_coarser_predictions_are_recognised():
     coarse, fine = np.repeat(np.arange(4), 40), np.repeat(np.arange(16), 10)
     # Each coarse region has one match of Dice 20/50; 12 regions are unmatched: mean 1.6/16.
     assert verdict_of(compare(coarse, fine)) == (
-        "The prediction splits regions of the reference: it determines 100 % of it; "
+        "The prediction splits regions of the reference and determines 100 % of it; "
         "mean Dice 0.10; 12 of 16 prediction regions unmatched."
     )
     assert verdict_of(compare(fine, coarse)) == (
-        "The prediction joins regions of the reference, which determines 100 % of it; "
+        "The prediction joins regions of the reference; the reference determines 100 % of the "
+        "prediction; "
         "mean Dice 0.10; 12 of 16 reference regions unmatched."
     )
 

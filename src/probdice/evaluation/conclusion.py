@@ -116,13 +116,21 @@ def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
     if summary["rater_comparison"] is None:
         return []
     sentences = summary["rater_comparison"]["sentences"]
-    return [
-        f"{method} is {sentences[method]}."
-        if sentences[method].startswith(("at ", "below ", "above "))
-        else f"{method}: {sentences[method]}."
-        for method in methods
-        if method in sentences
-    ]
+    alike: dict[tuple[str, str], dict[str, str]] = {}  # values of methods with the same result
+    for method in (method for method in methods if method in sentences):
+        result, _, numbers = sentences[method].rpartition(": ")
+        own, _, raters = numbers.partition(" vs ")
+        alike.setdefault((result, raters), {})[method] = own
+    texts = []
+    for (result, raters), values in alike.items():
+        compared = result.startswith(("at ", "below ", "above "))
+        if compared and len(values) > 1:
+            named = joined([f"{method} ({own})" for method, own in values.items()])
+            texts.append(f"{named} are {result}: {raters}.")
+        else:
+            verb = " is" if compared else ":"
+            texts += [f"{method}{verb} {sentences[method]}." for method in values]
+    return texts
 
 
 def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ __all__ = [
     "available",
     "explained_of",
     "name_of",
+    "overlap_in_words",
     "side_of",
     "unmatched_in_words",
     "verdict_of",
@@ -103,6 +104,11 @@ def unmatched_in_words(comparison: Comparison) -> str:
     return f"{' and '.join(counts)} regions" if counts else ""
 
 
+def overlap_in_words(dice: float) -> str:
+    """The words for a Dice coefficient, such as "Good overlap"."""
+    return next((words for lowest, words in OVERLAPS if dice >= lowest), "Unknown overlap")
+
+
 def available(number: Callable[[], float]) -> float:
     """A number, or NaN if it needs images that are no longer available."""
     try:
@@ -135,8 +141,7 @@ def _opening(comparison: Comparison) -> str:
         splitting = _splitting(comparison)
         if splitting:
             return f"{splitting}; {number}"
-    words = next(words for lowest, words in OVERLAPS if dice >= lowest)
-    return f"{words} ({number})"
+    return f"{overlap_in_words(dice)} ({number})"
 
 
 def _splitting(comparison: Comparison) -> str:
@@ -148,9 +153,10 @@ def _splitting(comparison: Comparison) -> str:
         both = f"{reference} of the reference, and the reference {prediction} of the prediction"
         return f"The same regions, split differently: the prediction determines {both}"
     if determined == ["reference"]:
-        return f"The prediction splits regions of the reference: it determines {reference} of it"
+        return f"The prediction splits regions of the reference and determines {reference} of it"
     if determined == ["prediction"]:
-        return f"The prediction joins regions of the reference, which determines {prediction} of it"
+        joins = "The prediction joins regions of the reference"
+        return f"{joins}; the reference determines {prediction} of the prediction"
     return ""
 
 

@@ -63,7 +63,7 @@ def plot(
         The result of `compare`.
     kind : str, optional
         "overview": reference, prediction and f side by side. "regions": reference and prediction.
-        "map": f, white is 1 and black is 0. "views": reference, prediction and f in three
+        "map": f, white is 1 and red is 0. "views": reference, prediction and f in three
         orthogonal planes of a volume. "correspondence": matched pairs in blue and merges in green;
         wider lines have a higher Dice, and dashed lines join regions that share no pixel. If not
         all regions fit on one page, it shows the groups with the lowest Dice. "overlap": the Dice

@@ -8,10 +8,16 @@ import numpy as np
 
 from probdice.method.matching import listed
 from probdice.method.sides import SIDES
-from probdice.pictures.canvas import Request, canvas_for, tidy
-from probdice.pictures.colours import Colours, colours_of
+from probdice.pictures.canvas import Request, canvas_for, colour_bar, tidy
+from probdice.pictures.colours import Colours, colour_map, colours_of
 from probdice.pictures.label_images import MOST, blended, checked_place
-from probdice.pictures.outlines import Outline, largest_distance, outlines_of, stored_boundaries
+from probdice.pictures.outlines import (
+    DISTANCE_COLOURS,
+    Outline,
+    distance_scale,
+    outlines_of,
+    stored_boundaries,
+)
 from probdice.pictures.planes import Plane, planes_of
 from probdice.pictures.region_names import short_names
 from probdice.pictures.views import every_nth, images_of, look, plane_through
@@ -30,7 +36,6 @@ CURVES = 6  # groups with a histogram
 BINS = 40
 FAINT = 0.3  # opacity of the regions behind the outlines
 LONGEST = 36  # characters per name
-COLOURS = "plasma"
 
 
 def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
@@ -45,16 +50,16 @@ def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
     plane = planes_of(len(image.shape), image.geometry)[0]
     canvas = canvas_for(request, (10.5, 3.9), columns=3)
     colours = colours_of(comparison, request.palette)
-    most = largest_distance(outlines)
+    most, beyond = distance_scale(outlines)
     for place, ax in enumerate(canvas.axes[:2]):
         _regions(ax, comparison, place, plane, centre, colours)
         for outline in outlines:
             drawn = _contour(ax, outline, place, plane, centre, image.shape, most)
         ax.set_title(SIDES[place], fontsize=10)
     if outlines:
-        bar = canvas.figure.colorbar(drawn, ax=canvas.axes[1], shrink=0.75, pad=0.03, aspect=24)
-        bar.set_label(f"distance to the other outline, {boundaries.unit}", fontsize=8)
-        bar.ax.tick_params(labelsize=8, length=2)
+        label = f"distance to the other outline, {boundaries.unit}"
+        extend = "max" if beyond else "neither"
+        colour_bar(drawn, [canvas.axes[1]], label=label, extend=extend)
     _histograms(canvas.axes[2], comparison, outlines[:CURVES], colours, most, boundaries.unit)
     if len(image.shape) == 3:
         (across,) = plane.across(3)
@@ -105,8 +110,9 @@ def _contour(
         columns = shape[plane.columns] - 1 - columns
     if plane.flip_rows:
         rows = shape[plane.rows] - 1 - rows
-    shown = np.minimum(distances[near], most)  # an outline that the other side lacks
-    return ax.scatter(columns, rows, c=shown, s=3, cmap=COLOURS, vmin=0, vmax=most, linewidths=0)
+    shown = np.minimum(distances[near], most)  # infinite if the other side has no outline
+    tones = colour_map(DISTANCE_COLOURS)
+    return ax.scatter(columns, rows, c=shown, s=3, cmap=tones, vmin=0, vmax=most, linewidths=0)
 
 
 def _histograms(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from probdice.errors import InputError
 from probdice.pictures.colours import Palette
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["QUIET", "Canvas", "Request", "canvas_for", "request_of", "tidy"]
+__all__ = ["QUIET", "Canvas", "Request", "canvas_for", "colour_bar", "request_of", "tidy"]
 
 QUIET = "#555555"  # colour of text next to a picture
 DPI = 120
@@ -39,8 +39,10 @@ class Canvas:
     own: bool
 
     def inches(self, around: tuple[float, float] = (0.1, 0.1)) -> tuple[float, float]:
-        """Approximate width and height of the axes, without the margin `around` of an own
-        figure."""
+        """Approximate width and height of the axes in inches.
+
+        `around` is the margin of a figure that `canvas_for` created.
+        """
         if self.own:
             width, height = self.figure.get_size_inches()
             return max(width - around[0], 0.5), max(height - around[1], 0.5)
@@ -48,7 +50,7 @@ class Canvas:
         return box.width / dpi, box.height / dpi
 
     def add_title(self, text: str) -> None:
-        """Add a line above the figure if it is own, otherwise above the first axes."""
+        """Add a line above a new figure, or above the first of the given axes."""
         if self.own:
             self.figure.suptitle(text, fontsize=9, color=QUIET)
         elif text:
@@ -57,7 +59,7 @@ class Canvas:
             first.set_title(f"{text}\n{above}" if above else text, fontsize=9)
 
     def legend(self, handles: "list[Artist]", *, columns: int, title: str | None = None) -> None:
-        """Add a legend below the figure if it is own, otherwise below the last axes."""
+        """Add a legend below a new figure, or below the last of the given axes."""
         properties: dict[str, Any] = {
             "handles": handles,
             "ncols": max(min(columns, len(handles)), 1),
@@ -132,8 +134,22 @@ def canvas_for(
     return Canvas(figure, tuple(axes.flat), True)
 
 
-def tidy(ax: "Axes") -> None:
-    """Remove the top and right spines and use small tick labels."""
+def colour_bar(image: Any, axes: "list[Axes]", *, label: str = "", extend: str = "neither") -> Any:
+    """Add the colour scale of an image beside its axes."""
+    bar = axes[0].figure.colorbar(
+        image, ax=axes, shrink=0.75, pad=0.03, aspect=24, extend=extend, label=label
+    )
+    bar.ax.yaxis.label.set_fontsize(8)
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.outline.set_linewidth(0.5)
+    return bar
+
+
+def tidy(ax: "Axes", *, grid: Literal["x", "y"] | None = None) -> None:
+    """Remove the top and right spines, use small tick labels, and add grid lines of one axis."""
+    if grid is not None:
+        ax.grid(axis=grid, color="#EEEEEE", linewidth=0.6)
+        ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
 

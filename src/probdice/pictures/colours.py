@@ -4,13 +4,16 @@ Groups have the colours that files or label tables define for their regions. The
 other groups is colour-blind safe. It starts with the colours of Okabe and Ito (2008). Each further
 colour has the largest possible distance (in CIELAB) from the previous colours, black, white and the
 neutral grey, for normal, deuteranopic and protanopic vision (Machado et al. 2009).
+
+Similarity has one scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that is not in
+the palette, and 1 is white, the colour of the page, or the image behind it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import cycle
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +26,23 @@ if TYPE_CHECKING:
     from probdice.method.region_labels import Label
 
 __all__ = [
+    "DIFFERENT",
     "NEUTRAL",
     "PALETTE",
     "RGB",
+    "SIMILARITY",
     "Colours",
     "Palette",
     "background_group",
+    "colour_map",
     "colours_of",
     "triples",
 ]
 
 Palette = Literal["given", "safe", "rgb"]
 
+DIFFERENT = "#FF2E63"
+SIMILARITY = (DIFFERENT, "#FFFFFF")
 NEUTRAL = "#B8B8B8"
 RGB = ("#FF0000", "#00FF00", "#0000FF")
 PALETTE = (
@@ -118,6 +126,13 @@ def triples(colours: tuple[str, ...]) -> NDArray[np.float64]:
     """Colours as rows of red, green and blue between 0 and 1."""
     bytes_ = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in colours]
     return np.array(bytes_, np.float64).reshape(-1, 3) / 255
+
+
+def colour_map(colours: tuple[str, ...]) -> Any:
+    """A Matplotlib colour map that blends the given colours, the first for the lowest value."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("probdice", colours)
 
 
 def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from probdice.evaluation import Evaluation
     from probdice.evaluation.intervals import Interval
-    from probdice.evaluation.ranking import Rank
     from probdice.method.region_labels import Label
 
 __all__ = ["EvaluationKind", "Volumes", "limits_of", "plot_evaluation", "stacked", "volumes_of"]
@@ -35,6 +34,7 @@ LONGEST = 26  # characters per name
 BINS = 60  # bins along an axis in which values are stacked
 DOTS = 2.4  # size of a dot
 ACROSS = 3  # panels per row
+LOGARITHMIC = 30  # ratio of the largest to the smallest volume above which the axis is logarithmic
 NORMAL = 1.96  # standard deviations that contain 95 % of a normal distribution
 
 Floats = NDArray[np.float64]
@@ -131,7 +131,9 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) 
 
     if not evaluation.labels_agree:
         raise InputError("kind='regions' needs labels with the same meaning in every case")
-    dice = _dice_of_regions(evaluation)
+    dice = {
+        key: np.array(list(by_case.values())) for key, by_case in evaluation.region_dice().items()
+    }
     methods = list(evaluation.methods)
     labels = sorted({label for _, label in dice}, key=lambda label: _mean(dice, methods, label))
     height = request.figsize[1] if request.figsize else PAGE
@@ -150,9 +152,7 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) 
             _bar(ax, values, y, colours[method])
     ax.set_yticks(range(len(shown)), short_names(shown, LONGEST), fontsize=8)
     ax.set(xlim=(-0.02, 1.02), ylim=(len(shown) - 0.4, -0.6), xlabel="Dice")
-    ax.grid(axis="y", color="#EEEEEE", linewidth=0.6)
-    ax.set_axisbelow(True)
-    tidy(ax)
+    tidy(ax, grid="y")
     names = short_names(methods, LONGEST)
     handles = [
         Line2D([], [], color=colours[method], marker="o", ms=4, lw=1.4, label=name)
@@ -239,16 +239,15 @@ def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) ->
             ends = rank.mean_rank_interval.low, rank.mean_rank_interval.high
             ax.plot(ends, (y, y), color=colours[rank.method], linewidth=2, solid_capstyle="butt")
         ax.plot(rank.mean_rank, y, "o", color=colours[rank.method], ms=6, mec="white", mew=0.6)
-    ax.set_yticks(range(len(ranks)), [_placed(*pair) for pair in zip(names, ranks, strict=True)])
+    placed = [f"{rank.place}. " if rank.place is not None else "" for rank in ranks]
+    ax.set_yticks(range(len(ranks)), [f"{k}{name}" for k, name in zip(placed, names, strict=True)])
     ax.set(
         xlim=(0.9, len(ranks) + 0.1),
         ylim=(len(ranks) - 0.4, -0.6),
         xticks=range(1, len(ranks) + 1, ceil(len(ranks) / 12)),
         xlabel=f"mean rank by {_titles(evaluation, measure)}, 1 is best; lines are 95 % CIs",
     )
-    ax.grid(axis="x", color="#EEEEEE", linewidth=0.6)
-    ax.set_axisbelow(True)
-    tidy(ax)
+    tidy(ax, grid="x")
     return canvas.figure
 
 
@@ -276,13 +275,12 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) 
         areas = [160 * (1.0 if isnan(rank.kept) else rank.kept) + 8 for rank in ranks]
         ax.scatter(columns, places, s=areas, color=colours[method], zorder=3, linewidths=0)
         ax.annotate(names[method], (columns[-1] + 0.12, places[-1]), va="center", fontsize=8)
-    ax.set_xticks(columns, [_marked(scheme, evaluation.scheme) for scheme in SCHEMES], fontsize=8)
+    used = [f"{scheme}\n(used)" if scheme == evaluation.scheme else scheme for scheme in SCHEMES]
+    ax.set_xticks(columns, used, fontsize=8)
     ax.set(xlim=(-0.3, len(SCHEMES) - 0.3), ylim=(len(methods) + 0.5, 0.5))
     ax.set(yticks=range(1, len(methods) + 1), ylabel="place")
     ax.set_xlabel(f"ranking by {_titles(evaluation, measure)}; area: rank stability", fontsize=8)
-    ax.grid(axis="y", color="#EEEEEE", linewidth=0.6)
-    ax.set_axisbelow(True)
-    tidy(ax)
+    tidy(ax, grid="y")
     return canvas.figure
 
 
@@ -420,7 +418,7 @@ def _draw_volumes(ax: Axes, volumes: Volumes, name: str, colour: str) -> None:
                 va="bottom",
                 fontsize=7,
             )
-    if volumes.means.size:
+    if volumes.means.size and volumes.means.max() > LOGARITHMIC * volumes.means.min():
         ax.set_xscale("log")
     ax.set_title(f"{name} ({volumes.means.size:,} regions)", fontsize=9)
     ax.set_xlabel(f"mean volume in {volumes.unit}", fontsize=8)
@@ -428,26 +426,14 @@ def _draw_volumes(ax: Axes, volumes: Volumes, name: str, colour: str) -> None:
     tidy(ax)
 
 
-def _dice_of_regions(evaluation: Evaluation) -> dict[tuple[str, Label], Floats]:
-    return {
-        key: np.array(list(by_case.values())) for key, by_case in evaluation.region_dice().items()
-    }
-
-
 def _mean(
     dice: dict[tuple[str, Label], Floats], methods: Sequence[str], label: Label
 ) -> tuple[float, str]:
     """Sort key of regions: the mean over all methods, then the name."""
     values = np.concatenate([dice.get((method, label), np.zeros(0)) for method in methods])
-    from probdice.evaluation.statistics import summarise
-
-    mean = summarise(values).mean
+    known = values[~np.isnan(values)]
+    mean = float(known.mean()) if known.size else float("nan")
     return (2.0 if isnan(mean) else mean, str(label))
-
-
-def _placed(name: str, rank: Rank) -> str:
-    """The name of a method with its place, if it has one."""
-    return name if rank.place is None else f"{rank.place}. {name}"
 
 
 def _title(evaluation: Evaluation, measure: str | None) -> str:
@@ -464,11 +450,6 @@ def _infinite_note(rows: Sequence[Row]) -> str:
     """How many values cannot be drawn because they are infinite."""
     count = sum(int(np.isinf(row.values).sum()) for row in rows)
     return f" ({count} infinite values are not drawn)" if count else ""
-
-
-def _marked(scheme: str, used: str) -> str:
-    """The name of a scheme; the scheme of the evaluation is marked."""
-    return f"{scheme}\n(used)" if scheme == used else scheme
 
 
 def _colours() -> Iterator[str]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.matching import listed
-from probdice.pictures.canvas import Canvas, Request, canvas_for
-from probdice.pictures.colours import Colours, colours_of, triples
+from probdice.pictures.canvas import Canvas, Request, canvas_for, colour_bar
+from probdice.pictures.colours import SIMILARITY, Colours, colour_map, colours_of, triples
 from probdice.pictures.planes import Plane, planes_of
 from probdice.pictures.region_names import short_names
 from probdice.pictures.views import (
@@ -47,6 +47,7 @@ MOST = 2**20  # pixels of a picture, at most
 SEARCHED = 2**21  # pixels, at most, among which the worst place is searched
 LEGEND = 16  # groups in a legend, at most
 LONGEST = 44  # characters per legend entry
+FLAT = 0.15  # height of a one-dimensional image, relative to its width
 OUTSIDE = "#F3F1EC"  # colour outside the mask, hatched
 
 Place = Sequence[int] | None
@@ -75,46 +76,48 @@ def draw_regions(comparison: Comparison, request: Request) -> Figure:
 
 
 def draw_map(comparison: Comparison, request: Request) -> Figure:
-    """The map of f: white is 1, black is 0."""
+    """The map of f: white is 1, red is 0."""
     return _side_by_side(comparison, request, ("f",))
 
 
 def draw_views(comparison: Comparison, request: Request) -> Figure:
     """Three orthogonal slices of a volume through one place, by default the worst."""
-    shape = _shape(comparison)
+    shape, geometry = _grid(comparison)
     if len(shape) != 3:
         raise InputError(f"kind='views' needs a volume with three axes, found shape {shape}")
     centre = _place(comparison, request.place)
-    planes = planes_of(3, _geometry(comparison))
+    planes = planes_of(3, geometry)
     columns = ("reference", "prediction", "f")
     canvas = _canvas(request, shape, planes, columns)
     axes = [canvas.axes[k : k + 3] for k in (0, 3, 6)]
     colours = colours_of(comparison, request.palette)
     for row, plane in zip(axes, planes, strict=True):
-        view = look(comparison, every_nth(shape, MOST, _box(plane, centre, shape)))
+        box = plane_through(centre, shape, plane.rows, plane.columns)
+        view = look(comparison, every_nth(shape, MOST, box))
         for ax, what in zip(row, columns, strict=True):
             _show(ax, view, what, colours, plane)
             _cross(ax, plane, centre, shape)
         row[0].set_title(_where(plane, centre), fontsize=8, loc="left", color="#555555")
     for ax, what in zip(axes[0], columns, strict=True):
         ax.set_title(what, fontsize=10)
-    _scale(canvas, [row[-1] for row in axes])
-    _finish(canvas, comparison, colours, f"through {_index(centre)}")
+    colour_bar(axes[0][-1].images[0], [row[-1] for row in axes]).set_ticks([0, 0.5, 1])
+    _finish(canvas, comparison, colours, f"through ({', '.join(map(str, centre))})")
     return canvas.figure
 
 
 def _side_by_side(comparison: Comparison, request: Request, columns: Sequence[str]) -> Figure:
-    shape = _shape(comparison)
-    plane = planes_of(len(shape), _geometry(comparison))[0]
+    shape, geometry = _grid(comparison)
+    plane = planes_of(len(shape), geometry)[0]
     centre = _place(comparison, request.place)
     colours = colours_of(comparison, request.palette)
     canvas = _canvas(request, shape, [plane], columns)
-    view = look(comparison, every_nth(shape, MOST, _box(plane, centre, shape)))
+    box = plane_through(centre, shape, plane.rows, plane.columns)
+    view = look(comparison, every_nth(shape, MOST, box))
     for ax, what in zip(canvas.axes, columns, strict=True):
         _show(ax, view, what, colours, plane)
         ax.set_title(f"f, mean {decimal(comparison.score)}" if what == "f" else what, fontsize=10)
         if what == "f":
-            _scale(canvas, [ax])
+            colour_bar(ax.images[0], [ax]).set_ticks([0, 0.5, 1])
     where = _where(plane, centre) if len(shape) > 2 else ""
     _finish(canvas, comparison, colours if "reference" in columns else None, where)
     return canvas.figure
@@ -137,14 +140,16 @@ def _show(ax: Axes, view: View, what: str, colours: Colours, plane: Plane) -> No
 
     axes = len(view.ranges)
     step = _step(view, plane.rows) / _step(view, plane.columns)
-    pixel = plane.aspect * step if plane.rows >= 0 else _row_height(view, plane)
+    # A one-dimensional image is drawn as a band.
+    pixel = plane.aspect * step if plane.rows >= 0 else FLAT * max(view.f.size, 1)
     if not view.inside.all():
         outside = Rectangle((0, 0), 1, 1, transform=ax.transAxes, zorder=0, hatch="////")
         outside.set(facecolor=OUTSIDE, edgecolor="#DDD8CC", linewidth=0)
         ax.add_patch(outside)
     if what == "f":
         f = np.ma.masked_invalid(plane.drawn(view.f, axes))
-        ax.imshow(f, cmap="gray", vmin=0, vmax=1, aspect=pixel, interpolation="nearest")
+        tones = colour_map(SIMILARITY)
+        ax.imshow(f, cmap=tones, vmin=0, vmax=1, aspect=pixel, interpolation="nearest")
     else:
         side: Side = "reference" if what == "reference" else "prediction"
         image = plane.drawn(blended(view, side, colours), axes)
@@ -153,14 +158,6 @@ def _show(ax: Axes, view: View, what: str, colours: Colours, plane: Plane) -> No
     for spine in ax.spines.values():
         spine.set(linewidth=0.5, color="#888888")
     _letters(ax, plane)
-
-
-def _scale(canvas: Canvas, axes: list[Axes]) -> None:
-    """Add one colour bar for f."""
-    bar = canvas.figure.colorbar(axes[0].images[0], ax=axes, shrink=0.75, pad=0.03, aspect=24)
-    bar.set_ticks([0, 0.5, 1])
-    bar.ax.tick_params(labelsize=8, length=2)
-    bar.outline.set_linewidth(0.5)
 
 
 def _letters(ax: Axes, plane: Plane) -> None:
@@ -216,17 +213,14 @@ def _columns(canvas: Canvas, handles: list[Artist]) -> int:
     return max(int(canvas.figure.get_figwidth() / (0.5 + 0.068 * longest)), 1)
 
 
-def _shape(comparison: Comparison) -> tuple[int, ...]:
-    return images_of(comparison).reference.shape
-
-
-def _geometry(comparison: Comparison) -> Geometry | None:
-    return images_of(comparison).reference.geometry
+def _grid(comparison: Comparison) -> tuple[tuple[int, ...], Geometry | None]:
+    reference = images_of(comparison).reference
+    return reference.shape, reference.geometry
 
 
 def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
     """The requested pixel, or the worst place."""
-    shape = _shape(comparison)
+    shape, _ = _grid(comparison)
     if place is None:
         if len(shape) < 3:
             return tuple(0 for _ in shape)
@@ -243,20 +237,11 @@ def checked_place(shape: tuple[int, ...], place: Sequence[int]) -> tuple[int, ..
     return tuple(int(k) for k in place)
 
 
-def _box(plane: Plane, centre: tuple[int, ...], shape: tuple[int, ...]) -> tuple[range, ...]:
-    return plane_through(centre, shape, plane.rows, plane.columns)
-
-
 def _ratio(plane: Plane, shape: tuple[int, ...]) -> float:
     """Height divided by width of a plane."""
     if plane.rows < 0:
-        return 0.15
+        return FLAT
     return plane.aspect * shape[plane.rows] / max(shape[plane.columns], 1)
-
-
-def _row_height(view: View, plane: Plane) -> float:
-    """The height of a one-dimensional image in pixels, so that it is visible."""
-    return 0.15 * max(view.f.size, 1)
 
 
 def _step(view: View, axis: int) -> int:
@@ -267,7 +252,3 @@ def _where(plane: Plane, centre: tuple[int, ...]) -> str:
     across = plane.across(len(centre))
     places = ", ".join(str(centre[axis]) for axis in across)
     return f"{plane.name}, slice {places}"
-
-
-def _index(centre: tuple[int, ...]) -> str:
-    return f"({', '.join(str(k) for k in centre)})"

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.sides import SIDES, Both, Side, other
-from probdice.pictures.canvas import Canvas, Request, canvas_for
+from probdice.pictures.canvas import Canvas, Request, canvas_for, colour_bar
+from probdice.pictures.colours import colour_map
 from probdice.pictures.layout import MATCHED, MERGED, arrange
 from probdice.pictures.region_names import short_names
 from probdice.text.formatting import decimal
@@ -33,6 +34,7 @@ NAMED = 0.09  # inches per region to show its name
 OUTLINED = 60  # regions, at most, for outlined groups
 AROUND = 2.2, 1.6  # inches for names, colour bar and legend
 LONGEST = 22  # characters per name
+TONES = ("#E8E8EC", "#8C8C96", "#26262B")  # of overlapping pairs; white means no overlap
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class Matrix:
 
 
 def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
-    """The matrix of a comparison with at most `most` cells per side.
+    """The matrix of a comparison, with at most `most` cells along each side.
 
     Examples
     --------
@@ -131,12 +133,11 @@ def draw_overlap(comparison: Comparison, request: Request) -> Figure:
         raise InputError("kind='overlap' needs regions on both sides")
     canvas = canvas_for(request, _size(rows, columns))
     ax = canvas.axes[0]
-    tones = _tones()
     step = matrix.step
     down, across = (step * length for length in matrix.cells.shape)
     image = ax.imshow(
         np.ma.masked_invalid(matrix.cells),
-        cmap=tones,
+        cmap=colour_map(TONES),
         vmin=0,
         vmax=1,
         aspect="auto",
@@ -144,11 +145,9 @@ def draw_overlap(comparison: Comparison, request: Request) -> Figure:
         extent=(-0.5, across - 0.5, down - 0.5, -0.5),
     )
     ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
-    measure = "Dice" if _is_dice(comparison.overlap) else "share saved"
-    bar = canvas.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03, aspect=30)
-    bar.set_label(measure if step == 1 else f"{measure}, the highest of {step} × {step} pairs")
-    bar.outline.set_linewidth(0.5)
-    bar.ax.tick_params(labelsize=8)
+    measure = "Dice" if comparison.overlap.separable else "share saved"
+    label = measure if step == 1 else f"{measure}, the highest of {step} × {step} pairs"
+    colour_bar(image, [ax], label=label)
     width, height = canvas.inches(AROUND)
     room = height / rows, width / columns
     _name(canvas, comparison, matrix, room)
@@ -161,10 +160,6 @@ def draw_overlap(comparison: Comparison, request: Request) -> Figure:
         _outline(canvas, comparison, matrix)
     _part(canvas, matrix)
     return canvas.figure
-
-
-def _is_dice(table: Overlap) -> bool:
-    return table.separable
 
 
 def _strongest(
@@ -190,13 +185,6 @@ def _size(rows: int, columns: int) -> tuple[float, float]:
         min(max(cell * columns, 1.6) + AROUND[0], 7.5),
         min(max(cell * rows, 1.2) + AROUND[1], 9.0),
     )
-
-
-def _tones() -> Any:
-    """A colour map from light to dark, in which only 0 is white."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("overlap", ["#E8E8EC", "#8C8C96", "#26262B"])
 
 
 def _name(

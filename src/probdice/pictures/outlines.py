@@ -1,4 +1,4 @@
-"""The outlines of the groups with the largest distances, for pictures and pages."""
+"""The outlines of the groups with the largest distances, and the scale of these distances."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.pictures.colours import background_group
+from probdice.pictures.colours import DIFFERENT, background_group
 from probdice.pictures.views import images_of
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
     from probdice.metrics.boundary_values import Boundaries
 
-__all__ = ["Outline", "largest_distance", "outlines_of", "stored_boundaries"]
+__all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stored_boundaries"]
+
+DISTANCE_COLOURS = ("#3895FF", "#967AF0", "#D658C4", DIFFERENT)  # near to far
+MOST = 99.0  # percentile of the distances at which the scale ends
+CLOSE = 1.5  # largest distance, as a multiple of that percentile, that the scale still includes
 
 Floats = NDArray[np.float64]
 
@@ -50,11 +54,12 @@ class Outline:
         return tuple(int(k) for k in np.floor(point + 0.5))
 
     def histogram(self, edges: Floats) -> Floats:
-        """The share of both outlines between these distances."""
+        """The share of both outlines between these distances; the last bin has all larger ones."""
         counts = np.zeros(len(edges) - 1)
         for distances, weights in zip(self.distances, self.weights, strict=True):
             finite = np.isfinite(distances)
-            counts += np.histogram(distances[finite], edges, weights=weights[finite])[0]
+            shown = np.minimum(distances[finite], edges[-1])
+            counts += np.histogram(shown, edges, weights=weights[finite])[0]
         total = sum(float(weights.sum()) for weights in self.weights)
         return counts / total
 
@@ -80,10 +85,18 @@ def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> li
     return [outline for outline in outlines if any(map(len, outline.points))]
 
 
-def largest_distance(outlines: list[Outline]) -> float:
-    """The largest finite distance of all outlines; 1 if there is none above 0."""
-    finite = [d[np.isfinite(d)].max(initial=0.0) for one in outlines for d in one.distances]
-    return float(max(finite, default=0.0)) or 1.0
+def distance_scale(outlines: list[Outline]) -> tuple[float, bool]:
+    """The end of the scale of distances, and whether finite distances are beyond it.
+
+    The scale ends at the largest distance, or at a percentile if a few distances are much larger
+    than all others. Without distances above 0 it ends at 1.
+    """
+    distances = np.concatenate([np.zeros(1), *(d for one in outlines for d in one.distances)])
+    finite = distances[np.isfinite(distances)]
+    largest, most = float(finite.max()), float(np.percentile(finite, MOST))
+    if largest <= CLOSE * most or most == 0:
+        return largest or 1.0, False
+    return most, True
 
 
 def _outline(

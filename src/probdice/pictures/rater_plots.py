@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError
-from probdice.pictures.colours import NEUTRAL, PALETTE, triples
+from probdice.pictures.canvas import colour_bar
+from probdice.pictures.colours import NEUTRAL, PALETTE, SIMILARITY, colour_map, triples
+from probdice.pictures.label_images import checked_place
 from probdice.pictures.planes import Plane, planes_of
 from probdice.text.formatting import decimal
 
@@ -82,7 +83,7 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | Non
     shape = segmentation.shape
     plane = planes_of(len(shape), segmentation.geometry)[0]
     across = plane.across(len(shape))
-    centre = _busiest(consensus, across) if place is None else _checked(place, shape)
+    centre = _busiest(consensus, across) if place is None else checked_place(shape, place)
     box = tuple(
         slice(centre[axis], centre[axis] + 1) if axis in across else slice(None)
         for axis in range(len(shape))
@@ -137,9 +138,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
     bits = np.ma.masked_invalid(slices.entropy)
     most = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)
     image = _show(axes[1], slices.plane, bits, "disagreement", cmap="inferno", vmin=0, vmax=most)
-    bar = figure.colorbar(image, ax=axes[1], shrink=0.75, pad=0.03, aspect=24, label="bits")
-    bar.ax.tick_params(labelsize=8, length=2)
-    bar.outline.set_linewidth(0.5)
+    colour_bar(image, [axes[1]], label="bits")
     for ax, (name, picture) in zip(axes[2:], slices.raters.items(), strict=False):
         text = f"rater {name}" if name.isdigit() else name
         _show(ax, slices.plane, picture, text[:40].replace("$", r"\$"))
@@ -154,7 +153,6 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
 
 def draw_agreement(agreement: Agreement) -> Figure:
     """The matrix of scores, similar raters side by side, and each rater against the others."""
-    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 
     order = list(agreement.order)
@@ -162,25 +160,18 @@ def draw_agreement(agreement: Agreement) -> Figure:
     scores = agreement.score[np.ix_(order, order)]
     others = np.array([[agreement.others[k].score] for k in order])
     count = len(order)
-    apart = np.append(scores[~np.eye(count, dtype=np.bool_)], others)
-    lowest = float(np.floor(np.nanmin(apart) * 20) / 20) if np.any(~np.isnan(apart)) else 0.0
-    tones = LinearSegmentedColormap.from_list("agreement", ["#F7FBFF", "#6BAED6", "#08306B"])
+    tones = colour_map(SIMILARITY)
     cell = 0.55 if count <= ANNOTATED else max(0.12, 9 / count)
     figure = Figure(
         figsize=(cell * (count + 1) + 2.6, cell * count + 1.4), layout="constrained", dpi=120
     )
     left, right = figure.subplots(1, 2, width_ratios=[count, 1])
-    lowest = min(lowest, 0.95)
-    image = left.imshow(scores, cmap=tones, vmin=lowest, vmax=1, aspect="auto")
-    right.imshow(others, cmap=tones, vmin=lowest, vmax=1, aspect="auto")
+    image = left.imshow(scores, cmap=tones, vmin=0, vmax=1, aspect="auto")
+    right.imshow(others, cmap=tones, vmin=0, vmax=1, aspect="auto")
     if count <= ANNOTATED:
         for ax, table in ((left, scores), (right, others)):
             for (i, j), score in np.ndenumerate(table):
-                dark = (score - lowest) / (1 - lowest) > 0.6
-                ax.text(
-                    j, i, decimal(score, 2), ha="center", va="center", fontsize=8,
-                    color="white" if dark else "black",
-                )  # fmt: skip
+                ax.text(j, i, decimal(score, 2), ha="center", va="center", fontsize=8)
     turned = 90 if max(map(len, names)) > 4 else 0
     left.set_xticks(range(count), names, rotation=turned, fontsize=8)
     left.set_yticks(range(count), names, fontsize=8)
@@ -188,9 +179,7 @@ def draw_agreement(agreement: Agreement) -> Figure:
     right.set_xticks([0], ["mean"], rotation=turned, fontsize=8)
     right.set_yticks([])
     right.set_title("others", fontsize=9)
-    bar = figure.colorbar(image, ax=[left, right], fraction=0.05, pad=0.03, aspect=30)
-    bar.ax.tick_params(labelsize=8)
-    bar.outline.set_linewidth(0.5)
+    colour_bar(image, [left, right])
     return figure
 
 
@@ -223,10 +212,3 @@ def _busiest(consensus: Consensus, across: tuple[int, ...]) -> tuple[int, ...]:
     for axis, index in zip(across, best, strict=True):
         centre[axis] = int(index)
     return tuple(centre)
-
-
-def _checked(place: Sequence[int], shape: tuple[int, ...]) -> tuple[int, ...]:
-    fits = len(place) == len(shape) and all(0 <= k < n for k, n in zip(place, shape, strict=False))
-    if not fits:
-        raise InputError(f"place must be the index of a pixel of shape {shape}, found {place}")
-    return tuple(int(k) for k in place)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probdice.metrics.calibration import Calibration
+from probdice.pictures.canvas import tidy
 from probdice.pictures.layout import MATCHED
 from probdice.text.formatting import decimal
 
@@ -48,6 +49,5 @@ def draw_calibration(calibration: Calibration) -> "Figure":
     below.bar(likely.lower, share, width=width, align="edge", color=MATCHED, alpha=0.6)
     below.set(ylabel="share of pixels", yscale="log")
     for axis in (ax, below):
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(labelsize=8)
+        tidy(axis)
     return figure

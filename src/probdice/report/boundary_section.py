@@ -10,7 +10,7 @@ import numpy as np
 
 from probdice.method.matching import listed
 from probdice.pictures.colours import Colours
-from probdice.pictures.outlines import Outline, largest_distance, outlines_of
+from probdice.pictures.outlines import Outline, distance_scale, outlines_of
 from probdice.report.encoding import encoded, shortened
 from probdice.text.formatting import decimal
 
@@ -41,7 +41,7 @@ class BoundaryRow:
 
 @dataclass(frozen=True)
 class BoundarySection:
-    """Everything that the section shows; `most` is the largest distance of the histograms."""
+    """Everything that the section shows; `most` is the end of the scale of the histograms."""
 
     unit: str
     names: tuple[str, ...]
@@ -60,9 +60,13 @@ def boundary_section(
     if boundaries is None:
         return None
     outlines = [] if viewer is None else outlines_of(comparison, boundaries, DRAWN)
-    most = largest_distance(outlines)
+    most, beyond = distance_scale(outlines)
     if viewer is not None and outlines:
-        viewer["distances"] = _packed(outlines, viewer, most, boundaries.unit)
+        viewer["distances"] = _packed(outlines, viewer, most) | {
+            "most": most,
+            "above": beyond,
+            "unit": boundaries.unit,
+        }
     step = 1 if viewer is None else viewer["step"]
     drawn = {outline.group: outline for outline in outlines}
     largest = np.nan_to_num(boundaries["hd"], nan=-1.0)
@@ -87,13 +91,11 @@ def boundary_section(
         _sentences(boundaries),
         tuple(rows),
         len(boundaries) - len(rows),
-        f"{decimal(most)} {boundaries.unit}",
+        f"{decimal(most, 1)} {boundaries.unit}{' or more' if beyond else ''}",
     )
 
 
-def _packed(
-    outlines: list[Outline], viewer: dict[str, Any], most: float, unit: str
-) -> dict[str, Any]:
+def _packed(outlines: list[Outline], viewer: dict[str, Any], most: float) -> dict[str, Any]:
     """The largest distance at every pixel that an outline passes, in 255 steps."""
     shape = tuple(viewer["shape"])
     points = np.concatenate([points for one in outlines for points in one.points])
@@ -107,8 +109,6 @@ def _packed(
     return {
         "pixels": encoded(flat[order][last].astype("<u4")),
         "values": encoded(steps[order][last]),
-        "most": most,
-        "unit": unit,
     }
 
 

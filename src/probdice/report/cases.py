@@ -188,30 +188,21 @@ def _links(
     method: str,
 ) -> list[PageLink]:
     """Links from the page of a case to the report, to adjacent cases and to other methods."""
-    links = [PageLink("← all cases", quote(f"../{path.name}"))]
     same_method = [one for one in names if one[1] == method]
-    index = same_method.index((case, method))
-    if index > 0:
-        links.append(
-            PageLink(
-                f"previous: {shortened(same_method[index - 1][0], 60)}",
-                names[same_method[index - 1]],
-            )
-        )
-    if index + 1 < len(same_method):
-        links.append(
-            PageLink(
-                f"next: {shortened(same_method[index + 1][0], 60)}", names[same_method[index + 1]]
-            )
-        )
-    if method != TOGETHER and (case, TOGETHER) in names:
-        links.append(PageLink("all methods of this case", names[case, TOGETHER]))
-    links += [
-        PageLink(shortened(other, 60), names[case, other])
-        for one, other in wanted
-        if one == case and other != method
+    place = same_method.index((case, method))
+    nearby = (("previous", same_method[:place][-1:]), ("next", same_method[place + 1 : place + 2]))
+    own = [(case, TOGETHER)] if method != TOGETHER and (case, TOGETHER) in names else []
+    others = [one for one in wanted if one[0] == case and one[1] != method]
+    return [
+        PageLink("← all cases", quote(f"../{path.name}")),
+        *(
+            PageLink(f"{word}: {shortened(one[0], 60)}", names[one])
+            for word, some in nearby
+            for one in some
+        ),
+        *(PageLink("all methods of this case", names[one]) for one in own),
+        *(PageLink(shortened(one[1], 60), names[one]) for one in others),
     ]
-    return links
 
 
 def remove_unlinked(path: Path, pages: Pages) -> None:
@@ -268,11 +259,8 @@ def _write(
             recorded, file, title=title, notice=notice, words=words, links=links, alone=True
         )
     except (ProbdiceError, OSError, MemoryError) as error:
-        return (
-            None,
-            False,
-            f"{case} ({method}): cannot write the page: {_reason(error, words)}",
-        )
+        problem = f"{case} ({method}): cannot write the page: {_reason(error, words)}"
+        return None, False, problem
     return None, True, problem
 
 

@@ -12,7 +12,7 @@ from math import ceil, floor, isfinite, log10
 from typing import Any
 
 from probdice.report.encoding import shortened
-from probdice.report.evaluation_cells import centre_of
+from probdice.report.page_tables import centre_of
 from probdice.text.formatting import decimal, percent
 
 __all__ = ["IntervalPlot", "Stability", "interval_plot", "round_ticks", "stability_figure"]

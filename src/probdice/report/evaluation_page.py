@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,8 @@ from probdice.method.scoring import NeedsImages
 from probdice.metrics.registry import MISSING_RULES
 from probdice.pictures.colours import PALETTE
 from probdice.report.encoding import shortened
-from probdice.report.evaluation_cells import centre_of, counted, words_of
 from probdice.report.evaluation_ranking import (
     MeasureBlock,
-    PlaceRow,
-    RankingTable,
     measure_block,
     places_by_measure,
     places_by_scheme,
@@ -23,17 +20,15 @@ from probdice.report.evaluation_ranking import (
 )
 from probdice.report.evaluation_settings import evaluation_settings
 from probdice.report.evaluation_tables import (
-    ComponentError,
-    FailedCase,
-    RaterTable,
-    RegionRow,
-    component_errors,
+    boundary_table,
+    component_table,
     rater_table,
-    region_rows,
-    unscored_cases,
+    region_table,
+    unscored_table,
 )
 from probdice.report.facts import Fact
 from probdice.report.inline_charts import Chart, charts_of
+from probdice.report.page_tables import Table, centre_of, counted, measure_words
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -57,18 +52,17 @@ class EvaluationPage:
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
     first_measure: str  # shown first: the first one that ranks
-    places: tuple[PlaceRow, ...]
-    together: RankingTable | None
-    schemes: RankingTable | None
-    rater_comparison: RaterTable | None
-    regions: tuple[RegionRow, ...]
+    rankings: tuple[Table, ...]  # by all measures together, by every measure and every scheme
+    rater_comparison: Table | None
+    boundaries: Table | None
+    regions: Table
     hidden_regions: int
     has_derived: bool
-    component_errors: tuple[ComponentError, ...]
-    hidden_component_errors: int
+    components: Table  # missed and false ones
+    hidden_components: int
     charts: tuple[Chart, ...]
     headline: str
-    unscored: tuple[FailedCase, ...]
+    unscored: Table
     hidden_unscored: int
     options: tuple[Fact, ...]
     data: dict[str, Any]
@@ -78,9 +72,11 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     """The page, with links to the pages of cases."""
     summary = evaluation.summary
     colours = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(evaluation.methods)}
-    regions = region_rows(summary, list(evaluation.methods))
-    unscored = unscored_cases(summary)
-    errors = component_errors(evaluation, pages)
+    regions, unscored = region_table(summary, list(evaluation.methods)), unscored_table(summary)
+    components = component_table(evaluation, pages, colours)
+    rankings = [ranking_by_all(summary, colours)] if len(summary["rank_by"]) > 1 else []
+    if len(colours) > 1:
+        rankings += [places_by_measure(summary, colours), places_by_scheme(summary, colours)]
     scored = len(evaluation.records) - len(evaluation.failures)
     counts = f"{counted(len(evaluation.cases), 'case')}, {counted(len(colours), 'method')}"
     return EvaluationPage(
@@ -96,19 +92,18 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         ),
         measures=tuple(measure_block(key, summary, colours) for key in summary["measures"]),
         first_measure=summary["rank_by"][0],
-        places=places_by_measure(summary, colours) if len(colours) > 1 else (),
-        together=ranking_by_all(summary, colours) if len(summary["rank_by"]) > 1 else None,
-        schemes=places_by_scheme(summary, colours) if len(colours) > 1 else None,
+        rankings=tuple(rankings),
         rater_comparison=rater_table(summary),
-        regions=regions[:LISTED],
-        hidden_regions=max(0, len(regions) - LISTED),
+        boundaries=boundary_table(evaluation, colours),
+        regions=replace(regions, rows=regions.rows[:LISTED]),
+        hidden_regions=max(0, len(regions.rows) - LISTED),
         has_derived=bool(summary["derived"]),
-        component_errors=errors[:LISTED],
-        hidden_component_errors=max(0, len(errors) - LISTED),
+        components=replace(components, rows=components.rows[:LISTED]),
+        hidden_components=max(0, len(components.rows) - LISTED),
         charts=charts_of(evaluation),
         headline=_headline(evaluation),
-        unscored=unscored[:LISTED],
-        hidden_unscored=max(0, len(unscored) - LISTED),
+        unscored=replace(unscored, rows=unscored.rows[:LISTED]),
+        hidden_unscored=max(0, len(unscored.rows) - LISTED),
         options=evaluation_settings(evaluation),
         data=_data(evaluation, pages, colours),
     )
@@ -181,7 +176,7 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
     }
     return {
         "measures": measures,
-        "names": [words_of(evaluation.summary, key)[0] for key in measures],
+        "names": [measure_words(evaluation.summary, key)[0] for key in measures],
         "descending": [not evaluation.higher_is_better(key) for key in measures],
         "means": means,
         # The methods in the order of the tables.

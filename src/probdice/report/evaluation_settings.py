@@ -8,8 +8,8 @@ from probdice.method.matching import RULES, Fixed, Given, listed
 from probdice.method.sides import Both
 from probdice.options import TOLERANCE, CompareOptions
 from probdice.report.encoding import shortened
-from probdice.report.evaluation_cells import counted, words_of
 from probdice.report.facts import Fact
+from probdice.report.page_tables import counted, measure_words
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
@@ -49,7 +49,9 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
         raters = summary["rater_comparison"]["raters"].items()
         folders = tuple(f"{shortened(name)}: {shortened(path, 1000)}" for name, path in raters)
         facts.append(Fact("Raters", folders))
-    facts.append(Fact("Ranked by", tuple(words_of(summary, key)[0] for key in summary["rank_by"])))
+    facts.append(
+        Fact("Ranked by", tuple(measure_words(summary, key)[0] for key in summary["rank_by"]))
+    )
     facts.append(Fact("Ranking scheme", (summary["scheme"],)))
     if summary["subjects"] is not None:
         subjects = counted(len(set(summary["subjects"].values())), "subject")

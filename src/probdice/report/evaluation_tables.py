@@ -2,103 +2,102 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from probdice.method.matching import listed
 from probdice.options import CompareOptions
 from probdice.report.encoding import shortened
-from probdice.report.evaluation_cells import Cell, cell_of, centre_of, counted, interval_cell
+from probdice.report.page_tables import (
+    NOTHING,
+    Cell,
+    Column,
+    Table,
+    cell_of,
+    centre_of,
+    counted,
+    interval_cell,
+    method_cell,
+    shade_of,
+    text_cell,
+)
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
+    from probdice.evaluation.statistics import Summary
     from probdice.metrics.component_table import ComponentTable
     from probdice.report.cases import Pages
 
 __all__ = [
-    "ComponentError",
-    "FailedCase",
-    "RaterTable",
-    "RegionRow",
-    "component_errors",
+    "boundary_table",
+    "component_table",
     "rater_table",
-    "region_rows",
-    "unscored_cases",
+    "region_table",
+    "unscored_table",
 ]
 
 LONGEST = 2000  # characters of a message
 
 
-@dataclass(frozen=True)
-class RegionRow:
-    """A label of the reference or a derived region, and its Dice by every method."""
-
-    label: str
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class FailedCase:
-    """A case without a score, and the reason."""
-
-    case: str
-    method: str
-    message: str
-
-
-@dataclass(frozen=True)
-class ComponentError:
-    """A missed or false component, with the address of the page that opens at it, or ""."""
-
-    case: str
-    method: str
-    label: str
-    outcome: str
-    volume: float
-    size: str
-    place: str
-    page: str
-
-
-@dataclass(frozen=True)
-class RaterTable:
-    """Agreement of methods and raters with each rater, and inter-rater agreement."""
-
-    measure: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-
-
-def rater_table(summary: dict[str, Any]) -> RaterTable | None:
+def rater_table(summary: dict[str, Any]) -> Table | None:
     """Agreement with each rater; inter-rater agreement is over the cases of the method."""
     content = summary["rater_comparison"]
     if content is None:
         return None
     raters, methods = list(content["raters"]), content["methods"]
-    nothing = Cell(None, "–")
     rows = []
     for name, means in sorted(content["means"].items(), key=lambda row: row[0] not in methods):
-        cells = [cell_of(means[rater]) if rater in means else nothing for rater in raters]
+        cells = [cell_of(means[rater]) if rater in means else NOTHING for rater in raters]
         if name in methods:
             own, baseline = methods[name], content["baselines"][name]
             cells += [Cell(own["n"], str(own["n"])), *_mean_cells(own), *_mean_cells(baseline)]
         else:
-            cells += [nothing] * 5
-        rows.append((shortened(name), tuple(cells)))
+            cells += [NOTHING] * 5
+        rows.append((text_cell(shortened(name)), *cells))
     among = content["among"]
-    blank = [nothing] * len(raters)
-    last = (*blank, Cell(among["n"], str(among["n"])), nothing, nothing, *_mean_cells(among))
-    rows.append(("inter-rater agreement", last))
+    count = Cell(among["n"], str(among["n"]))
+    last = [*[NOTHING] * len(raters), count, NOTHING, NOTHING, *_mean_cells(among)]
+    rows.append((text_cell("inter-rater agreement"), *last))
     heads = (*map(shortened, raters), "Cases", "Mean", "95 % CI", "Raters", "95 % CI (raters)")
-    return RaterTable(content["title"], heads, tuple(rows))
+    columns = (Column("Method or rater", number=False), *map(Column, heads))
+    return Table(f"Against each rater, {content['title'].lower()}", columns, tuple(rows))
+
+
+def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
+    """The median of the boundary distances of every method, if they were computed."""
+    known = (
+        record.comparison.numbers.known("boundaries")
+        for record in evaluation.records
+        if record.comparison is not None
+    )
+    boundaries = next((one for one in known if one is not None), None)
+    if boundaries is None:
+        return None
+    names: tuple[str, ...] = boundaries.names
+    summaries = {name: evaluation.summaries(name) for name in names}
+    rows = tuple(
+        (
+            method_cell(method, colours),
+            *(_median_cell(summaries[name][method]) for name in names),
+        )
+        for method in evaluation.methods
+    )
+    units = ["" if name.startswith("nsd") else f", {boundaries.unit}" for name in names]
+    heads = (Column(f"{name}{unit}") for name, unit in zip(names, units, strict=True))
+    return Table("Boundary distances", (Column("Method", number=False), *heads), rows)
+
+
+def _median_cell(summary: Summary) -> Cell:
+    low, high = summary.lower_quartile, summary.upper_quartile
+    about = f"{decimal(low, 2)} to {decimal(high, 2)}, {counted(summary.n, 'case')}"
+    return Cell(summary.median, decimal(summary.median, 2), about)
 
 
 def _mean_cells(summary: dict[str, Any]) -> list[Cell]:
     return [cell_of(centre_of(summary)[0]), interval_cell(summary["interval"])]
 
 
-def region_rows(summary: dict[str, Any], methods: list[str]) -> tuple[RegionRow, ...]:
+def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
     """One row per derived region and label, and one column per method."""
     table: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for key in ("derived", "regions"):
@@ -107,57 +106,68 @@ def region_rows(summary: dict[str, Any], methods: list[str]) -> tuple[RegionRow,
     members = dict(CompareOptions.from_dict(summary["options"]).derived)
     rows = []
     for (key, label), by_method in table.items():
-        cells = []
-        for method in methods:
-            entry = by_method.get(method)
-            if entry is None:
-                cells.append(Cell(None, "–"))
-                continue
-            interval = interval_cell(entry["interval"])
-            about = f"{interval.text}, " if interval.value is not None else ""
-            cells.append(cell_of(entry["mean"], about=f"{about}{counted(entry['n'], 'case')}"))
         labels = f" ({listed(members[label])})" if key == "derived" else ""
-        rows.append(RegionRow(shortened(label) + labels, tuple(cells)))
-    return tuple(rows)
+        cells = (_region_cell(by_method.get(method)) for method in methods)
+        rows.append((text_cell(shortened(label) + labels), *cells))
+    columns = (Column("Label", number=False), *(Column(shortened(method)) for method in methods))
+    return Table("Regions", columns, tuple(rows))
 
 
-def component_errors(evaluation: Evaluation, pages: Pages) -> tuple[ComponentError, ...]:
-    """The missed and false components, the largest first."""
+def _region_cell(entry: dict[str, Any] | None) -> Cell:
+    """The mean Dice of a region by one method, with its confidence interval."""
+    if entry is None or entry["mean"] is None:
+        return NOTHING
+    interval = interval_cell(entry["interval"])
+    about = f"{interval.text}, " if interval.value is not None else ""
+    return Cell(
+        entry["mean"],
+        decimal(entry["mean"]),
+        f"{about}{counted(entry['n'], 'case')}",
+        shade=shade_of(entry["mean"]),
+    )
+
+
+def component_table(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> Table:
+    """The missed and false components, the largest first, with links to their places."""
     threshold = evaluation.others.component_threshold
-    errors = []
+    rows: list[tuple[float, tuple[Cell, ...]]] = []
     for record in evaluation.records:
         table: ComponentTable | None = (
             None if record.comparison is None else record.comparison.numbers.known("components")
         )
-        for row in () if table is None else table.rows:
-            if table is None or row.found(threshold):
+        if table is None:
+            continue
+        case, page = shortened(record.case, 200), pages.get((record.case, record.method))
+        for row in table.rows:
+            if row.found(threshold):
                 continue
             outcome = "missed" if row.side == "reference" else "false"
             if row.found(threshold, "many"):
                 outcome += " (one-to-one only)"
             unit = "mm³" if table.unit == "mm³" else "voxels"
-            errors.append(
-                ComponentError(
-                    shortened(record.case, 200),
-                    shortened(record.method),
-                    shortened(row.label),
-                    outcome,
-                    row.volume,
-                    f"{decimal(row.volume, 1).removesuffix('.0')} {unit}",
-                    ", ".join(map(str, row.voxel)),
-                    row.address(pages.get((record.case, record.method))),
-                )
+            size = f"{decimal(row.volume, 1).removesuffix('.0')} {unit}"
+            cells = (
+                Cell(case, case, link=row.address(page)),
+                method_cell(record.method, colours),
+                text_cell(shortened(row.label)),
+                text_cell(outcome),
+                Cell(row.volume, size),
+                text_cell(", ".join(map(str, row.voxel))),
             )
-    return tuple(sorted(errors, key=lambda one: -one.volume))
+            rows.append((row.volume, cells))
+    names = ("Case", "Method", "Class", "Outcome", "Size", "Voxel")
+    columns = tuple(Column(name, number=name == "Size") for name in names)
+    rows.sort(key=lambda row: -row[0])
+    return Table("Missed and false components", columns, tuple(cells for _, cells in rows))
 
 
-def unscored_cases(summary: dict[str, Any]) -> tuple[FailedCase, ...]:
-    failed = [
-        FailedCase(one["case"], shortened(one["method"]), shortened(one["error"], LONGEST))
-        for one in summary["failures"]
-    ]
-    missing = [
-        FailedCase(one["case"], shortened(one["method"]), f"no {one['side']}")
-        for one in summary["missing"]
-    ]
-    return (*failed, *missing)
+def unscored_table(summary: dict[str, Any]) -> Table:
+    """Cases without a score, and the reasons."""
+    reasons = [(one, shortened(one["error"], LONGEST)) for one in summary["failures"]]
+    reasons += [(one, f"no {one['side']}") for one in summary["missing"]]
+    rows = tuple(
+        (text_cell(one["case"]), text_cell(shortened(one["method"])), text_cell(reason))
+        for one, reason in reasons
+    )
+    names = ("Case", "Method", "Reason")
+    return Table("Cases without a score", tuple(Column(name, number=False) for name in names), rows)

@@ -3,75 +3,49 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from probdice.errors import Words, as_words, in_words
+from probdice.method.matching import listed
+from probdice.metrics.verdict import AGREEING, DETERMINED, GOOD, overlap_in_words
 from probdice.pictures.rater_plots import region_colours
 from probdice.report.encoding import shortened
 from probdice.report.facts import Fact, volume
 from probdice.report.headline import Figure
 from probdice.report.image_layers import background_images_of
+from probdice.report.page_tables import NOTHING, Cell, Column, Table, cell_of, shade_of, text_cell
 from probdice.report.rater_slices import RaterSlices, display_name, rater_slices
 from probdice.report.rendering import render, write_page
 from probdice.report.slice_stacks import SLICE_SCRIPTS
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, percent
 
 if TYPE_CHECKING:
     from probdice.files.background_images import BackgroundImage
     from probdice.files.inputs import Comparable
     from probdice.method.overlap import Floats
     from probdice.raters import Agreement, Consensus
+    from probdice.raters.region_agreement import RegionAgreement
 
 __all__ = ["RatersPage", "raters_page", "write_consensus"]
 
 LISTED = 200  # common regions in the table
-STEPS = 8  # shades of a matrix cell
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A number in a matrix, and its shade: 0 for the lowest value, `STEPS` for 1."""
-
-    text: str
-    shade: int
+NAMED = 6  # raters that the subtitle names
+MATRIX_DIGITS = 3
+ABSENT = "not used"  # remark on a region that a rater does not have
 
 
 @dataclass(frozen=True)
 class Matrix:
     """A number for every pair of raters, with similar raters adjacent."""
 
-    key: str
     name: str
     about: str
-    names: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-
-
-@dataclass(frozen=True)
-class RaterRow:
-    """A rater compared with the other raters and with the consensus."""
-
-    name: str
-    regions: int
-    numbers: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class RegionRow:
-    """A common region: the raters that have it, and their labels."""
-
-    label: str
-    colour: str
-    raters: str
-    mean_dice: str
-    lowest_dice: str
-    volume: str
-    called: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -80,16 +54,17 @@ class RatersPage:
 
     title: str
     subtitle: str
-    figures: tuple[Figure, ...]
-    sentences: tuple[str, ...]
+    verdict: str
+    tiles: tuple[Figure, ...]
     notes: tuple[str, ...]
     slices: RaterSlices | None  # None for values at vertices
+    names: tuple[str, ...]  # similar raters are adjacent
     matrices: tuple[Matrix, ...]
-    raters: tuple[RaterRow, ...]
-    names: tuple[str, ...]
-    regions: tuple[RegionRow, ...]
+    region_matrix: Matrix | None  # the Dice of the region with the lowest mean
+    region_dice: dict[str, Any]  # the Dice of every region, to show another one
+    raters: Table
+    regions: Table
     hidden_regions: int
-    has_millilitres: bool
     options: tuple[Fact, ...]
 
 
@@ -103,12 +78,13 @@ def write_consensus(
 ) -> None:
     """Write the page of a consensus."""
     page = raters_page(consensus, title, words, image)
+    slices = SLICE_SCRIPTS if page.slices is not None else ()
     text = render(
         "raters.html",
         {"page": page},
         style="assets/page.css",
         extra_styles=("assets/evaluation.css",),
-        scripts=SLICE_SCRIPTS if page.slices is not None else (),
+        scripts=("assets/numbers.js", "assets/tables.js", "assets/region_matrix.js", *slices),
     )
     write_page(Path(path), text)
 
@@ -126,143 +102,198 @@ def raters_page(
         (layer,) = background_images_of(consensus.images, consensus.options, [image])
     geometry = consensus.segmentation.geometry
     on_grid = geometry is None or geometry.on_grid
-    colours, labels = region_colours(consensus), consensus.segmentation.regions
+    regions = agreement.regions[:LISTED]
+    weakest = _weakest(agreement)
     return RatersPage(
-        title=shortened(title, 200) if title else f"{len(consensus.names)} raters",
+        title=shortened(title, 200) if title else f"Agreement of {len(consensus.names)} raters",
         subtitle=_subtitle(consensus),
-        figures=_figures(agreement),
-        sentences=_sentences(agreement),
+        verdict=_verdict(agreement, weakest),
+        tiles=_tiles(agreement, weakest),
         notes=tuple(in_words(note.message, as_words(words)) for note in consensus.notes),
         slices=rater_slices(consensus, layer) if on_grid else None,
+        names=tuple(display_name(agreement.names[k]) for k in agreement.order),
         matrices=_matrices(agreement),
-        raters=_rater_rows(consensus),
-        names=tuple(shortened(name, 40) for name in consensus.names),
-        regions=tuple(_region_row(consensus, label, k, colours[k])
-                      for k, label in enumerate(labels[:LISTED])),
-        hidden_regions=max(len(labels) - LISTED, 0),
-        has_millilitres=any(one.pixel_volume is not None for one in agreement.regions),
+        region_matrix=None if weakest is None else _matrix("Dice", "", weakest.dice, agreement),
+        region_dice=_region_dice(agreement, regions, weakest),
+        raters=_rater_table(consensus),
+        regions=_region_table(consensus, regions),
+        hidden_regions=len(agreement.regions) - len(regions),
         options=_options(consensus),
-    )  # fmt: skip
-
-
-def _subtitle(consensus: Consensus) -> str:
-    size = " × ".join(str(n) for n in consensus.segmentation.shape)
-    pixels = volume(consensus.pixels)
-    return f"{len(consensus.segmentation.regions)} common regions, {pixels} pixels ({size})"
-
-
-def _figures(agreement: Agreement) -> tuple[Figure, ...]:
-    others = [one.score for one in agreement.others]
-    return (
-        Figure("Inter-rater score", decimal(agreement.mean_score), "mean over all pairs"),
-        Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
-        Figure(
-            "Explained",
-            decimal(agreement.mean_explained),
-            "share of one rater that another explains, mean",
-        ),
-        Figure(
-            "Rater vs other raters",
-            decimal(float(np.mean(others))),
-            f"from {decimal(min(others))} to {decimal(max(others))}",
-        ),
-        *_weakest_region(agreement),
     )
 
 
-def _weakest_region(agreement: Agreement) -> list[Figure]:
+def _subtitle(consensus: Consensus) -> str:
+    """The raters, the common regions and the image."""
+    names = [display_name(name) for name in consensus.names]
+    more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+    size = " × ".join(str(n) for n in consensus.segmentation.shape)
+    regions = f"{len(consensus.segmentation.regions)} common regions"
+    return (
+        f"{', '.join([*names[:NAMED], *more])}: {regions}, {volume(consensus.pixels)} pixels "
+        f"of a {size} image"
+    )
+
+
+def _weakest(agreement: Agreement) -> RegionAgreement | None:
     """The common region with the lowest mean Dice, if raters have regions."""
     known = [region for region in agreement.regions if not isnan(region.mean_dice)]
-    if not known:
-        return []
-    weakest = min(known, key=lambda region: region.mean_dice)
-    about = f"region {shortened(weakest.label, 40)}, mean over all pairs"
-    return [Figure("Lowest region Dice", decimal(weakest.mean_dice), about)]
+    return min(known, key=lambda region: region.mean_dice, default=None)
 
 
-def _sentences(agreement: Agreement) -> tuple[str, ...]:
+def _mean_dice(agreement: Agreement) -> tuple[str, float]:
+    """The name and the value of the Dice of the headline."""
+    if agreement.foreground_dice is not None:
+        return "foreground Dice", agreement.mean_foreground_dice
+    known = [one.mean_dice for one in agreement.regions if not isnan(one.mean_dice)]
+    return "mean Dice", float(np.mean(known)) if known else float("nan")
+
+
+def _verdict(agreement: Agreement, weakest: RegionAgreement | None) -> str:
+    """How well raters agree, the region with the lowest Dice, and the rater who agrees least."""
+    parts = [_overlap(agreement)]
+    if weakest is not None and len(agreement.regions) > 1:
+        mean = decimal(weakest.mean_dice, 2)
+        parts.append(f"weakest in region {shortened(weakest.label, 40)} (Dice {mean})")
     others = [one for one in agreement.others if not isnan(one.score)]
-    best = max(others, key=lambda one: one.score)
-    worst = min(others, key=lambda one: one.score)
-    mean = float(np.mean([one.score for one in others]))
+    if len(others) > 2:
+        least = min(others, key=lambda one: one.score)
+        score = decimal(least.score, 2)
+        parts.append(f"{display_name(least.name)} agrees least with the others (score {score})")
+    return "; ".join(parts) + "."
+
+
+def _overlap(agreement: Agreement) -> str:
+    """How well the regions of raters overlap, by the thresholds of the verdict of a comparison."""
+    name, dice = _mean_dice(agreement)
+    number = f"{name} {decimal(dice, 2)}"
+    adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
+    if dice < GOOD and adjusted >= AGREEING:
+        score = decimal(adjusted, 2)
+        return f"Most pixels agree (adjusted score {score}), but regions overlap less: {number}"
+    if dice < GOOD and explained >= DETERMINED:
+        share = percent(explained, 0)
+        return (
+            f"The same regions, split differently: a rater determines {share} of another; {number}"
+        )
+    return f"{overlap_in_words(dice)} between raters ({number})"
+
+
+def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figure, ...]:
+    """The five numbers of the first screen."""
+    name, dice = _mean_dice(agreement)
+    others = [one.score for one in agreement.others]
+    about = f"mean over raters, from {decimal(min(others))} to {decimal(max(others))}"
+    region = "no rater has a region"
+    if weakest is not None:
+        region = f"Dice of region {shortened(weakest.label, 40)}, mean over all pairs"
     return (
-        f"On average, a rater reaches a score of {decimal(mean)} compared with the mean of the "
-        f"other raters. A method with the same score agrees with the raters as well as a rater.",
-        f"{display_name(best.name)} agrees most with the other raters ({decimal(best.score)}), "
-        f"{display_name(worst.name)} agrees least ({decimal(worst.score)}).",
+        Figure(name.capitalize().replace("dice", "Dice"), decimal(dice), "mean over all pairs"),
+        Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
+        Figure("Explained", decimal(agreement.mean_explained), "of one rater by another, mean"),
+        Figure("Worst region", decimal(None if weakest is None else weakest.mean_dice), region),
+        Figure("Rater vs the others", decimal(float(np.mean(others))), f"score, {about}"),
     )
 
 
 def _matrices(agreement: Agreement) -> tuple[Matrix, ...]:
-    names = tuple(shortened(agreement.names[k], 40) for k in agreement.order)
-    order = list(agreement.order)
     tables = (
-        ("score", "Score", "1 means equal", agreement.score),
+        ("Score", "1 means equal", agreement.score),
+        ("Adjusted score", "0 is chance level, 1 means equal", agreement.adjusted_score),
         (
-            "adjusted",
-            "Adjusted score",
-            "0 is chance level, 1 means equal",
-            agreement.adjusted_score,
-        ),
-        (
-            "explained",
             "Explained",
             "share of the row's rater that the column's rater explains",
             agreement.explained,
         ),
     )
-    return tuple(
-        Matrix(key, name, about, names, _cells(table[np.ix_(order, order)]))
-        for key, name, about, table in tables
+    return tuple(_matrix(*entry, agreement) for entry in tables)
+
+
+def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Matrix:
+    order = list(agreement.order)
+    rows = tuple(
+        tuple(Cell(value, decimal(value, MATRIX_DIGITS), shade=shade_of(value)) for value in row)
+        for row in values[np.ix_(order, order)].tolist()
     )
+    return Matrix(name, about, rows)
 
 
-def _cells(table: Floats) -> tuple[tuple[Cell, ...], ...]:
-    known = table[~np.isnan(table)]
-    lowest = float(known.min()) if known.size else 0.0
-    span = max(1 - lowest, 1e-9)
+def _region_dice(
+    agreement: Agreement, regions: tuple[RegionAgreement, ...], weakest: RegionAgreement | None
+) -> dict[str, Any]:
+    """The Dice of every pair and region: the rows of the upper triangle of each matrix."""
+    order = list(agreement.order)
+    upper = np.triu_indices(len(order), 1)
+    dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]
+    return {
+        "names": [shortened(region.label, 40) for region in regions],
+        "first": next((k for k, one in enumerate(regions) if one is weakest), 0),
+        "dice": [values.tolist() for values in dice],
+    }
 
-    def shade(value: float) -> int:
-        return 0 if isnan(value) else round(STEPS * (value - lowest) / span)
 
-    return tuple(
-        tuple(Cell(decimal(value, 3), shade(value)) for value in row) for row in table.tolist()
-    )
-
-
-def _rater_rows(consensus: Consensus) -> tuple[RaterRow, ...]:
-    return tuple(
-        RaterRow(
-            display_name(rater.name),
-            len(rater.correspondence),
+def _rater_table(consensus: Consensus) -> Table:
+    names = ("Regions", "Score", "Adjusted score", "Explained by the others")
+    accuracy = Column("Accuracy", "Expected accuracy given the consensus")
+    rows = []
+    for k in consensus.agreement.order:
+        rater, one = consensus.raters[k], consensus.agreement.others[k]
+        numbers = (one.score, one.adjusted_score, one.explained, rater.accuracy)
+        count = len(rater.correspondence)
+        rows.append(
             (
-                decimal(one.score),
-                decimal(one.adjusted_score),
-                decimal(one.explained),
-                decimal(rater.accuracy),
-            ),
+                text_cell(display_name(rater.name)),
+                Cell(count, str(count)),
+                *(cell_of(number) for number in numbers),
+            )
         )
-        for k in consensus.agreement.order
-        for rater, one in ((consensus.raters[k], consensus.agreement.others[k]),)
-    )
+    columns = (Column("Rater", number=False), *map(Column, names), accuracy)
+    return Table("Each rater compared with the mean of all other raters", columns, tuple(rows))
 
 
-def _region_row(consensus: Consensus, label: object, k: int, colour: str) -> RegionRow:
-    called = []
-    for rater in consensus.raters:
-        own = [str(name) for name, common in rater.correspondence.items() if common == label]
-        called.append(shortened(", ".join(own), 24) if own else "–")
-    count = sum(name != "–" for name in called)
-    region = consensus.agreement.regions[k]
-    return RegionRow(
-        shortened(label, 40),
-        colour,
-        f"{count} of {len(called)}",
-        decimal(region.mean_dice),
-        decimal(region.lowest_dice),
-        volume(float(consensus.volumes[k]), region.pixel_volume),
-        tuple(called),
+def _region_table(consensus: Consensus, regions: tuple[RegionAgreement, ...]) -> Table:
+    """One row per common region: Dice, volume, and the mean Dice of every rater with the others."""
+    agreement, colours = consensus.agreement, region_colours(consensus)
+    unit = "mL" if any(one.pixel_volume is not None for one in regions) else "pixels"
+    columns = (
+        Column("Region", number=False),
+        Column("Raters", "Number of raters with this region"),
+        Column("Mean Dice", "Over all pairs of raters"),
+        Column("Lowest Dice", "Over all pairs of raters"),
+        Column(f"Mean volume, {unit}"),
+        *(Column(display_name(agreement.names[k])) for k in agreement.order),
     )
+    rows = []
+    for region, colour, size in zip(regions, colours, consensus.volumes.tolist(), strict=False):
+        name = shortened(region.label, 40)
+        cells = [_rater_cell(consensus, region, k) for k in agreement.order]
+        count = sum(cell.about != ABSENT for cell in cells)
+        ml = size if region.pixel_volume is None else size * region.pixel_volume / 1000
+        rows.append(
+            (
+                Cell(name, name, colour=colour),
+                Cell(count, f"{count} of {len(cells)}"),
+                _dice_cell(region.mean_dice),
+                _dice_cell(region.lowest_dice),
+                Cell(ml, f"{ml:,.4g}".replace(",", "\u2009")),
+                *cells,
+            )
+        )
+    return Table("Common regions", columns, tuple(rows))
+
+
+def _rater_cell(consensus: Consensus, region: RegionAgreement, k: int) -> Cell:
+    """The mean Dice of one rater with the others, and the rater's own labels if they differ."""
+    rater = consensus.raters[k]
+    labels = [own for own, common in rater.correspondence.items() if common == region.label]
+    with_others = np.delete(region.dice[k], k)
+    known = with_others[~np.isnan(with_others)]
+    cell = _dice_cell(float(known.mean())) if known.size else NOTHING
+    about = f"label {shortened(listed(labels), 24)}" if labels else ABSENT
+    return replace(cell, about="" if labels == [region.label] else about)
+
+
+def _dice_cell(dice: float) -> Cell:
+    return Cell(None if isnan(dice) else dice, decimal(dice), shade=shade_of(dice))
 
 
 def _options(consensus: Consensus) -> tuple[Fact, ...]:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from probdice.data.surface import Surface, surfaces_for
 from probdice.data.vertex_space import VertexSpace
 from probdice.errors import InputError
+from probdice.method.sides import SIDES
+from probdice.pictures.colours import DIFFERENT, triples
 from probdice.pictures.label_images import blended
 from probdice.pictures.surface_views import painted, views_of
 from probdice.pictures.views import images_of, look
@@ -68,9 +70,10 @@ def pictures_on(
     space, shown = check_surfaces(images_of(comparison), surfaces, every=every)
     view = look(comparison, (range(space.shape[0]),))
     starts = np.cumsum([0, *(structure.size for structure in space.structures)])
-    values = (
-        *(blended(view, side, colours) for side in ("reference", "prediction")),
-        np.repeat(view.f[:, None], 3, axis=1),
+    different = triples((DIFFERENT,))
+    values: tuple[NDArray[Any], ...] = (
+        *(blended(view, side, colours) for side in SIDES),
+        different + view.f[:, None] * (1 - different),
     )
     pictures = []
     for number, surface in shown:

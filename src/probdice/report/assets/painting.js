@@ -1,7 +1,7 @@
 "use strict";
 // The colours of one plane: the regions of a side, the similarity f, or the image alone.
 const APART = [255, 46, 99]; // colour of differences: similarity 0
-const RAMP = [[13, 8, 135], [126, 3, 168], [204, 71, 120], [248, 149, 64], [240, 249, 33]]; // distances, near to far
+const RAMP = [[56, 149, 255], [150, 122, 240], [214, 88, 196], APART]; // distances, near to far; visible on black and on white
 
 function painterOf({ data, scale, strides, total, similarity, share }, state) {
   const length = (axis) => (axis < 0 ? 1 : data.shape[axis]);

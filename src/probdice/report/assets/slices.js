@@ -7,7 +7,7 @@
   const FINE = 560; // least width of a canvas, so that outlines are thin
   const OUTSIDE = 255;
   const RAMPS = {
-    similarity: [[0, 0, 0], [255, 255, 255]],
+    similarity: [[255, 46, 99], [255, 255, 255]],
     fire: [[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]],
   };
   const rgb = (text) => (text ? [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)) : null);

@@ -3,6 +3,7 @@
 (async () => {
   const loaded = await pixels.catch(() => null);
   const box = document.querySelector(".panels");
+  const stage = box.parentElement;
   if (loaded === null) {
     box.textContent = "This browser is too old to display the images.";
     return;
@@ -62,7 +63,8 @@
     const wanted = state.all ? data.planes.map((plane) => [state.content, plane]) : CONTENTS.map((content) => [content, planes()[0]]);
     panels = wanted.map(([content, plane]) => panelOf(content, plane));
     box.replaceChildren(...panels.map((panel) => panel.figure));
-    box.style.setProperty("--panels", panels.length);
+    stage.style.setProperty("--panels", panels.length);
+    stage.classList.toggle("many", panels.length > 4);
     $("contents").hidden = !state.all;
     $("sliders").replaceChildren(...[...new Set(planes().flatMap((plane) => plane.across))].map(slider));
     paint();
@@ -111,9 +113,9 @@
       about.append(ramp);
     } else if (content === "distances") {
       const ramp = make("span", "ramp distance");
-      const most = `${decimal(data.distances.most, 2)} ${data.distances.unit}`;
+      const most = `${data.distances.above ? "≥ " : ""}${decimal(data.distances.most, 1)} ${data.distances.unit}`;
       ramp.setAttribute("role", "img");
-      ramp.setAttribute("aria-label", `distance to the other outline, from 0 to ${most}`);
+      ramp.setAttribute("aria-label", `distance to the other outline, from 0 (blue) to ${most} (red)`);
       ramp.append(make("span", "", "0"), make("i"), make("span", "", most));
       about.append(ramp);
     } else if (content === "contours") {
@@ -137,16 +139,16 @@
       for (const side of sides) panel.lines[side].setAttribute("d", content === "contours" ? contours(side, plane) : "");
     }
     arrange();
-    tell();
+    showValues();
   }
 
   // Position images and cross-hair in their frames, in fractions of the frame.
   function arrange() {
     layout = frames.shared(planes());
-    box.style.setProperty("--shape", layout.shape);
-    box.classList.toggle("tall", layout.shape < 0.85);
-    box.classList.toggle("wide", layout.shape > 1.6);
-    box.classList.toggle("planes", state.all);
+    stage.style.setProperty("--shape", layout.shape);
+    stage.classList.toggle("tall", layout.shape < 0.85);
+    stage.classList.toggle("wide", layout.shape > 1.6);
+    stage.classList.toggle("planes", state.all);
     panels.forEach((panel) => {
       const { plane, frame, canvas, overlay, cross } = panel;
       const [width, height] = sizeOf(plane);
@@ -205,7 +207,7 @@
     return image.colour ? [0, 1, 2].map(value).join(", ") : String(value(0));
   }
 
-  function tell() {
+  function showValues() {
     const point = state.hover ?? state.point;
     const pixel = pixelAt(point);
     const value = similarity(pixel);
@@ -214,7 +216,7 @@
     big.id = "similarity";
     const lines = [big, make("span", "where", ` ${whereIs(point)}`)];
     const far = distance(pixel);
-    if (far !== null) lines.push(make("span", "under", `distance between outlines: ${decimal(far, 2)} ${data.distances.unit}`));
+    if (far !== null) lines.push(make("span", "under", `distance between outlines: ${far === data.distances.most && data.distances.above ? "at least " : ""}${decimal(far, 2)} ${data.distances.unit}`));
     if (state.image >= 0) lines.push(make("span", "under", `${data.images[state.image].name}: ${valueOfImage(point)}`));
     $("values-f").replaceChildren(...lines);
     dicePlot.point(groupAt(pixel, value));
@@ -227,7 +229,7 @@
     return groups.find((group) => group >= 0 && group !== data.background) ?? groups[0] ?? null;
   }
 
-  function speak() {
+  function announce() {
     const pixel = pixelAt(state.point);
     const texts = sides.map((side) => `${side}: ${regionsAt(side, pixel).map(([region, value]) => `${data[side].names[region]} ${decimal(value / loaded.scale, data.digits)}`).join(", ")}`);
     const value = similarity(pixel);
@@ -242,7 +244,7 @@
     state.hover = null;
     const across = new Set(planes().flatMap((plane) => plane.across));
     if (state.point.some((k, axis) => k !== before[axis] && across.has(axis))) paint();
-    else { arrange(); tell(); }
+    else { arrange(); showValues(); }
     for (const label of $("sliders").children) label.update();
   }
 
@@ -270,7 +272,7 @@
     const [column, row] = frames.inPlane(plane, state.point);
     goTo(placeIn(plane, Math.floor(column) + columns, Math.floor(row) + rows));
     keepInSight(plane);
-    speak();
+    announce();
   }
 
   // Scroll the cross-hair back into view.
@@ -298,12 +300,12 @@
     state.place = (number + locations.length) % locations.length;
     if (state.zoom > 1) state.centre = locations[state.place].slice();
     goTo(locations[state.place]);
-    tellPlace();
-    speak();
+    showLocation();
+    announce();
     if (scroll) scrollToPanels();
   }
 
-  function tellPlace() {
+  function showLocation() {
     const locations = places(selection.chosen);
     const at = locations.findIndex((place) => place.every((k, axis) => k === state.point[axis]));
     const of = selection.chosen === null ? "" : " of this group";
@@ -352,11 +354,11 @@
         return;
       }
       state.hover = event.pointerType === "mouse" ? placeOf(event, panel) : null;
-      tell();
+      showValues();
     });
     frame.addEventListener("pointerleave", () => {
       state.hover = null;
-      tell();
+      showValues();
     });
     frame.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
@@ -369,7 +371,7 @@
       const place = clicked ? placeOf(event, panel) : null;
       if (!place) return;
       goTo(place);
-      tellPlace();
+      showLocation();
     });
     frame.addEventListener("pointercancel", () => { drag = null; });
     frame.addEventListener("dblclick", (event) => {
@@ -389,7 +391,7 @@
       if (!by) { event.preventDefault(); return; }
       wheel = 0;
       if (slice(plane, -Math.sign(by))) event.preventDefault();
-      tellPlace();
+      showLocation();
     }, { passive: false });
   }
 
@@ -410,12 +412,12 @@
     const [x, y] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [0, 0];
     if (x || y) {
       if (panel && (event.shiftKey || axes < 3)) move(plane, x, y);
-      else if (!event.shiftKey && axes > 2 && (panel || x)) { slice(plane, x - y); speak(); }
+      else if (!event.shiftKey && axes > 2 && (panel || x)) { slice(plane, x - y); announce(); }
       else return;
-      tellPlace();
+      showLocation();
     } else if (panel && (event.key === "PageUp" || event.key === "PageDown")) {
       slice(plane, event.key === "PageUp" ? 10 : -10);
-      speak();
+      announce();
     } else if (panel && event.key === "Enter") chooseAt(panel.content, state.point);
     else if (event.key === "n" || event.key === "p") goToPlace(state.place + (event.key === "n" ? 1 : -1));
     else if ("+=".includes(event.key)) zoom(1.5);
@@ -527,7 +529,7 @@
       const point = state.point.slice();
       point[axis] = Number(input.value);
       goTo(point);
-      tellPlace();
+      showLocation();
     });
     label.append(make("span", "", state.all && plane ? plane.name : planes()[0].across.length > 1 ? `axis ${axis}` : "slice"), input, output);
     label.update();
@@ -690,8 +692,8 @@
       const place = button.dataset.place.split(".").map(Number);
       if (state.zoom > 1) state.centre = place.slice();
       goTo(place);
-      tellPlace();
-      speak();
+      showLocation();
+      announce();
       scrollToPanels();
     });
   }
@@ -699,7 +701,7 @@
   window.addEventListener("beforeprint", () => repaint(false)); // printing uses the light theme
   window.addEventListener("afterprint", () => repaint(night.matches));
   window.addEventListener("hashchange", () => {
-    if (location.hash !== last && restore()) { build(); tellPlace(); }
+    if (location.hash !== last && restore()) { build(); showLocation(); }
   });
 
   buildControls();
@@ -707,11 +709,11 @@
   state.centre = middle();
   restore();
   build();
-  tellPlace();
+  showLocation();
   selection.listen((chosen, go) => {
     paint();
     if (go) goToPlace(0, true);
-    else tellPlace();
+    else showLocation();
   });
   $("viewer").dataset.ready = "yes";
 })();

@@ -1,0 +1,141 @@
+"""Tables of a page as data, and the text of their cells. `parts.html` draws every table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+from probdice.report.encoding import shortened
+from probdice.text.formatting import decimal, percent
+
+__all__ = [
+    "NOTHING",
+    "Cell",
+    "Column",
+    "Table",
+    "cell_of",
+    "centre_of",
+    "counted",
+    "interval_cell",
+    "measure_words",
+    "method_cell",
+    "place_cell",
+    "shade_of",
+    "signed",
+    "text_cell",
+]
+
+SHADES = 10  # steps of the colour scale of similarity
+REMARKS = {
+    "score": "after matching and merging; 1 means equal",
+    "adjusted_score": "0 is chance level, 1 means equal",
+    "matched_score": "before merging, with one-to-one matching",
+    "explained_reference": "share of the reference that the prediction determines; splitting "
+    "regions does not lower it",
+    "explained_prediction": "share of the prediction that the reference determines; merging "
+    "regions does not lower it",
+    "mean_dice": "over all groups of a case; unmatched regions count as 0",
+    "lowest_dice": "over all groups of a case; unmatched regions count as 0",
+    "foreground_dice": "mean over all groups of a case except the background",
+    "pooled_dice": "2 Σ overlap / Σ volumes over all foreground groups of a case",
+    "foreground_score": "share of agreement among pixels that are foreground on at least one side",
+    "adjusted_foreground_score": "foreground score adjusted for chance; 1 means equal",
+}
+
+Shown = Callable[[float | None], str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table cell: the value to sort by, its text, a remark, its colours and a link."""
+
+    value: float | str | None
+    text: str
+    about: str = ""
+    colour: str = ""  # of a small square before the text
+    shade: int | None = None  # of the cell, on the scale of similarity; see `shade_of`
+    link: str = ""  # the address that the text links to
+
+
+@dataclass(frozen=True)
+class Column:
+    """The heading of a column."""
+
+    name: str
+    about: str = ""
+    number: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that readers can sort."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    about: str = ""
+
+
+NOTHING = Cell(None, "–")
+
+
+def measure_words(summary: dict[str, Any], key: str) -> tuple[str, str]:
+    """The name of a measure, and a remark."""
+    title = str(summary["titles"][key])
+    return shortened(title[:1].upper() + title[1:], 100), REMARKS.get(key, "")
+
+
+def centre_of(entry: dict[str, Any]) -> tuple[float | None, ...]:
+    """The mean, or the median if a value is infinite, and its confidence interval."""
+    return entry[entry["aggregate"]], entry["interval"]["low"], entry["interval"]["high"]
+
+
+def text_cell(text: str, about: str = "") -> Cell:
+    return Cell(text, text, about)
+
+
+def method_cell(method: str, colours: dict[str, str]) -> Cell:
+    name = shortened(method)
+    return Cell(name, name, colour=colours[method])
+
+
+def cell_of(value: float | None, shown: Shown = decimal, about: str = "") -> Cell:
+    return Cell(value, shown(value), about)
+
+
+def place_cell(rank: dict[str, Any], *, details: bool = False) -> Cell:
+    """The place of a method, with its stability; or with its confidence interval and mean rank."""
+    if rank["place"] is None or (details and rank["n"] == 0):
+        return Cell(None, "–", "no ranked case" if details else "")
+    text = f"{rank['place']:g}"
+    if not details:
+        about = "" if rank["kept"] is None else f"stability {percent(rank['kept'], 0)}"
+        return Cell(rank["place"], text, about)
+    about = f"mean rank {rank['mean_rank']:.2f} over {counted(rank['n'], 'case')}"
+    if rank["last"]:
+        about += f", last on {rank['last']}"
+    interval = rank["place_interval"]
+    if interval["kind"] != "withheld" and interval["low"] != interval["high"]:
+        text += f" ({interval['low']:g} to {interval['high']:g})"
+    return Cell(rank["place"], text, about)
+
+
+def interval_cell(interval: dict[str, Any], shown: Shown = decimal) -> Cell:
+    if interval["kind"] == "withheld" or interval["low"] is None:
+        return Cell(None, "withheld", interval["reason"])
+    text = f"{shown(interval['low'])} to {shown(interval['high'])}"
+    return Cell(interval["low"], text, interval["reason"])
+
+
+def shade_of(value: float) -> int | None:
+    """The step of a value on the scale of similarity: 0 for 1 and above, `SHADES` for 0."""
+    return None if isnan(value) else round(SHADES * (1 - min(max(value, 0.0), 1.0)))
+
+
+def signed(value: float | None) -> str:
+    """A difference with its sign."""
+    return f"+{decimal(value)}" if value is not None and value >= 0 else decimal(value)
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
