@@ -857,7 +857,7 @@ def test_info_describes_one_foreground_and_named_segments(tmp_path: Path) -> Non
     Image.fromarray(np.array([[0, 255]], np.uint8)).save(tmp_path / "a.png")
     shown = run("info", tmp_path / "a.png", "--scale", 255).out
     assert "probability of one foreground" in shown
-    assert "none: the file has no spacing, origin and direction" in shown
+    assert "none: the file has no spacing, origin or direction" in shown
     masks = save_dicom(tmp_path / "a.dcm", "BINARY", {"left": LEFT, "top": TOP})
     assert re.search(r"2 +top", run("info", masks).out)
 

@@ -196,7 +196,7 @@ def test_invalid_options_are_rejected(files, tmp_path):
     done = run("consensus", *files, "--labels")
     assert done.code == 2 and "needs --output FILE" in done.message
     done = run("agree", *files, "--names", f"reference:{tmp_path / 'names.tsv'}")
-    assert done.code == 2 and "no reference and prediction" in done.message
+    assert done.code == 2 and "no reference or prediction" in done.message
     soft = tmp_path / "soft.npy"
     np.save(soft, np.full((2, 2, 2, 2), 0.5, np.float32))
     done = run("agree", files[0], soft, "--ignore", "255", "--ignore-geometry")

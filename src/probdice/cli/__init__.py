@@ -1,9 +1,9 @@
 """The command line.
 
-Each command is a function in its own module, listed in `app.COMMANDS`. These modules import little
-besides Typer at the top and everything else inside functions, so that `--help` and completion are
-fast. The body of a command runs inside `outcome.reporting_errors`, which turns errors into messages
-and exit codes.
+Each command is a function in its own module, listed in `app.COMMANDS`. These modules import
+Typer and little else at the top, and import the rest inside functions, so that `--help` and
+completion are fast. The body of a command runs inside `outcome.reporting_errors`, which turns
+errors into messages and exit codes.
 """
 
 import gc

@@ -1,12 +1,13 @@
 """`probdice check`: check a submission against the manifest of a challenge."""
 
 import os
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from probdice.cli.outcome import ERROR, reporting_errors
-from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.outputs import check_outputs, write_json
 from probdice.cli.parameters import (
     DebugOption,
     JsonOption,
@@ -17,7 +18,6 @@ from probdice.cli.parameters import (
     with_options,
 )
 from probdice.cli.progress import progress
-from probdice.cli.streams import print_text
 from probdice.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -68,13 +68,7 @@ def check(
                 submission, required, max_bytes=options.max_bytes, progress=report
             )
         if json is not None:
-            from json import dumps
-
-            text = dumps(result.to_dict(), indent=2, ensure_ascii=False) + "\n"
-            if json == "-":
-                print_text(text)
-            else:
-                write_text(json, text)
+            write_json(json, dumps(result.to_dict(), indent=2, ensure_ascii=False))
         if json != "-":
             from probdice.cli.display import show
 

@@ -65,7 +65,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """Further metrics; `instances` are detected if --background states what is no instance."""
+    """The further metrics to compute. `instances` needs --background, which is not an instance."""
 
     indices: bool = False
     components: bool = False
@@ -155,7 +155,7 @@ def compare(
         option(
             "Output",
             "FILE",
-            "Surface to show values at vertices on in the report, such as lh.inflated or a "
+            "Surface on which the report shows values at vertices, such as lh.inflated or a "
             ".surf.gii file. Repeat for the other hemisphere.",
             advanced=True,
         ),

@@ -73,7 +73,7 @@ def consensus(
         option(
             "Comparison",
             "HOW",
-            "mean of the raters, or staple, which estimates the reliability of each rater.",
+            "mean: average the raters; staple: also estimate the reliability of each rater.",
         ),
     ] = MethodName.mean,
     match: RaterMatchOption = RaterMatchName.overlap,

@@ -2,9 +2,8 @@
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,7 +20,7 @@ from probdice.cli.parameters import (
     option,
     with_options,
 )
-from probdice.cli.progress import COMPILING
+from probdice.cli.progress import COMPILING, counting_bar
 from probdice.options import EvaluateOptions
 
 if TYPE_CHECKING:
@@ -249,61 +248,27 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     Yields a function to call after every case, and one to call when kernels are compiled.
     """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
-
-    from probdice.cli.console import console
     from probdice.cli.ranking_output import Failures
     from probdice.errors import in_command
 
     failures = Failures()
-    bar = Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=console(stderr=True),
-        transient=True,
-        disable=quiet or not sys.stderr.isatty(),
-    )
-    task = bar.add_task("comparisons", total=None, rate="")
+    with counting_bar("comparisons", shown=not quiet) as bar:
 
-    def print_line(line: str) -> None:
-        with suppress(OSError):  # an unwritable standard error does not stop the run
-            bar.console.print(line)
+        def notify(progress: "Progress") -> None:
+            latest = progress.latest
+            if latest is not None and latest.failure is not None:
+                message = in_command(latest.failure.message)
+                if line := failures.line(latest.case, latest.method, message):
+                    bar.print(f"failed: {line}")
+            done = progress.done - progress.resumed
+            failed = f", {progress.failed} failed" if progress.failed else ""
+            rate = f"{done / bar.elapsed:.1f}/s{failed}" if done and bar.elapsed else ""
+            bar.show(progress.done, progress.total, step=progress.doing, rate=rate)
 
-    def notify(progress: "Progress") -> None:
-        latest = progress.latest
-        if latest is not None and latest.failure is not None:
-            message = in_command(latest.failure.message)
-            if line := failures.line(latest.case, latest.method, message):
-                print_line(f"failed: {line}")
-        elapsed = bar.tasks[0].elapsed or 0.0
-        done = progress.done - progress.resumed
-        failed = f", {progress.failed} failed" if progress.failed else ""
-        rate = f"{done / elapsed:.1f}/s{failed}" if done and elapsed else ""
-        bar.update(
-            task,
-            description=progress.doing,
-            completed=progress.done,
-            total=progress.total,
-            rate=rate,
-        )
-
-    def show_compiling() -> None:
-        bar.update(task, description=COMPILING)
-
-    with bar:
         try:
-            yield notify, show_compiling
+            yield notify, lambda: bar.rename(COMPILING)
         except KeyboardInterrupt:
-            print_line("interrupted: finished cases are stored; run the same command to continue")
+            bar.print("interrupted: finished cases are stored; run the same command to continue")
             raise
         for line in failures.rest():
-            print_line(f"failed: {line}")
+            bar.print(f"failed: {line}")

@@ -76,7 +76,7 @@ def info(
 
 
 def _contents(file: str) -> "list[Content]":
-    """Return the arrays of a container; none if it cannot be read, which the caller reports."""
+    """Return the arrays of a container, or none if it cannot be read; the caller reports that."""
     from probdice.errors import ProbdiceError
     from probdice.files import contents_of
     from probdice.files.sources import split_paths
@@ -285,7 +285,7 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
     table.add_row("shape", " × ".join(map(str, segmentation.shape)))
     geometry = segmentation.geometry
     if geometry is None:
-        table.add_row("geometry", "none: the file has no spacing, origin and direction")
+        table.add_row("geometry", "none: the file has no spacing, origin or direction")
         return file, table
     endings = {"spacing": " mm", "origin": " mm", "direction": _orientation(geometry)}
     for key, text in geometry.describe().items():

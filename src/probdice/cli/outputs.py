@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from probdice.cli.streams import print_text
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from probdice.data.geometry import Geometry
     from probdice.data.segmentation import Segmentation
 
-__all__ = ["check_format", "check_outputs", "sample_segmentation", "write_text"]
+__all__ = ["check_format", "check_outputs", "sample_segmentation", "write_json", "write_text"]
 
 
 def check_outputs(
@@ -75,7 +77,7 @@ def _check_store(option: str, path: str, target: Path, files: Mapping[Path, str]
 
 
 def _identity(file: Path) -> tuple[int, int, str]:
-    """Return a key that is equal for all names of one file, which need not exist yet."""
+    """Return a key that all names of one file share. The file need not exist yet."""
     with suppress(OSError):
         status = os.stat(file)
         if status.st_ino:  # some network file systems have no numbers
@@ -135,6 +137,15 @@ def write_text(path: str, text: str) -> None:
             partial.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise FormatError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def write_json(path: str, text: str) -> bool:
+    """Print JSON if the path is "-", else write it to a file; return whether it was printed."""
+    if path == "-":
+        print_text(f"{text}\n")
+        return True
+    write_text(path, f"{text}\n")
+    return False
 
 
 def _reject(option: str, path: str, reason: str) -> None:

@@ -1,10 +1,10 @@
 """Write the report of an evaluation and the pages of its cases."""
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
 
+from probdice.cli.progress import counting_bar
 from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
@@ -33,19 +33,12 @@ def write_pages(
     evaluation: "Evaluation", reports: str, *, workers: int | None, quiet: bool
 ) -> None:
     """Write the pages into the results folder, and print the path of the report."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from probdice.cli.console import console
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    hidden = quiet or not sys.stderr.isatty()
-    with Progress(*columns, console=console(stderr=True), transient=True, disable=hidden) as bar:
-        task = bar.add_task("pages", total=None)
+    with counting_bar("pages", shown=not quiet) as bar:
 
         def show_progress(done: int, total: int, problem: str) -> None:
             if problem:
-                bar.console.print(problem.splitlines()[0])
-            bar.update(task, completed=done, total=total)
+                bar.print(problem.splitlines()[0])
+            bar.show(done, total)
 
         page = evaluation.report(reports=reports, workers=workers, progress=show_progress)
     if not quiet:

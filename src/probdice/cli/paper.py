@@ -8,6 +8,7 @@ from typing import Annotated
 
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.parameters import DebugOption, flag, option
+from probdice.cli.progress import counting_bar
 from probdice.cli.streams import print_message, print_text
 
 __all__ = ["paper"]
@@ -51,18 +52,5 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
     if not sys.stderr.isatty():
         yield lambda step, done, total: print_message(f"{done}/{total} {step}")
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from probdice.cli.console import console
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-        yield lambda step, done, total: bar.update(
-            task, description=step, completed=done, total=total
-        )
+    with counting_bar("") as bar:
+        yield lambda step, done, total: bar.show(done, total, step=step)

@@ -62,7 +62,7 @@ def option(
     minimum: int | None = None,
     completion: Callable[[], list[str]] | None = None,
 ) -> Any:
-    """Return the Typer form of an option. Without `names`, the parameter names it."""
+    """Return the Typer form of an option. Without `names`, the parameter gives the name."""
     return typer.Option(
         *names,
         metavar=metavar,
@@ -180,7 +180,7 @@ def _parameter(name: str, declaration: Declaration, command: str) -> Parameter:
 
 
 def enumeration(name: str, choices: Sequence[str]) -> Any:
-    """Return the type of an option with a few values, which help and shell completion list."""
+    """Return the type of an option with a few values. Shell completion lists them."""
     members: Any = {choice: choice for choice in choices}
     return StrEnum(name, members)
 
@@ -191,7 +191,7 @@ def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration])
         for word in value if name in declared and declared[name].form.by_side else ():
             if word.partition(":")[0] in SIDES:
                 raise typer.BadParameter(
-                    f"this command has no reference and prediction, found {word!r}; write "
+                    f"this command has no reference or prediction, found {word!r}; write "
                     f"{word.partition(':')[2]}",
                     param_hint=f"--{name}",
                 )

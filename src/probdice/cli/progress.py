@@ -1,14 +1,14 @@
-"""A progress bar for commands that take longer than a second."""
+"""Progress bars: of a command that takes longer than a second, and of a known number of steps."""
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock, Timer
 from typing import Any
 
 from probdice.engine.threads import watcher
 
-__all__ = ["COMPILING", "Progress", "progress"]
+__all__ = ["COMPILING", "CountingBar", "Progress", "counting_bar", "progress"]
 
 COMPILING = "compiling kernels, once per machine (probdice warm-up does it in advance)"
 
@@ -89,3 +89,53 @@ def progress(*, shown: bool) -> Iterator[Progress]:
         watcher.reset(token)
         timer.cancel()
         display.stop()
+
+
+class CountingBar:
+    """A bar with the number of finished steps, and the time that is left."""
+
+    def __init__(self, description: str, *, shown: bool) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        from probdice.cli.console import console
+
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        self.bar = Progress(
+            *(*columns, TextColumn("{task.fields[rate]}"), TimeRemainingColumn()),
+            console=console(stderr=True),
+            transient=True,
+            disable=not (shown and sys.stderr.isatty()),
+        )
+        self.task = self.bar.add_task(description, total=None, rate="")
+
+    def show(self, done: int, total: int, *, step: str | None = None, rate: str = "") -> None:
+        """Show how many steps are done, and the current step."""
+        self.bar.update(self.task, description=step, completed=done, total=total, rate=rate)
+
+    def rename(self, step: str) -> None:
+        """Show the current step."""
+        self.bar.update(self.task, description=step)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return self.bar.tasks[0].elapsed or 0.0
+
+    def print(self, line: str) -> None:
+        """Print a line above the bar. An unwritable standard error does not stop the command."""
+        with suppress(OSError):
+            self.bar.console.print(line)
+
+
+@contextmanager
+def counting_bar(description: str, *, shown: bool = True) -> Iterator[CountingBar]:
+    """Show a bar with the number of finished steps, if standard error is a terminal."""
+    counting = CountingBar(description, shown=shown)
+    with counting.bar:
+        yield counting

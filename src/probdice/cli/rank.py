@@ -1,13 +1,13 @@
 """`probdice rank`: compare human ranks with ranks by score."""
 
+from json import dumps
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.outputs import check_outputs, write_text
+from probdice.cli.outputs import check_outputs, write_json
 from probdice.cli.parameters import DebugOption, JsonOption, argument, option
-from probdice.cli.streams import print_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,13 +58,9 @@ def rank(
         if plot is not None:
             _write_plot(plot, study)
         if json is not None:
-            from json import dumps
-
-            text = dumps(study.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-            if json == "-":
-                print_text(text)
+            text = dumps(study.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+            if write_json(json, text):
                 return
-            write_text(json, text)
         from probdice.cli.display import show
 
         written = [f"wrote {path}" for path in (plot, json) if path is not None]

@@ -81,8 +81,8 @@ def compare(
         Bring a prediction on another grid onto the grid of the reference. On the same lattice
         (equal axes and spacing, whole offsets) it is cropped or padded. Otherwise "linear"
         interpolates probabilities, so that labels become probabilities, and "nearest" keeps
-        labels. Pixels outside the field of view of the prediction are background, or left out
-        without a background. By default, different grids are an error.
+        labels. Pixels outside the field of view of the prediction count as background. Without a
+        background, they are left out. By default, different grids are an error.
     ignore_geometry : bool, optional
         Ignore image geometry and compare in array order.
     geometry_tolerance : float, optional

@@ -43,7 +43,7 @@ class Foreground:
 
     @classmethod
     def named(cls, result: "Comparison", number: str) -> Self:
-        """Find the background, or raise an error if none was named, which `number` needs."""
+        """Find the background, or raise an error that names the number if there is none."""
         check_named(result, number)
         return cls.of(result)
 

@@ -35,7 +35,7 @@ def read_images(
     """Read both sides onto one grid; also return the geometry of the reference.
 
     With more than one worker, each side is read on its own thread: decompression takes most of the
-    time and releases the GIL. `one_of_many` is for a case of a folder, as in `read_side`.
+    time and releases the GIL. `one_of_many` means one case of a folder; see `read_side`.
     """
     if workers == 1:
         first, first_notes = read_side(reference, options, "reference", one_of_many)
@@ -101,7 +101,7 @@ def read_side(
 
 
 def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) -> Segmentation:
-    """Return the regions between nested channels, with these labels."""
+    """Convert nested channels to regions with these labels."""
     single = segmentation.crisp or segmentation.reading == "foreground"
     channels = 1 if single else segmentation.array.shape[0]
     if single or channels != len(labels) - 1:

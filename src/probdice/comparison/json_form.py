@@ -208,7 +208,7 @@ def _read_boundaries(result: Comparison, content: dict[str, Any]) -> Boundaries:
 
 
 def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:
-    """Return the notes, and the note on faint regions if the file was saved by an older version."""
+    """Restore the notes. A file of an older version also gets the note on faint regions."""
     notes = tuple(Note.from_dict(note) for note in content)
     known = {note.kind for note in notes}
     return (*notes, *(note for note in faint_notes(result) if note.kind not in known))

@@ -11,7 +11,7 @@ T = TypeVar("T")
 class Numbers:
     """Derived values by name, each computed once.
 
-    `get` computes a missing value. `known`, for text, JSON and pages, never computes one.
+    `get` computes a missing value. `known` never computes one. Text, JSON and pages use it.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
@@ -25,7 +25,7 @@ class Numbers:
         return value
 
     def put(self, name: str, value: Any) -> None:
-        """Store a value that depends on options, in place of one with other options."""
+        """Store a value. It replaces a value that was computed with other options."""
         self._values[name] = value
 
     def known(self, name: str) -> Any:

@@ -32,7 +32,7 @@ def relabelled(
     images: Images,
     into: Target | None = None,
 ) -> Segmentation:
-    """Return the prediction with the reference's label for every group, over the whole image."""
+    """Give every group the label of its reference region, in the whole image."""
     matches = _matches(correspondence)
     if images.prediction.crisp:
         return _relabelled_map(overlap, matches, images, into)
@@ -40,7 +40,7 @@ def relabelled(
 
 
 def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
-    """For every prediction region, the reference region whose label it takes, or −1.
+    """Return the reference region whose label each prediction region takes, or −1.
 
     After merging on the reference side, it is the matched region of the group.
     """
@@ -184,7 +184,7 @@ def reference_numbers(overlap: Overlap) -> list[int]:
 
 
 def _free(used: set[int]) -> Iterator[int]:
-    """Return unused numbers, above all used ones as long as they fit in 64 bits."""
+    """Return unused numbers. They exceed all used numbers if 64 bits suffice."""
     above = max(used, default=0) + 1
     if above + len(used) < 2**63:
         return count(above)

@@ -68,7 +68,7 @@ def measured_boundaries(
 
 
 def requested_derived(result: Comparison) -> Derived:
-    """Compare the derived regions of the options, and measure their boundaries if requested."""
+    """Compare the requested derived regions, and measure their boundaries if requested."""
     options = result.options
     unions = unions_of(result, dict(options.derived))
     if options.boundaries:

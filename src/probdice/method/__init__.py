@@ -1,1 +1,1 @@
-"""The mathematics of matching, merging, scores and chance; NumPy only."""
+"""The mathematics of similarities, matching, merging, scores and chance, in NumPy."""

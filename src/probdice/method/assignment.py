@@ -4,13 +4,14 @@ Small tables are treated as dense and solved by shortest augmenting paths (Crous
 Importing SciPy's optimiser takes 0.34 s of CPU time, longer than most comparisons. The compiled
 loops are in `assignment_kernels`, which is imported on first use because importing Numba is slow.
 
-Large tables are treated as sparse. Pairs that are part of an optimum for certain are chosen
+Large tables are treated as sparse. Pairs that are certainly part of an optimum are chosen
 first. In the remaining table, rows bid for columns, and each row without a column searches the
 shortest augmenting path (Jonker and Volgenant 1987). The cost of a search depends on the cells that
 it visits, not on the size of the table. If searches become long, an auction with small steps
 (Bertsekas 1988) comes close to the optimum, and searches complete it.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,7 @@ def least_total(table: NDArray[np.float64]) -> Integers:
     >>> least_total(np.array([[1.0, 2.0, 9.0], [1.0, 9.0, 9.0]]))
     array([1, 0])
     """
-    from probdice.method import assignment_kernels as kernels
-
-    columns: Integers = kernels.shortest_paths(np.ascontiguousarray(table, np.float64))
+    columns: Integers = _kernels().shortest_paths(np.ascontiguousarray(table, np.float64))
     return columns
 
 
@@ -98,8 +97,6 @@ def _sparse(
     rows: Integers, columns: Integers, savings: NDArray[Any], shape: tuple[int, int]
 ) -> Integers:
     """Compute `largest_total` without a dense table."""
-    from probdice.method import assignment_kernels as kernels
-
     if savings.dtype.kind == "f":
         # Scaling by a power of two is exact for savings down to 2⁻⁷ of the largest.
         exponent = BITS - int(np.frexp(savings.max())[1])
@@ -109,7 +106,7 @@ def _sparse(
     left = np.arange(rows.size, dtype=np.int64)
     best = np.empty((6, max(shape)), np.int64)
     taken = np.zeros((2, max(shape)), np.bool_)
-    count = kernels.take_dominant(rows, columns, savings, left, best, taken, chosen)
+    count = _kernels().take_dominant(rows, columns, savings, left, best, taken, chosen)
     if count > 0:
         left = left[:count]
         left = left[np.argsort(rows[left], kind="stable")]
@@ -125,8 +122,6 @@ def _augmented(
     shape: tuple[int, int],
 ) -> Integers:
     """Return the chosen pairs. The given pairs are grouped by row and are sorted in place."""
-    from probdice.method import assignment_kernels as kernels
-
     starts = _starts(rows, shape[0])
     table = rows, columns, savings, starts
     present = np.flatnonzero(np.diff(starts))
@@ -134,8 +129,8 @@ def _augmented(
     state[:2] = -1
     edges, owners = state[0, : shape[0]], state[1, : shape[1]]
     waiting = present.copy()
-    count = kernels.bid(index, table, waiting, state, 0, BIDS * present.size)
-    if kernels.search(table, waiting[:count], state, PATIENCE * present.size):
+    count = _kernels().bid(index, table, waiting, state, 0, BIDS * present.size)
+    if _kernels().search(table, waiting[:count], state, PATIENCE * present.size):
         return index[edges[edges >= 0]]
 
     # Searches are long if many choices are almost equally good and distant rows decide among them.
@@ -149,10 +144,10 @@ def _augmented(
     for bits, bids in STEPS:
         state[:2], state[2:] = -1, 0
         step = max(1, typical >> bits)
-        if not kernels.bid(index, table, present.copy(), state, step, bids * present.size):
+        if not _kernels().bid(index, table, present.copy(), state, step, bids * present.size):
             break
-    kernels.refine(table, state)
-    kernels.search(table, present[edges[present] < 0], state, -1)
+    _kernels().refine(table, state)
+    _kernels().search(table, present[edges[present] < 0], state, -1)
 
     # Columns that have a price but no row any more search for a row.
     waiting = np.flatnonzero((owners < 0) & (state[3, : shape[1]] > 0))
@@ -164,12 +159,20 @@ def _augmented(
         state[:2], state[2:4] = -1, state[3:1:-1].copy()
         edges, owners = state[0, : shape[1]], state[1, : shape[0]]
         edges[rows[chosen]], owners[columns[chosen]] = chosen, rows[chosen]
-        kernels.search(table, waiting, state, -1)
+        _kernels().search(table, waiting, state, -1)
     return index[edges[edges >= 0]]
 
 
 def _starts(rows: Integers, count: int) -> Integers:
-    """Return the start of the pairs of each row, and the end of the last row."""
+    """Return where the pairs of each row start, and where those of the last row end."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
     return starts
+
+
+@cache
+def _kernels() -> Any:
+    """Import the compiled loops on first use, because importing Numba is slow."""
+    from probdice.method import assignment_kernels
+
+    return assignment_kernels

@@ -64,8 +64,7 @@ def take_dominant(
     """Choose pairs that are part of an optimum, and return the number of undecided pairs.
 
     The undecided pairs are the first entries of `left`. A chosen pair saves at least as much as the
-    second best pair of its row and the second best pair of its column together, so it can replace
-    any other choice without loss.
+    second best pairs of its row and of its column together, so it can replace them without loss.
     """
     taken_rows, taken_columns = taken[0], taken[1]
     row_best, row_first, row_second = best[0], best[1], best[2]
@@ -112,7 +111,7 @@ def take_dominant(
 
 @kernel
 def bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int) -> int:
-    """Auction: set `edges` to the pair of each row, or leave it at −1.
+    """Run an auction: set `edges` to the pair of each row, or leave it at −1.
 
     Return the number of rows that still need a search. They are the first entries of `waiting`.
     """
@@ -237,8 +236,8 @@ def _shortest_augmenting_path(
     The length of a pair is its slack: u + v minus its saving. A path that ends at a row adds the u
     of that row to its length.
 
-    Return the length, the column where the path ends or −1, the row that becomes unmatched, and the
-    numbers of columns in `ready` and in `heap`.
+    Return the length, the column where the path ends or −1, and the row that becomes unmatched.
+    Also return how many columns `ready` and `heap` contain.
     """
     _, columns, savings, starts = table
     owners, u, v, distance = state[1], state[2], state[3], state[4]
@@ -309,7 +308,7 @@ def _move_up(heap: Any, place: Any, distance: Any, p: int, column: int) -> None:
 
 @inlined
 def _move_down(heap: Any, place: Any, distance: Any, size: int) -> None:
-    """Replace the top of the heap by its last column; `size` does not count that column twice."""
+    """Remove the top of the heap, and put the last column in its place. `size` is the new size."""
     last = heap[size + 1]
     p = 1
     while 2 * p <= size:

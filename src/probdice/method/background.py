@@ -1,4 +1,4 @@
-"""The background: the region of each side that the user names, and numbers without it."""
+"""The background: the region of each side that the user names, and overlaps without it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,8 +32,8 @@ NO_BACKGROUND: Places = Both(None, None)
 def find_background(overlap: Overlap, background: Background | None) -> Places:
     """Return the index of the background region of each side; None if the side has no such region.
 
-    A side without names has the background name of the other side by its number, and a side
-    without numbers has the background number of the other side by its name.
+    On a side without names, a name is replaced by the number that the other side gives it. On a
+    side without numbers, a number is replaced by its name on the other side.
     """
     if background is None:
         return NO_BACKGROUND
@@ -41,7 +41,7 @@ def find_background(overlap: Overlap, background: Background | None) -> Places:
 
 
 def check_background(background: Background | None, overlaps: Sequence[Overlap]) -> None:
-    """Reject a name that no region of these overlaps has."""
+    """Reject a background name that occurs in none of these overlaps."""
     if background is None:
         return
     for side in SIDES:
@@ -55,7 +55,7 @@ def check_background(background: Background | None, overlaps: Sequence[Overlap])
 
 
 def named_background(background: Background) -> Option:
-    """Return the background as a message writes it."""
+    """Return the background as an option that messages recommend."""
     if background.reference == background.prediction:
         return Option("background", background.reference)
     words = " ".join(f"--background {side}:{background[side]}" for side in SIDES)
@@ -84,7 +84,7 @@ def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
 
 
 def background_group(groups: Groups, places: Places) -> int | None:
-    """Return the number of the group of the background; None if no side has one."""
+    """Return the group of the background, or None if neither side has one."""
     for side in SIDES:
         place = places[side]
         if place is not None and groups.numbers(side)[place] >= 0:

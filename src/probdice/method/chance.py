@@ -85,7 +85,7 @@ def chance_of(
 ) -> Chance:
     """Return the expected scores of the same comparison if the two sides were independent.
 
-    `matched` is the correspondence before merging. It is kept if the rule gives the groups.
+    `matched` is the correspondence before merging. A rule that gives the groups uses it again.
     """
     given = is_given(match)
     places, named = find_background(overlap, background), background is not None
@@ -110,7 +110,7 @@ def chance_of(
 
 
 def _largest_with_largest(overlap: Overlap, merge: Merging, places: Places) -> _Agreement:
-    """Return the agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
+    """Return the agreement of two independent label maps. Their overlaps are n_i m_j / |Ω|."""
     pixels = overlap.pixels
     shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
     pairs = min(share.size for share in shares)
@@ -150,7 +150,7 @@ def _from_table(
     given: Groups | None,
     background: Background | None,
 ) -> Chance:
-    """Return the scores of an overlap, without pixels."""
+    """Compute the scores from an overlap alone."""
     if given is None:
         result = correspond(independent, match, merge, None, background)
         groups, losses = result.groups, result.costs
@@ -167,7 +167,7 @@ def _from_table(
 
 
 def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
-    """Return the expected overlap of independent sides, in which every pair overlaps."""
+    """Return the expected overlap of independent sides. Every pair of regions overlaps in it."""
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
@@ -313,7 +313,7 @@ def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
 
 
 def _sample_rule(sample: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
-    """Return the rule for a sample of the pixels, which may lack rare labels of a label map."""
+    """Adapt the rule to a sample of the pixels, because the sample may lack rare labels."""
     if rule == "labels":
         return Given(_labelled(overlap, matched))
     if isinstance(rule, Fixed):

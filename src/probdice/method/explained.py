@@ -17,7 +17,7 @@ DROPPED = 1e-10  # eigenvalues below this share of the largest are rounding erro
 
 
 def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
-    """Goodman and Kruskal's τ of two label maps, in both directions."""
+    """Compute Goodman and Kruskal's τ of two label maps, in both directions."""
     meeting, pixels = overlap.meeting, overlap.pixels
     counts = meeting.savings.astype(np.float64)
     shares: dict[Side, float] = {}
@@ -33,7 +33,7 @@ def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
 
 
 def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
-    """Return R² of the least-squares regression of each side on the other."""
+    """Compute R² of the least-squares regression of each side on the other."""
     shares: dict[Side, float] = {}
     for side in SIDES:
         across = other(side)

@@ -27,7 +27,7 @@ class Groups:
 
     @classmethod
     def of_pairs(cls, overlap: Overlap, rows: Integers, columns: Integers) -> "Groups":
-        """Return pairs of one region per side, sorted by row. All other regions are unmatched."""
+        """Create groups from pairs of regions, sorted by row. All other regions are unmatched."""
         reference = np.full(len(overlap.reference), -1, np.int64)
         prediction = np.full(len(overlap.prediction), -1, np.int64)
         matched = len(rows)
@@ -155,7 +155,7 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
-    """Return regions by group: where each group starts, and all regions in that order."""
+    """Sort the regions by group; return where each group starts, and the sorted regions."""
     order = np.argsort(numbers, kind="stable")
     order = order[int(np.count_nonzero(numbers < 0)) :]
     starts = np.zeros(count + 1, np.int64)

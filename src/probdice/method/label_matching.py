@@ -88,7 +88,7 @@ def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, I
 
 
 def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
-    """Return the numbers of the regions that have one, ascending, and the indices of these regions.
+    """Return the numbers of regions in ascending order, and the indices of these regions.
 
     A channel that has neither number nor name uses its channel index as number.
     """

@@ -1,4 +1,4 @@
-"""Match regions by overlap, by the paper's rule, by equal labels, or as given by the user."""
+"""Match regions by overlap, by the paper's rule, by equal labels, or as the user requests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -110,7 +110,7 @@ def is_given(rule: Rule) -> bool:
 
 
 def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[Integers, Integers]:
-    """Choose the pairs with the largest total overlap, components within corresponding classes."""
+    """Choose the pairs with the largest total overlap. Components match within classes only."""
     overlap = within_classes(without_background(overlap, background))
     meeting = overlap.meeting
     shape = len(overlap.reference), len(overlap.prediction)
@@ -123,12 +123,11 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
 
 
 def within_classes(overlap: Overlap) -> Overlap:
-    """Return the overlap, restricted to pairs of components of corresponding classes.
+    """Restrict an overlap to pairs of components whose classes correspond.
 
-    An overlap of regions that are not components is returned as it is. Classes with equal labels
-    correspond. If the two sides have no class label in common, the
-    classes are matched by largest total overlap. Regions that are not components, such as the
-    background, form one class.
+    An overlap of regions that are not components is returned unchanged. Classes with equal labels
+    correspond. If the two sides have no class label in common, the classes are matched by largest
+    total overlap. Regions that are not components, such as the background, form one class.
     """
     if not (overlap.reference.origins and overlap.prediction.origins):
         return overlap
@@ -163,7 +162,7 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
 
 
 def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
-    """Return the column of every row, or −1, after replacing matches with better unmatched regions.
+    """Replace matches with better unmatched regions; return the column of every row, or −1.
 
     If two regions overlap a third one equally, the one that costs less alone is matched.
     Every exchange lowers the total weight, so the loop terminates.
@@ -219,7 +218,7 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Choose the pairs of least total weight, as the paper does; one side is matched completely."""
+    """Choose the pairs of least total weight, as in the paper, for all regions of one side."""
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(
@@ -280,7 +279,7 @@ def knows(overlap: Overlap, label: Label) -> bool:
 
 
 def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
-    """Return the given pairs whose regions exist, and the remaining regions by overlap."""
+    """Match the given pairs whose regions exist, and the remaining regions by overlap."""
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     group_of: dict[Label, int] = {}
     for prediction_label, reference_label in fixed.pairs:
@@ -332,7 +331,7 @@ def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
 
 
 def _as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
-    """Return the groups of an earlier comparison. A label that it lacks stays unmatched."""
+    """Match as in an earlier comparison. A label that it lacks stays unmatched."""
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     for number, group in enumerate(given.groups):
         members: dict[Side, list[int | None]] = {

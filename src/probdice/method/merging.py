@@ -34,7 +34,7 @@ def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
 
 @dataclass(frozen=True)
 class Join:
-    """An unmatched region was merged into a group, whose other side has the regions `into`."""
+    """The merge of an unmatched region into a group. `into` are its regions of the other side."""
 
     side: Side
     region: int
@@ -90,7 +90,7 @@ def merge_unmatched(
 
 
 class _Joining:
-    """The gain of every unmatched region in every group that it overlaps, updated after merges."""
+    """The gains of unmatched regions in the groups that they overlap, updated after each merge."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _Joining:
     def _best(self) -> tuple[int, int, int] | None:
         """Return the merge with the largest gain.
 
-        Ties: the prediction first, then the lower region, then the lower group.
+        If gains tie, the prediction comes first, then the lower region, then the lower group.
         Merges that tie with the best one are stored in `ready`, so that they are not compared
         again after every merge.
         """
@@ -216,7 +216,7 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Return whether gains follow from the overlap table (if the side is a label map)."""
+        """Return whether the gains in a group follow from the overlap table."""
         overlap = self.overlap
         if overlap.crisp or self.by_table:
             return True

@@ -188,7 +188,7 @@ class Overlap:
         return compare_overlap(self, match=match, merge=merge, background=background)
 
     def indices(self, *, background: "GivenBackground" = None) -> "Indices":
-        """Other metrics: Rand index, variation of information, covering, mean IoU, ….
+        """Compute other metrics: Rand index, variation of information, covering, mean IoU, ….
 
         Metrics that need a correspondence use the one with the largest overlap. For any other
         correspondence, use ``compare(…).indices()``.
@@ -444,7 +444,7 @@ def _places(count: int, occupied: Integers) -> Integers:
 
 
 def _column(regions: Regions, indices: Integers) -> Any:
-    """Return labels for a table: an array of numbers, or a list of labels if there are names."""
+    """Return the labels of regions for a table: an array of numbers, or a list with names."""
     if not regions.names and (regions.crisp or not regions.numbers):
         return regions.keys[indices]
     labels = regions.labels

@@ -63,9 +63,9 @@ def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
 
 
 def _conditions(overlap: Overlap) -> Iterator[bool]:
-    """Yield whether each condition holds that the sums of every pass over pixels fulfil.
+    """Yield conditions that every overlap of real images fulfils.
 
-    A condition may assume that those before it hold.
+    A condition may assume that those before it are true.
     """
     meeting = overlap.meeting
     yield overlap.pixels >= 1

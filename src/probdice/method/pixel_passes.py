@@ -117,7 +117,7 @@ class Passes(Protocol):
         """Return the histogram of every region of two soft sides."""
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Return the pixels of these ascending ranks: columns of probabilities, or labels."""
+        """Read the pixels of these ascending ranks: columns of probabilities, or labels."""
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
-        """Return images made of sampled pixels."""
+        """Create images that consist of sampled pixels."""

@@ -85,7 +85,7 @@ def listed(labels: Sequence[Label], most: int = 6) -> str:
 def as_channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the number of every channel, or None, and the names by channel.
+    """Return the number of every channel (None if it has no number), and the names by channel.
 
     Without labels and names, the numbers are 0, 1, …. An integer among the names is a label.
     """
@@ -110,7 +110,7 @@ def as_channels(
 
 
 def whole_number(value: object, what: str) -> int:
-    """Return the value as an integer, or an error that names the argument `what`."""
+    """Return the value as an integer, or raise an error that names the argument `what`."""
     try:
         return index(cast(SupportsIndex, value))
     except TypeError:

@@ -96,7 +96,7 @@ class Regions:
         return key is not None and (key in self._places or key in self.names or key in self.numbers)
 
     def counterpart(self, label: Label) -> Label | None:
-        """Return the number of the region with this name, or the name of that with this number."""
+        """Return the number that belongs to a name, or the name that belongs to a number."""
         key = self._key_of(label)
         if key is None:
             return None

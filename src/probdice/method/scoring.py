@@ -1,4 +1,4 @@
-"""From an overlap to a correspondence and its score: match, merge, measure."""
+"""Match and merge the regions of an overlap, and score the result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def correspond(
     images: Passes | None,
     background: Background | None = None,
 ) -> Correspondence:
-    """Match regions, then merge unmatched regions as `merge` says.
+    """Match regions, then merge unmatched regions as `merge` requests.
 
     The two backgrounds correspond to each other, and nothing is merged with them.
     """

@@ -144,7 +144,7 @@ class Absolute(Similarity):
     kernels: ClassVar[str] = "probdice.engine.compiled:AbsoluteKernels"
 
     def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
-        """f₁ of vectors along `axis`."""
+        """Return f₁ of vectors along `axis`."""
         p, q = _vectors(p, q, axis)
         f: NDArray[np.float64] = 1 - np.abs(p - q).sum(axis=0) / 2
         return np.clip(f, 0, 1)
@@ -199,7 +199,7 @@ class Aitchison(Similarity):
             raise InputError(f"floor must be at least 0 and below 0.5, found {self.floor}")
 
     def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
-        """f₂ of vectors along `axis`."""
+        """Return f₂ of vectors along `axis`."""
         return np.asarray(1 / (1 + aitchison_distance(p, q, axis=axis, floor=self.floor)))
 
     @property
@@ -243,7 +243,7 @@ def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:
 def aitchison_distance(
     p: ArrayLike, q: ArrayLike, *, axis: int = 0, floor: float = 0.0
 ) -> NDArray[np.float64]:
-    """Aitchison distance between vectors of non-negative numbers.
+    """Compute the Aitchison distance between vectors of non-negative numbers.
 
     ``dₐ(p, q) = ‖clr(p) − clr(q)‖₂`` with ``clr(p)ᵢ = log pᵢ − meanₖ log pₖ``
 
@@ -305,7 +305,7 @@ def ilr_basis(regions: int) -> NDArray[np.float64]:
 
 
 def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
-    """Classical Dice coefficient of two masks.
+    """Compute the classical Dice coefficient of two masks.
 
     ``D(X, Y) = 2 |X ∩ Y| / (|X| + |Y|)``
 
@@ -354,7 +354,7 @@ def _vectors(
         if not -array.ndim <= axis < array.ndim:
             raise InputError(f"{name} has no axis {axis}: its shape is {array.shape}")
         if not np.all((array >= 0) & np.isfinite(array)):
-            raise InputError(f"{name} must hold finite, non-negative numbers only")
+            raise InputError(f"{name} must contain only finite, non-negative numbers")
         arrays.append(np.moveaxis(array, axis, 0))
     first, second = arrays
     if len(first) != len(second):

@@ -1,4 +1,4 @@
-"""Checks of option values, and their conversion to the internal form."""
+"""Check the values of options, and convert them to the internal form."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -113,7 +113,8 @@ def as_rule(match: object) -> Rule:
             raise InputError(
                 "match is an empty mapping: expected {prediction label: reference label}"
             )
-        return Fixed(tuple((_label(key), _label(value)) for key, value in match.items()))
+        expected = "match must map labels (whole numbers or names) to labels"
+        return Fixed(tuple((_label(k, expected), _label(v, expected)) for k, v in match.items()))
     groups = getattr(match, "groups", None)
     if isinstance(groups, tuple):  # an earlier comparison
         return Given(tuple((tuple(group.reference), tuple(group.prediction)) for group in groups))
@@ -354,7 +355,7 @@ def as_subjects(subjects: object) -> str | dict[str, str] | None:
 
 
 def as_files(files: object) -> tuple[str, ...]:
-    """Check the path of a file, or several."""
+    """Check the paths of one or more files."""
     if isinstance(files, str | PathLike):
         return (fspath(files),)
     return tuple(fspath(cast("str | PathLike[str]", file)) for file in cast(Iterable[Any], files))
@@ -365,10 +366,8 @@ def as_folder(folder: object) -> str | None:
     return None if folder is None else fspath(cast("str | PathLike[str]", folder))
 
 
-def _label(value: object) -> Label:
+def _label(value: object, expected: str = "labels must be whole numbers or names") -> Label:
     try:
         return str(value) if isinstance(value, str) else index(cast(SupportsIndex, value))
     except TypeError:
-        raise InputError(
-            f"match must map labels (whole numbers or names) to labels, found {value!r}"
-        ) from None
+        raise InputError(f"{expected}, found {value!r}") from None

@@ -38,6 +38,8 @@ from probdice.options.read_options import ALL_IMAGES, COMPARING, ReadOptions
 __all__ = ["CompareOptions", "Correspondence"]
 
 Correspondence = Literal["case", "set"]
+BOUNDARIES = Option("boundaries", python="boundaries=True")
+COMPONENTS = Option("components", "all", python="components=True")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,22 +161,12 @@ class CompareOptions(ReadOptions):
         """Reject options that exclude each other, and options that have no effect."""
         if self.components is not None and self.background is None:
             raise InputError("components need a background; pass ", Option("background", 0))
-        boundaries = Option("boundaries", python="boundaries=True")
-        components = Option("components", "all", python="components=True")
-        needs = [
-            *(("tolerance", one, self.boundaries, boundaries) for one in self.tolerance),
-            ("infinite", self.infinite, self.boundaries, boundaries),
-            *(
-                (name, getattr(self, name, None) or None, self.components is not None, components)
-                for name in ("connectivity", "minimum_size", "strata")
-            ),
-        ]
-        for name, value, used, needed in needs:
-            if value is not None and not used:
-                raise InputError(
-                    *(Option(name, value), f" has no effect without {needed.name}. Add ", needed),
-                    ".",
-                )
+        if not self.boundaries:
+            first = self.tolerance[0] if self.tolerance else None
+            _reject_unused({"tolerance": first, "infinite": self.infinite}, BOUNDARIES)
+        if self.components is None:
+            names = ("connectivity", "minimum_size", "strata")
+            _reject_unused({name: getattr(self, name, None) or None for name in names}, COMPONENTS)
         if self.merge != "none" and is_given(self.match):
             rule = self.match
             raise InputError(
@@ -282,6 +274,14 @@ class CompareOptions(ReadOptions):
             geometry_tolerance=None if content["ignore_geometry"] else content["tolerance"],
         )
         return replace(options, names=Both(**content["names"]).map(_names_from_json))
+
+
+def _reject_unused(values: Mapping[str, Any], needed: Option) -> None:
+    """Reject values of options that have no effect without another option."""
+    for name, value in values.items():
+        if value is not None:
+            message = f" has no effect without {needed.name}. Add "
+            raise InputError(Option(name, value), message, needed, ".")
 
 
 def _names_from_json(content: Any) -> Names | None:

@@ -1,4 +1,4 @@
-"""How an option is declared: its default, its check, its help text, and its form in commands."""
+"""Declare options: the default, the check, the form on the command line, and the help text."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -50,7 +50,7 @@ class Form:
         How to give a value for one side; "{0}" stands for the placeholder. Such an option can be
         repeated.
     path : bool
-        Whether the value is a path, which a configuration file gives relative to itself.
+        Whether the value is a path. In a configuration file, it is relative to that file.
     advanced : bool
         Whether only ``--help-all`` shows the option.
     """

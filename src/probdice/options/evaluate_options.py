@@ -55,8 +55,8 @@ class EvaluateOptions(CompareOptions):
         (),
         as_files,
         Form("Output", "FILE", repeated=True, path=True, advanced=True),
-        "Surface to show values at vertices on, such as lh.inflated or a .surf.gii file. Repeat "
-        "for the other hemisphere.",
+        "Surface on which to show values at vertices, such as lh.inflated or a .surf.gii file. "
+        "Repeat for the other hemisphere.",
     )
     probabilities: bool = flag(
         "Reading",
@@ -99,14 +99,14 @@ class EvaluateOptions(CompareOptions):
         None,
         as_subjects,
         Form("Ranking", "PATTERN|FILE", advanced=True),
-        "Which cases belong to the same subject: a pattern of case names such as "
+        "How to find the subject of a case: a pattern of case names such as "
         "'{subject}_{session}', or a TSV file with the columns case and subject. Confidence "
         "intervals, tests and rank stability then resample subjects.",
     )
     indices: bool = flag(
         "Metrics",
-        "Add other indices to cases.csv: Rand, variation of information, covering, mean IoU and "
-        "others.",
+        "Add further indices to cases.csv, such as Rand, variation of information, covering and "
+        "mean IoU.",
         advanced=True,
     )
     component_threshold: float = option(
