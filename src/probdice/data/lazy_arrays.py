@@ -98,7 +98,7 @@ class Intersection(Derived):
 
 
 class WithoutLabels(Derived):
-    """Pixels of a label map that have none of some labels."""
+    """Pixels of a label map whose label is not in a list."""
 
     def __init__(self, array: Array, labels: Sequence[int]) -> None:
         super().__init__(array, dtype=np.bool_)
@@ -200,7 +200,7 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
 
 
 def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
-    """Normalise the bytes of a boolean array to 0 and 1; a file may store other true values."""
+    """Convert the bytes of a boolean array to 0 and 1; files may contain other bytes."""
     if array.dtype != np.bool_:
         return array
     content = array.view(np.uint8)

@@ -160,7 +160,7 @@ class Decoded(Derived):
 
 
 class _Resampled(Derived):
-    """Values of a source array at the positions of a `placement`.
+    """The values of a source array at the positions of a `placement`.
 
     A box is divided until the part of the source that a division depends on is small.
     """

@@ -320,7 +320,7 @@ def lent(size: int) -> NDArray[np.uint8]:
 
 
 class _Loan:
-    """The base of an array in reused memory and its views; it frees the memory at the end."""
+    """The owner of reused memory; once it is deleted, the memory is available again."""
 
     def __init__(self, memory: NDArray[np.uint8], free: Free) -> None:
         self.memory, self.free = memory, free

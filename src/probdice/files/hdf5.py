@@ -167,7 +167,7 @@ def read_box(
 
 
 def filling(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
-    """Return an array to read a part of a data set into; filling it closes the file."""
+    """Return an array that is filled with a part of a data set; filling it closes the file."""
 
     def fill(target: NDArray[Any]) -> None:
         with content, library_call():
@@ -224,7 +224,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
         return
     size = path.stat().st_size
     if stored == 0:
-        raise FormatError(f"is incomplete: {dataset.name} has no stored values. Write it again")
+        raise corrupt(f"{dataset.name} has no stored values")
     if chunks is None:
         check_size(itemsize * math.prod(shape), min(stored, size), shape)
     else:

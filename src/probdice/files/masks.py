@@ -19,7 +19,7 @@ from probdice.errors import FormatError, InputError, Note, Option
 from probdice.method.matching import listed
 from probdice.method.region_labels import Label, shown_labels
 
-__all__ = ["Claims", "OverlappingMasks", "claims_of", "settled"]
+__all__ = ["Claims", "OverlappingMasks", "claims_of", "priority_option", "settled"]
 
 BLOCK = 1 << 22  # pixels per block
 SUGGESTED = 4  # largest number of names in a suggested option
@@ -99,10 +99,9 @@ def settled(
     """Make a label map in which every pixel has the first region of `priority` that covers it.
 
     Regions keep their labels if all labels are positive. Otherwise they are numbered from 1.
-
     Regions that `priority` does not name come last. If two of them share a pixel that no named
-    region covers, an error is raised. Each name in `priority` that is not a region adds a note of
-    kind "priority".
+    region covers, the function raises an error. Each name in `priority` that is not a region adds
+    a note of kind "priority".
     """
     shown = shown_labels(labels, names)
     places = {str(label): k for k, label in enumerate(shown)}
@@ -125,7 +124,7 @@ def settled(
     regions = f", but the regions are {listed(shown, 20)}"
     if unsettled:
         raise InputError(
-            _option(priority),
+            priority_option(priority),
             f" names {listed(unknown)}{regions}; it" if unknown else "",
             f" does not decide {unsettled} pixels that are in several other masks. Add names of "
             f"these regions: {listed([shown[k] for k in last], 20)}",
@@ -144,7 +143,7 @@ def settled(
         text = f"{count} in several masks and went to the first of {listed(priority)}"
         notes = (Note("claimed", (text,)),)
     for name in unknown:
-        notes += (Note("priority", (_option(priority), f" names {name}", regions)),)
+        notes += (Note("priority", (priority_option(priority), f" names {name}", regions)),)
     kind = np.min_scalar_type(max(numbers))
     return Segmentation(
         np.array([0, *numbers], kind)[codes],
@@ -156,7 +155,8 @@ def settled(
     )
 
 
-def _option(priority: Sequence[str]) -> Option:
+def priority_option(priority: Sequence[str]) -> Option:
+    """Return the option with these names, as the user set it."""
     return Option("priority", ",".join(priority), python=f"priority={tuple(priority)}")
 
 

@@ -53,8 +53,8 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
     """Decompress a file with a single gzip member in one call; None for other files.
 
-    Many calls would acquire the GIL many times, and wait for it longer than the decompression takes
-    while another thread runs Python code.
+    While another thread runs Python code, several calls would wait for the GIL, which takes longer
+    than the decompression.
     """
     unpacker = zlib_module().decompressobj(wbits=31)
     with (

@@ -109,7 +109,7 @@ def png_picture(source: Source) -> Iterator[Any]:
 def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
     """Return the values of a Pillow image, converted to `mode` if it is given.
 
-    They are copied some rows at a time, because Pillow makes two temporary copies.
+    Some rows are copied at a time, because Pillow makes two temporary copies of what it copies.
     """
     width, height = picture.size
     step = max(1, STRIP // width)

@@ -1,4 +1,4 @@
-"""Segments of 3D Slicer, which NRRD and MetaImage headers list by label, layer and name."""
+"""Segments of 3D Slicer. Headers of NRRD and MetaImage list their labels, layers and names."""
 
 import re
 from collections.abc import Mapping

@@ -127,7 +127,7 @@ def _plain(array: Any, store: str) -> Image:
 
 
 def _check_no_intensities(array: Any, store: str, level: Level) -> None:
-    """Reject an integer image that has label images: it is the image that was segmented."""
+    """Reject an integer image with label images, because it is the image that was segmented."""
     if level.labels is not None or array.dtype.kind not in "iu":
         return
     try:
@@ -192,7 +192,7 @@ def _check_no_objects(node: Any) -> None:
 def _check_chunks(node: Any) -> None:
     """Reject invalid chunks: of length 0, too many, too small or too large.
 
-    All chunks are listed, each costs time and memory, and a chunk is decompressed as a whole.
+    Zarr lists all chunks, and it decompresses whole chunks. Each of them costs time and memory.
     """
     lengths = zip(node.shape, node.chunks, strict=True)
     counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]
