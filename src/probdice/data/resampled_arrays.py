@@ -80,7 +80,7 @@ class Placement:
         return tuple(parts)
 
     def grid(self, box: Box, source: Box, order: Sequence[int]) -> Grid:
-        """Return the arguments of kernels for a target box, with the source axes in this order."""
+        """Return what kernels need to know of a target box, with the source axes in `order`."""
         axes = list(order)
         first = self.offset + self.matrix @ [part.start for part in box]
         return (

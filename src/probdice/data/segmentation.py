@@ -64,7 +64,7 @@ class Segmentation:
         Whether it is a label map.
     labels : tuple of int or None
         The label of each channel of a probabilistic segmentation; None for a channel without a
-        label. Empty for a label map, whose labels are collected when it is read.
+        label. Empty for a label map, because its labels are known only after reading it.
     names : mapping of int to str
         Names by label, or by channel index of a probabilistic segmentation. Regions may share a
         name.
@@ -311,8 +311,8 @@ class Segmentation:
         """Create a segmentation from nested channels, such as whole tumour ⊇ core ⊇ enhancing.
 
         The regions are the background (1 − the first channel), the differences of successive
-        channels, and the last channel. Masks become a label map, and probabilities, such as
-        sigmoid outputs, become probabilities. `Comparison.derived` compares the channels
+        channels, and the last channel. Masks give a label map. Probabilities, such as sigmoid
+        outputs, give the probabilities of the regions. `Comparison.derived` compares the channels
         themselves: the first is the union of the regions 1, 2, …, the second of 2, 3, ….
 
         Parameters

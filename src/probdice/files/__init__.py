@@ -329,7 +329,7 @@ def write(
 def streaming(
     path: str, geometry: Geometry | None, like: Segmentation
 ) -> Iterator[NewStore | None]:
-    """Yield a Zarr store to write an image to block by block, or None to write it at once.
+    """Yield a Zarr store for writing an image block by block, or None to write it at once.
 
     Writing by blocks requires a chunked input (`like`) and a geometry that needs no reordering.
     """

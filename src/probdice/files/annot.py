@@ -128,7 +128,7 @@ class _Bytes:
 
 
 def _table(content: _Bytes) -> list[tuple[Entry, int]]:
-    """Return the rows of the colour table, each with the number that stands for its colour."""
+    """Return the rows of the colour table, each with the number that encodes its colour."""
     if content.position == len(content.content) or not content.integer():
         raise FormatError(
             "has no colour table, so the labels of its vertices are unknown. Write it with a table"

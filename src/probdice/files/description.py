@@ -37,7 +37,7 @@ def description_of(
     affine : bool, optional
         Whether to include the geometry; it is null if there is none.
     shape : bool, optional
-        Whether the format would return another shape.
+        Whether the format would change the shape.
     """
     if payload.kind == "map":
         return ""

@@ -147,7 +147,7 @@ def _maps_of(answer: Answer, file: str) -> Maps:
             Option("surface", "FILE", python="surface=…"),
         )
     if not intents:
-        raise corrupt("it contains no map")
+        raise FormatError("contains no map")
     labels = LABELS in intents
     if labels and set(intents) != {LABELS}:
         raise FormatError("contains both labels and other maps. Write one file of each")

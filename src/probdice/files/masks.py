@@ -4,15 +4,15 @@ A tumour inside a kidney is part of both masks. Dividing its pixels equally is r
 `priority` sets which region gets them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.arrays import Array
 from probdice.data.geometry import Geometry
+from probdice.data.lazy_arrays import boxes
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import BACKGROUND
 from probdice.errors import FormatError, InputError, Note, Option
@@ -21,7 +21,6 @@ from probdice.method.region_labels import Label, shown_labels
 
 __all__ = ["Claims", "OverlappingMasks", "claims_of", "priority_option", "settled"]
 
-BLOCK = 1 << 22  # pixels per block
 SUGGESTED = 4  # largest number of names in a suggested option
 
 
@@ -78,7 +77,7 @@ def claims_of(masks: Sequence[Array], names: Sequence[Label]) -> Claims:
     pixels = 0
     volumes = np.zeros(len(masks), np.int64)
     sharing = np.zeros(len(masks), np.bool_)
-    for box in _boxes(masks[0].shape):
+    for box in boxes(masks[0]):
         blocks = [np.asarray(mask[box]) != 0 for mask in masks]
         volumes += [np.count_nonzero(block) for block in blocks]
         several = np.add.reduce(blocks, dtype=np.uint16) > 1
@@ -108,10 +107,9 @@ def settled(
     unknown = [name for name in priority if name not in places]
     first = [places[name] for name in priority if name in places]
     last = [k for k in range(len(masks)) if k not in first]
-    shape = tuple(masks[0].shape)
-    codes: NDArray[np.uint16] = np.zeros(shape, np.uint16)
+    codes: NDArray[np.uint16] = np.zeros(tuple(masks[0].shape), np.uint16)
     claimed = unsettled = 0
-    for box in _boxes(shape):
+    for box in boxes(masks[0]):
         blocks = [np.asarray(mask[box]) != 0 for mask in masks]
         claimed += int(np.count_nonzero(np.add.reduce(blocks, dtype=np.uint16) > 1))
         for k in reversed([*first, *last]):
@@ -158,13 +156,3 @@ def settled(
 def priority_option(priority: Sequence[str]) -> Option:
     """Return the option with these names, as the user set it."""
     return Option("priority", ",".join(priority), python=f"priority={tuple(priority)}")
-
-
-def _boxes(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Split an image along its last axis, which varies slowest in most medical image files."""
-    if not shape:
-        yield ()
-        return
-    step = max(1, BLOCK // max(prod(shape[:-1]), 1))
-    for start in range(0, shape[-1], step):
-        yield (*(slice(None) for _ in shape[:-1]), slice(start, start + step))

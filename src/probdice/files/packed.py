@@ -36,7 +36,7 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 
     The result is shorter if the file is. The checksum is at the end, so the remaining bytes are
     decompressed and dropped. More than `SURPLUS` of them are an error, because a small file may
-    decompress to more than fits in memory or time.
+    decompress to terabytes.
     """
     whole = _unpack_at_once(path, size, trailing)
     if whole is not None:

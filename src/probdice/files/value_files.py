@@ -42,7 +42,7 @@ class Values:
         return self.encoding == "raw" and len(self.files) == 1
 
     def spans(self) -> list[tuple[Path, int, int]]:
-        """Return every file with the first byte and the end of its values."""
+        """Return for every file where its values start and end, in bytes."""
         spans = []
         for file, start in self.files:
             size = file.stat().st_size - start if self.packed_size is None else self.packed_size

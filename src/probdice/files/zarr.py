@@ -278,7 +278,7 @@ def _write(path: Path, payload: Payload) -> None:
 
 
 class NewStore:
-    """A store to write: first an array to fill, then its metadata.
+    """A new store: `array` creates its array, and `describe` stores its metadata.
 
     With a geometry it is an OME-Zarr image with the axes z, y, x, otherwise a plain array.
     """
