@@ -1,4 +1,6 @@
-"""Convert arrays of other libraries to NumPy, by the names of their types and without importing.
+"""Convert arrays of other libraries to NumPy.
+
+A library is recognised by the names of its types, so that it need not be imported.
 
 | array | conversion |
 |---|---|
@@ -26,13 +28,14 @@ __all__ = [
     "as_array",
     "chunks_of",
     "has_type",
+    "in_memory",
     "region_dimension",
     "regular_chunks",
     "travels",
     "type_named",
 ]
 
-# Names of xarray dimensions that are the region axis, in singular; plurals also work.
+# Singular names of xarray dimensions that are the region axis; plurals also work.
 REGION_DIMENSIONS = ("region", "class", "label", "channel")
 
 
@@ -97,6 +100,11 @@ def as_array(value: Any) -> Array:
     return _converted(value)
 
 
+def in_memory(array: Array) -> NDArray[Any]:
+    """Read all values of an array."""
+    return np.asarray(array[(slice(None),) * len(array.shape)])
+
+
 def chunks_of(array: Array) -> Chunks | None:
     """Return the lengths of an array's chunks along each axis, or None if it has no chunks.
 
@@ -124,7 +132,7 @@ def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]
 
 
 def travels(array: Any) -> bool:
-    """Return whether another process can read the array from its store, without a copy of it."""
+    """Return whether another process can read the array from its store."""
     if has_type(array, "zarr", "Array"):
         return not has_type(array.store, "zarr", "MemoryStore")
     return bool(getattr(array, "travels", False))

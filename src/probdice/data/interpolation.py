@@ -1,9 +1,9 @@
 """Compiled loops that read an image at the pixels of another grid.
 
-A `Grid` has the matrix and the offset of positions, the sizes of the source, the first pixel and
-the lengths of the box of it that was read, and the shape of the target. A position in the source is
-``matrix @ index + offset``, in source pixels. Pixels inside the field of view lie at most half a
-pixel beyond the outermost centres; beyond these centres the values of the edge apply.
+A `Grid` is a tuple: the matrix and the offset of positions, the sizes of the source, the first
+pixel and the lengths of the source box, and the shape of the target. The position of a target pixel
+in the source is ``matrix @ index + offset``, in source pixels. The field of view ends half a pixel
+beyond the outermost centres of the source. Between a centre and this edge, values are constant.
 """
 
 from typing import Any

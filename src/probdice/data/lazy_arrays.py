@@ -21,9 +21,12 @@ __all__ = [
     "Stacked",
     "WithoutLabels",
     "blocks",
+    "boxes",
     "reordered",
-    "zeros_and_ones",
 ]
+
+
+BLOCK = 1 << 20  # values that are read at once
 
 
 class Lazy(ABC):
@@ -98,7 +101,7 @@ class Intersection(Derived):
 
 
 class WithoutLabels(Derived):
-    """Pixels of a label map that have none of some labels."""
+    """Pixels of a label map whose label is not in a list."""
 
     def __init__(self, array: Array, labels: Sequence[int]) -> None:
         super().__init__(array, dtype=np.bool_)
@@ -199,41 +202,34 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
     return _Reordered(array, order, flips)
 
 
-def zeros_and_ones(array: NDArray[Any]) -> NDArray[Any]:
-    """Normalise the bytes of a boolean array to 0 and 1; a file may store other true values."""
-    if array.dtype != np.bool_:
-        return array
-    content = array.view(np.uint8)
-    return array if content.max(initial=0) <= 1 else content != 0
+def blocks(array: Array) -> Iterator[NDArray[Any]]:
+    """Yield the whole array in contiguous blocks of about `BLOCK` values."""
+    return (np.asarray(array[box]) for box in boxes(array))
 
 
-def blocks(array: Array, size: int = 1 << 20) -> Iterator[NDArray[Any]]:
-    """Yield the whole array in contiguous blocks of about `size` values."""
+def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
+    """Yield the boxes of such blocks: of whole chunks, or along the axis that varies slowest."""
     chunks = chunks_of(array)
-    if chunks is not None:
-        for box in _whole_chunks(chunks, size):
-            yield np.asarray(array[box])
-        return
     axes = range(len(array.shape))
-    axis = 0
-    if isinstance(array, np.ndarray) and array.ndim:
-        axis = max(axes, key=lambda k: abs(array.strides[k]))
-    if not axes:
-        yield np.asarray(array)
-        return
-    total = int(np.prod(array.shape, dtype=np.int64))
-    step = max(1, size * array.shape[axis] // max(total, 1))
-    for start in range(0, array.shape[axis], step):
-        part = tuple(slice(start, start + step) if k == axis else slice(None) for k in axes)
-        yield np.asarray(array[part])
+    if chunks is not None:
+        yield from _whole_chunks(chunks)
+    elif not axes:
+        yield ()
+    else:
+        strides = array.strides if isinstance(array, np.ndarray) else (1,) * len(axes)
+        slowest = max(axes, key=lambda axis: abs(strides[axis]))
+        step = max(1, BLOCK * array.shape[slowest] // max(prod(array.shape), 1))
+        for start in range(0, array.shape[slowest], step):
+            part = slice(start, start + step)
+            yield tuple(part if axis == slowest else slice(None) for axis in axes)
 
 
-def _whole_chunks(chunks: Chunks, size: int) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes of whole chunks with about `size` values, growing along the last axes first."""
+def _whole_chunks(chunks: Chunks) -> Iterator[tuple[slice, ...]]:
+    """Yield boxes of whole chunks, growing along the last axes first."""
     edges = [list(accumulate(lengths, initial=0)) for lengths in chunks]
     count = prod(max(lengths, default=0) for lengths in chunks)  # values of the largest box
     for axis in reversed(range(len(edges))):
-        together = max(1, min(size // max(count, 1), len(chunks[axis])))
+        together = max(1, min(BLOCK // max(count, 1), len(chunks[axis])))
         edges[axis] = [*edges[axis][:-1:together], edges[axis][-1]]
         count *= together
     yield from product(*([slice(*pair) for pair in pairwise(along)] for along in edges))

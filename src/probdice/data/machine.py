@@ -166,8 +166,8 @@ def flush_folder(folder: Path) -> None:
 def replace(source: Path, target: Path) -> None:
     """Rename a file or folder, and replace the target.
 
-    Windows refuses while another program, such as a virus scanner, has one of them open. It is
-    tried again for a second.
+    Windows refuses this while another program, such as a virus scanner, has one of them open. The
+    function then retries for a second.
     """
     for attempt in range(RETRIES):
         try:
@@ -183,7 +183,7 @@ def replace(source: Path, target: Path) -> None:
 
 
 def passes_files() -> bool:
-    """Return whether processes can send each other open files, which Windows lacks."""
+    """Return whether processes can send each other open files, as on POSIX."""
     return hasattr(socket, "send_fds") and fcntl is not None and resource is not None
 
 
@@ -194,7 +194,7 @@ def after_fork(function: Callable[[], None]) -> None:
 
 
 def prepare_child() -> None:
-    """Let signals of timers end this process, ignore interrupts, and write no core dumps."""
+    """Make this process end at timer signals, ignore interrupts, and write no core dumps."""
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in _timer_signals():
@@ -258,7 +258,7 @@ def memory_file(size: int) -> int:
 
 
 def seal(descriptor: int, *, write: bool) -> None:
-    """Seal a memory file against changes of its size, and with `write` of its content (Linux)."""
+    """Seal a memory file against changes of its size and, with `write`, of its content (Linux)."""
     if seals_memory():
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
         seals |= fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL if write else 0
@@ -266,7 +266,7 @@ def seal(descriptor: int, *, write: bool) -> None:
 
 
 def is_sealed(descriptor: int, *, write: bool = False) -> bool:
-    """Return whether a memory file is sealed against shrinking, and with `write` writing."""
+    """Return whether a memory file is sealed against shrinking and, with `write`, writing."""
     if not seals_memory():
         return False
     seals: int = fcntl.F_SEAL_SHRINK | (fcntl.F_SEAL_WRITE if write else 0)

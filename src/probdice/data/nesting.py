@@ -1,6 +1,5 @@
-"""Nested channels (whole ⊇ core ⊇ enhancing) as a partition, by their differences."""
+"""Convert nested channels (whole ⊇ core ⊇ enhancing) to a partition of the image."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,13 @@ from numpy.typing import NDArray
 from probdice.data.value_checks import TOLERANCE
 from probdice.errors import InputError
 
-__all__ = ["partition_of", "relabelled_masks"]
+__all__ = ["partition_of"]
 
 
 def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
-    """The background and the differences of nested channels, along the first axis.
+    """Return the background and the differences of nested channels, along the first axis.
 
-    Masks give the number of channels that contain each pixel, which is its region.
+    For masks, return the number of channels that contain each pixel: the number of its region.
     """
     if channels.dtype.kind not in "biuf":
         raise InputError(f"channels must be booleans, integers or floats, found {channels.dtype}")
@@ -33,11 +32,6 @@ def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
     return regions
 
 
-def relabelled_masks(regions: NDArray[np.int64], labels: Sequence[int]) -> NDArray[np.int64]:
-    """The label of every pixel, given the number of its region."""
-    return np.asarray(labels, np.int64)[regions]
-
-
 def _check_range(channels: NDArray[Any]) -> None:
     with np.errstate(invalid="ignore"):
         outside = ~((channels >= 0) & (channels <= 1 + TOLERANCE))
@@ -47,7 +41,7 @@ def _check_range(channels: NDArray[Any]) -> None:
         channel, *place = (int(k) for k in np.argwhere(outside)[0])
         raise InputError(
             f"channel {channel} is {channels[(channel, *place)]} at pixel {tuple(place)}, expected "
-            f"values from 0 to 1. Convert logits with a sigmoid first."
+            f"values from 0 to 1. Convert logits with a sigmoid first"
         )
 
 
@@ -59,6 +53,6 @@ def _check_nested(channels: NDArray[Any]) -> None:
     values = channels[(inner + 1, *place)], channels[(inner, *place)]
     raise InputError(
         f"channels are not nested: channel {inner + 1} is {values[0]:g} and channel {inner} is "
-        f"{values[1]:g} at pixel {tuple(place)}. Each channel must lie within the one before it; "
-        f"other overlapping channels are not a segmentation."
+        f"{values[1]:g} at pixel {tuple(place)}. Order the channels so that each lies within the "
+        f"one before it"
     )

@@ -15,9 +15,9 @@ from probdice.data.lazy_arrays import Derived, Lazy
 from probdice.data.value_checks import (
     Reading,
     as_probabilities,
-    decoded_labels,
     invalid_values,
     whole_numbers,
+    zeros_and_ones,
 )
 
 __all__ = [
@@ -86,7 +86,7 @@ class Placement:
         return tuple(parts)
 
     def grid(self, box: Box, source: Box, order: Sequence[int]) -> Grid:
-        """Return the arguments of kernels for a target box, with the source axes in this order."""
+        """Return what kernels need to know of a target box, with the source axes in `order`."""
         axes = list(order)
         first = self.offset + self.matrix @ [part.start for part in box]
         return (
@@ -166,7 +166,7 @@ class Decoded(Derived):
 
 
 class _Resampled(Derived):
-    """Values of a source array at the positions of a `placement`.
+    """The values of a source array at the positions of a `placement`.
 
     A box is divided until the part of the source that a division depends on is small.
     """
@@ -275,7 +275,7 @@ class InterpolatedLabels(_Resampled):
 
     def _codes(self, values: NDArray[Any]) -> NDArray[np.int32]:
         """Return the row of every label; −1 for values that are not whole numbers."""
-        values = decoded_labels(values)
+        values = zeros_and_ones(values)
         valid = None
         if values.dtype.kind == "f":
             valid = whole_numbers(values)

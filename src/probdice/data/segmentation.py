@@ -1,7 +1,7 @@
 """`Segmentation`: a crisp or probabilistic segmentation of one image.
 
-A `Segmentation` has an array and the way to interpret it; it never copies or converts the array.
-This module checks the structure (types, axes, names). Values are checked when they are read.
+A `Segmentation` stores an array and how to interpret its values. It never copies or converts the
+array. This module checks the structure (types, axes, names). Values are checked when they are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import AnyArray, Array, as_array, region_dimension
+from probdice.data.arrays import AnyArray, Array, as_array, in_memory, region_dimension
 from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import reordered
 from probdice.data.value_checks import (
@@ -20,8 +20,8 @@ from probdice.data.value_checks import (
     Reading,
     Sums,
     decoded,
-    decoded_labels,
     examine_labels,
+    zeros_and_ones,
 )
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.method.region_labels import (
@@ -64,13 +64,13 @@ class Segmentation:
         Whether it is a label map.
     labels : tuple of int or None
         The label of each channel of a probabilistic segmentation; None for a channel without a
-        label. Empty for a label map, whose labels are collected when it is read.
+        label. Empty for a label map, because its labels are known only after reading it.
     names : mapping of int to str
         Names by label, or by channel index of a probabilistic segmentation. Regions may share a
         name.
     regions : tuple of int or str
-        Displayed region of each channel of a probabilistic segmentation: its name, label or
-        channel index, whichever exists first. The label follows a name that several regions share.
+        Displayed region of each channel of a probabilistic segmentation: its name, else its label,
+        else its index. If several regions share a name, their labels follow the name.
     shape : tuple of int
         Shape of the image.
     geometry : Geometry or None
@@ -196,18 +196,11 @@ class Segmentation:
                 f"a label map has one number per pixel, found an array with the dimensions "
                 f"{getattr(array, 'dims', ())}, one of them of regions. Use from_probabilities"
             )
-        if names is None:
-            numbered: Mapping[int, str] = {}
-        else:
-            pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
-            numbered = {whole_number(label, "names"): str(name) for label, name in pairs}
-        return cls(
-            as_array(array),
-            crisp=True,
-            names=numbered,
-            ignore=several_labels(ignore, "ignore"),
-            geometry=geometry,
-        )
+        named = {} if names is None else names
+        pairs = named.items() if isinstance(named, Mapping) else enumerate(named)
+        numbered = {whole_number(label, "names"): str(name) for label, name in pairs}
+        labels = several_labels(ignore, "ignore")
+        return cls(as_array(array), crisp=True, names=numbered, ignore=labels, geometry=geometry)
 
     @classmethod
     def from_probabilities(
@@ -265,15 +258,9 @@ class Segmentation:
                     f"sums={sums!r} cannot be combined with axis=None: a single foreground and its "
                     f"complement always sum to 1. Omit one of them"
                 )
+            values = as_array(array)
             numbers, called = as_channels(labels, names, 2)
-            return cls(
-                as_array(array),
-                crisp=False,
-                labels=numbers,
-                names=called,
-                reading="foreground",
-                geometry=geometry,
-            )
+            return cls(values, False, numbers, called, reading="foreground", geometry=geometry)
         axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "probabilities")
         numbers, called = as_channels(labels, names, array.shape[0])
@@ -324,8 +311,8 @@ class Segmentation:
         """Create a segmentation from nested channels, such as whole tumour ⊇ core ⊇ enhancing.
 
         The regions are the background (1 − the first channel), the differences of successive
-        channels, and the last channel. Masks become a label map, and probabilities, such as
-        sigmoid outputs, become probabilities. `Comparison.derived` compares the channels
+        channels, and the last channel. Masks give a label map. Probabilities, such as sigmoid
+        outputs, give the probabilities of the regions. `Comparison.derived` compares the channels
         themselves: the first is the union of the regions 1, 2, …, the second of 2, 3, ….
 
         Parameters
@@ -355,17 +342,16 @@ class Segmentation:
         >>> Segmentation.from_nested([[True, True, False], [True, False, False]]).array.tolist()
         [2, 1, 0]
         """
-        from probdice.data.nesting import partition_of, relabelled_masks
+        from probdice.data.nesting import partition_of
 
-        values = _regions_first(array, axis, "channels")
-        channels = np.asarray(values[(slice(None),) * len(values.shape)])
+        channels = in_memory(_regions_first(array, axis, "channels"))
         numbers, called = as_channels(labels, names, len(channels) + 1)
         regions = partition_of(channels)
         if channels.dtype.kind == "f":
             return cls(regions, crisp=False, labels=numbers, names=called, geometry=geometry)
         keys = [k if number is None else number for k, number in enumerate(numbers)]
         return cls(
-            relabelled_masks(regions, keys),
+            np.array(keys, np.int64)[regions],
             crisp=True,
             names={keys[k]: name for k, name in called.items()},
             geometry=geometry,
@@ -403,13 +389,12 @@ class Segmentation:
                [0.3333, 0.14  ],
                [0.3333, 0.284 ]])
         """
-        values = _regions_first(array, axis, "coordinates")
-        whole = np.asarray(values[(slice(None),) * len(values.shape)])
-        if whole.dtype.kind != "f":
-            raise InputError(f"coordinates must be floating-point numbers, found {whole.dtype}")
-        dtype = np.result_type(whole.dtype, np.float32)
-        basis = ilr_basis(len(whole) + 1).astype(dtype)
-        logits = np.tensordot(basis.T, whole.astype(dtype), axes=1)
+        values = in_memory(_regions_first(array, axis, "coordinates"))
+        if values.dtype.kind != "f":
+            raise InputError(f"coordinates must be floating-point numbers, found {values.dtype}")
+        dtype = np.result_type(values.dtype, np.float32)
+        basis = ilr_basis(len(values) + 1).astype(dtype)
+        logits = np.tensordot(basis.T, values.astype(dtype), axes=1)
         return cls.from_logits(logits, labels=labels, names=names, geometry=geometry)
 
     @classmethod
@@ -437,11 +422,8 @@ class Segmentation:
             raise InputError("images is empty: expected at least one segmentation")
         first = several[0]
         for image in several[1:]:
-            if (image.crisp, image.labels, image.reading) != (
-                first.crisp,
-                first.labels,
-                first.reading,
-            ):
+            own, expected = ((x.crisp, x.labels, x.reading) for x in (image, first))
+            if own != expected:
                 raise InputError(
                     f"images must have the same kind and regions, found {first!r} and {image!r}"
                 )
@@ -489,12 +471,10 @@ class Segmentation:
         array([[0., 1., 0.],
                [1., 0., 1.]], dtype=float32)
         """
-        array = np.asarray(self.array[(slice(None),) * len(self.array.shape)])
+        array = zeros_and_ones(in_memory(self.array))
         if self.crisp:
-            array = decoded_labels(array)
-            flat = array.reshape(-1)
-            fault = examine_labels(flat) if flat.dtype.kind == "f" else None
-            self.refuse(fault)
+            if array.dtype.kind == "f":
+                self.refuse(examine_labels(array.reshape(-1)))
             labels = np.unique(array)
             rows = array == labels.reshape(-1, *(1,) * array.ndim)
             return np.asarray(rows, np.float32)

@@ -1,4 +1,4 @@
-"""Meshes to draw values at vertices on."""
+"""Triangle meshes on which values at vertices are drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Surface:
 def surfaces_for(
     space: VertexSpace, surfaces: Sequence[Surface], *, every: bool = True
 ) -> list[tuple[int, Surface]]:
-    """Return the structures of `space` that a surface shows, by index, each with its surface.
+    """Return pairs of the index of a structure of `space` and the surface that shows it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def surfaces_for(
     Raises
     ------
     GeometryError
-        If a surface has another number of vertices, or belongs to no structure.
+        If the number of vertices of a surface differs, or if it belongs to no structure.
     """
     shown: dict[int, Surface] = {}
     for surface in surfaces:

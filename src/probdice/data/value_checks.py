@@ -1,7 +1,7 @@
 """Decode the stored values of an image: check them, and convert them to labels or probabilities.
 
-Values are checked in the pass that reads them. An error reports the pixel of an invalid value and a
-fix. No other module converts stored values to probabilities.
+Values are checked in the pass that reads them. An error reports the first pixel with an invalid
+value, and a fix. No other module converts stored values to probabilities.
 """
 
 from collections.abc import Callable
@@ -24,12 +24,12 @@ __all__ = [
     "Sums",
     "as_probabilities",
     "decoded",
-    "decoded_labels",
     "examine_labels",
     "examine_values",
     "invalid_values",
     "scale_of_labels",
     "whole_numbers",
+    "zeros_and_ones",
 ]
 
 Sums = Literal["error", "normalise", "background"]
@@ -58,9 +58,12 @@ def decoded(
     return as_probabilities(values, reading, into), fault
 
 
-def decoded_labels(values: NDArray[Any]) -> NDArray[Any]:
-    """Return stored labels; in a boolean array, any byte except 0 is true."""
-    return np.not_equal(values.view(np.uint8), 0) if values.dtype.kind == "b" else values
+def zeros_and_ones(values: NDArray[Any]) -> NDArray[Any]:
+    """Convert the bytes of a boolean array to 0 and 1; files may contain other bytes."""
+    if values.dtype != np.bool_:
+        return values
+    content = values.view(np.uint8)
+    return values if content.max(initial=0) <= 1 else content != 0
 
 
 def as_probabilities(
@@ -108,7 +111,7 @@ def _sums(values: NDArray[Any]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Fault:
-    """Invalid values; pixels are numbered in the order of reading."""
+    """Invalid values of one kind. Pixels are numbered in the order of reading."""
 
     kind: str
     count: int
@@ -162,22 +165,14 @@ class Fault:
 
     def _remedy(self, unit: str) -> list[str | Option]:
         if self.kind == "fraction":
-            return [
-                _either(
-                    "Use Segmentation.from_probabilities for probabilities",
-                    "A label map contains whole numbers. Check that the file is not an image or "
-                    "the probabilities of one region",
-                )
-            ]
+            command = "A label map contains whole numbers. Check that the file is a label map"
+            return [_either("Use Segmentation.from_probabilities for probabilities", command)]
         if self.kind == "infinite":
             return [f"Replace such values, or exclude these {unit}s with ", MASK]
         if self.kind == "negative":
-            return [
-                _either(
-                    "Use Segmentation.from_logits for logits, or clip rounding errors to 0",
-                    "Clip rounding errors to 0, and store probabilities instead of logits",
-                )
-            ]
+            python = "Use Segmentation.from_logits for logits, or clip rounding errors to 0"
+            command = "Clip rounding errors to 0, and store probabilities instead of logits"
+            return [_either(python, command)]
         missing: list[str | Option] = [
             "To add the missing probability as a region, pass ",
             BACKGROUND,
@@ -186,19 +181,13 @@ class Fault:
             return [*missing, f". To exclude such {unit}s, use ", MASK]
         remedies: list[list[str | Option]] = []
         if self.whole:
-            remedies.append(
-                [
-                    _either(
-                        "Use Segmentation.from_labels if these whole numbers are labels",
-                        f"Store one label per {unit} if these whole numbers are labels",
-                    )
-                ]
-            )
+            python = "Use Segmentation.from_labels if these whole numbers are labels"
+            command = f"Store one label per {unit} if these whole numbers are labels"
+            remedies.append([_either(python, command)])
         for full, name in ((100, "percentages"), (255, "values up to 255")):
             if full / 2 < self.highest <= full:
-                remedies.append(
-                    [_either(f"Divide {name} by {full}", f"For {name}, use --scale {full}")]
-                )
+                command = f"For {name}, use --scale {full}"
+                remedies.append([_either(f"Divide {name} by {full}", command)])
         if self.kind == "sum" and not self.whole:
             if self.worst_sum > 0:
                 remedies.append(["To divide by the sum, pass ", NORMALISE])
@@ -238,7 +227,7 @@ class InvalidValues(InputError):
 
 
 def _either(python: str, command: str) -> Option:
-    """Return the fix in the words of Python and of the command line."""
+    """Return a fix with one text for Python and one for the command line."""
     return Option("remedy", python=python, command=command)
 
 
@@ -276,7 +265,7 @@ def examine_labels(values: NDArray[Any]) -> Fault | None:
 
 
 def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
-    """Return the fault of stored values: not finite, or for probabilities range or sum."""
+    """Return the fault of stored values, or None: infinite, out of range, or a wrong sum."""
     if rows.size == 0:
         return None
     tests, sums = _tests(rows, reading)

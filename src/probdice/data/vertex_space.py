@@ -148,7 +148,7 @@ class VertexSpace(Geometry):
     def of(
         cls, structures: Iterable[Structure], *, volume: Geometry | None = None
     ) -> "VertexSpace":
-        """Combine several structures; the pixels are in their order.
+        """Combine several structures. The pixels are in the order of the structures.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class VertexSpace(Geometry):
 
     @classmethod
     def of_surface(cls, vertices: int, name: str = "") -> "VertexSpace":
-        """All vertices of one surface.
+        """Return the space of all vertices of one surface.
 
         Examples
         --------
@@ -187,7 +187,7 @@ class VertexSpace(Geometry):
         return hash((self.shape, tuple(structure.name for structure in self.structures)))
 
     def steps_onto(self, other: Geometry) -> tuple[tuple[int, ...], tuple[int, ...], float]:
-        """Return the identity, and the distance 0, or infinity if the vertices differ."""
+        """Return the identity and a distance: 0, or infinity if the vertices differ."""
         return (0,), (), inf if self._difference_from(other) else 0.0
 
     def obstacle(self, other: Geometry, apart: float) -> str:

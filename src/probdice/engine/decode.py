@@ -18,9 +18,9 @@ from probdice.data.segmentation import Array, Segmentation, reordered
 from probdice.data.value_checks import (
     Fault,
     decoded,
-    decoded_labels,
     examine_labels,
     whole_numbers,
+    zeros_and_ones,
 )
 from probdice.engine.grids import Block
 
@@ -184,7 +184,7 @@ class LabelDecoder:
         return self.scratch.last(block, lambda: self._read(block))
 
     def _read(self, block: Block) -> NDArray[Any]:
-        return decoded_labels(np.asarray(self.array[block.box]).reshape(-1))
+        return zeros_and_ones(np.asarray(self.array[block.box]).reshape(-1))
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
         """Codes of the compared pixels, and the labels of all pixels of the block."""

@@ -92,7 +92,7 @@ def read(
 ) -> Segmentation:
     """Read a segmentation from a file, or from one file per region.
 
-    One whole number per voxel is a label, whatever its stored type. One fractional number per
+    One whole number per voxel is a label, regardless of its stored type. One fractional number per
     voxel is the probability of a single foreground region. Several numbers per voxel are the
     probabilities of as many regions. Arrays stay on disk if the format allows it. "Voxel" here
     and "pixel" elsewhere mean the same: one element of a 2-D or 3-D image.
@@ -329,7 +329,7 @@ def write(
 def streaming(
     path: str, geometry: Geometry | None, like: Segmentation
 ) -> Iterator[NewStore | None]:
-    """Yield a Zarr store to write an image to block by block, or None to write it at once.
+    """Yield a Zarr store for writing an image block by block, or None to write it at once.
 
     Writing by blocks requires a chunked input (`like`) and a geometry that needs no reordering.
     """
@@ -430,7 +430,7 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
 
     This applies to `ProbdiceError`, `OSError` and `MemoryError`. Readers convert errors of
     third-party libraries to `FormatError`. Any other exception is a bug and passes unchanged.
-    Values of a corrupt file may overflow here; non-finite values are rejected where they are used.
+    Values of a corrupt file may overflow here. Code that uses values rejects infinite ones.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):

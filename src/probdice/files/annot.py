@@ -128,11 +128,10 @@ class _Bytes:
 
 
 def _table(content: _Bytes) -> list[tuple[Entry, int]]:
-    """Return the rows of the colour table, each with the number that stands for its colour."""
+    """Return the rows of the colour table, each with the number that encodes its colour."""
     if content.position == len(content.content) or not content.integer():
         raise FormatError(
-            "has no colour table, so the names and numbers of its labels are unknown. Convert it "
-            "with mris_convert --annot, or write it with a table"
+            "has no colour table, so the labels of its vertices are unknown. Write it with a table"
         )
     count = version = content.integer()
     if count <= 0:
@@ -155,7 +154,7 @@ def _table(content: _Bytes) -> list[tuple[Entry, int]]:
 
 
 def _labels(colours: NDArray[np.int64], rows: list[tuple[Entry, int]]) -> NDArray[np.int32]:
-    """Return the number of the row of each colour; the first of several equal colours counts."""
+    """Return the label of each colour. If rows share a colour, the first row counts."""
     numbers = {0: UNLABELLED}
     for entry, colour in reversed(rows):
         numbers[colour] = entry.label

@@ -1,7 +1,5 @@
 """Background images to show under a segmentation: grey values or RGB colours."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +9,8 @@ from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import Scaled
 from probdice.data.segmentation import Array, reordered
 from probdice.errors import FormatError, GeometryError, InputError, Option
-from probdice.files.corrupt import check_memory, check_size, library_call
 from probdice.files.model import Image, Source
-from probdice.files.raster import pixels, png_picture
+from probdice.files.raster import pixels, png_picture, sized_picture
 
 __all__ = ["BackgroundImage", "background_image_of", "laid_on", "photograph"]
 
@@ -73,23 +70,12 @@ def background_image_of(image: Image) -> BackgroundImage:
 
 def photograph(source: Source, *, png: bool) -> BackgroundImage:
     """Read grey values or colours from a JPEG or PNG file; palettes become colours."""
-    with png_picture(source) if png else _jpeg_picture(source) as picture:
+    from PIL.JpegImagePlugin import JpegImageFile
+
+    opened = png_picture(source) if png else sized_picture(JpegImageFile, source, JPEG_RATIO)
+    with opened as picture:
         grey = picture.mode in GREY
         return BackgroundImage(pixels(picture, "" if grey else "RGB"), colour=not grey)
-
-
-@contextmanager
-def _jpeg_picture(source: Source) -> Iterator[Any]:
-    """Open a JPEG with Pillow after comparing the size in its header with that of the file."""
-    from PIL import JpegImagePlugin
-
-    with library_call(), JpegImagePlugin.JpegImageFile(source.path) as picture:
-        shape = (picture.height, picture.width)
-        needed = picture.height * picture.width * len(picture.getbands())
-        check_size(needed, source.path.stat().st_size, shape, ratio=JPEG_RATIO)
-        check_memory(needed, shape, source.max_bytes)
-        picture.load()
-        yield picture
 
 
 def laid_on(

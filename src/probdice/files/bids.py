@@ -1,8 +1,8 @@
 """File names of BIDS derivatives: entities, suffixes, and tables of label names.
 
 A name such as ``sub-01_ses-2_space-T1w_dseg.nii.gz`` consists of entities, a suffix (dseg) and an
-extension. The names of the labels of a ``dseg`` file are in a table whose entities are a part of
-those of the file, in the same folder or further up in the data set.
+extension. A table ``…_dseg.tsv`` in the same folder, or in a folder above it, names the labels of a
+``dseg`` file. The table has no entities that the file lacks.
 """
 
 import os
@@ -35,7 +35,7 @@ class BidsName:
 
     @classmethod
     def of(cls, name: str) -> "BidsName | None":
-        """The parts of a name; None if it does not follow BIDS.
+        """Split a name into its parts; return None if it does not follow BIDS.
 
         Examples
         --------
@@ -52,14 +52,14 @@ class BidsName:
         return cls(entities, suffix, dot + extension) if len(set(keys)) == len(keys) else None
 
     def value(self, key: str) -> str:
-        """The value of an entity, or ""."""
+        """Return the value of an entity, or ""."""
         return dict(self.entities).get(key, "")
 
 
 def label_table(path: str | os.PathLike[str]) -> Path | None:
-    """The table with the names of the labels of a file, or None.
+    """Return the table with the names of the labels of a file, or None.
 
-    The nearest folder counts, and in one folder the table that shares the most entities.
+    The table in the nearest folder is used; in one folder, the table that shares the most entities.
     """
     file = Path(path)
     own = BidsName.of(file.name)
@@ -79,7 +79,7 @@ def label_table(path: str | os.PathLike[str]) -> Path | None:
 
 
 def _folders(file: Path, subject: str) -> Iterator[Path]:
-    """The folder of a file, and those above it up to the folder that contains the subject's."""
+    """Yield the folder of a file and the folders above it, up to the parent of the subject's."""
     above = list(file.absolute().parents)
     tops = [k for k, folder in enumerate(above) if folder.name == subject]
     yield from above[: max(tops, default=-1) + 2]

@@ -1,8 +1,8 @@
 """Limit the decompressed size of Zarr chunks, and read local stores on the calling thread.
 
 Zarr's codecs allocate as much memory as a chunk declares, and a few bytes may declare gigabytes.
-Here each such codec has a limit from the metadata of the array. If the compressed bytes declare a
-size, it is compared with the limit; otherwise they are decompressed up to the limit.
+This module limits each codec to the size that the metadata of the array declare. If the compressed
+bytes declare a size, it is compared with the limit; otherwise they are decompressed up to the limit.
 
 Zarr reads on its own threads and passes each chunk between them, which suits slow remote stores.
 Local stores are read on the calling thread instead, into memory that earlier chunks used. New
@@ -320,7 +320,7 @@ def lent(size: int) -> NDArray[np.uint8]:
 
 
 class _Loan:
-    """The base of an array in reused memory and its views; it frees the memory at the end."""
+    """The owner of reused memory; once it is deleted, the memory is available again."""
 
     def __init__(self, memory: NDArray[np.uint8], free: Free) -> None:
         self.memory, self.free = memory, free

@@ -11,7 +11,7 @@ __all__ = ["as_number", "read_columns"]
 
 
 def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Read the cells of some columns per row, each row with its file and line for messages.
+    """Read some columns of a table: for each row, its file and line for messages, and its cells.
 
     Parameters
     ----------

@@ -265,7 +265,7 @@ class _Child:
         except Malformed:
             self.end()
             raise _Ended(CRASHED, certain=True) from None
-        except BaseException:  # for example an interrupt, after which the answer would be late
+        except BaseException:  # for example an interrupt; a later request would receive this answer
             self.end()
             raise
         finally:  # a memory map has its own descriptor
@@ -301,7 +301,7 @@ class _Child:
             self._raise_end()
 
     def _receive(self, deadline: float) -> tuple[dict[str, Any], int | None]:
-        """Return the next message and its descriptor, or None."""
+        """Return the next message and the open file that came with it, or None."""
         descriptors: list[int] = []
         try:
             size = struct.unpack("<Q", self._bytes(8, deadline, descriptors))[0]
@@ -350,7 +350,7 @@ class _Child:
                 raise _Ended(TOO_LONG, certain=True)
 
     def _raise_end(self) -> NoReturn:
-        """Raise how the child ended."""
+        """Raise an exception that describes how the child ended."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(2)
         code = self.process.returncode

@@ -1,8 +1,8 @@
-"""One line of JSON that `write` stores in a file for properties that the format has no field for.
+"""The description: one line of JSON with the properties that a format has no field for.
 
-It contains the kind of segmentation and the shape of the image. If the format cannot store them, it
-also contains the labels and names of regions and the geometry. Another program may change the
-values of a file and keep this text, so a description that does not fit the values is ignored.
+`write` stores the kind of segmentation and the shape of the image in it. If the format cannot store
+the labels and names of regions or the geometry, they are part of it too. Another program may change
+the values of a file and keep this text, so `read` ignores a description that does not fit.
 """
 
 import json
@@ -35,9 +35,9 @@ def description_of(
         Whether to include the names and colours of a label map. The regions of probabilities are
         always included.
     affine : bool, optional
-        Whether to include the geometry, or that there is none.
+        Whether to include the geometry; it is null if there is none.
     shape : bool, optional
-        Whether the format would return another shape.
+        Whether the format would change the shape.
     """
     if payload.kind == "map":
         return ""

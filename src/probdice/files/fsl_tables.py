@@ -28,19 +28,19 @@ def parse_lut(lines: Sequence[str]) -> Named | None:
 
 
 def is_atlas(text: str) -> bool:
-    """Whether a text is an XML file with an atlas."""
+    """Return whether a text is an XML file with an atlas."""
     return text.lstrip().startswith("<") and "<atlas" in text
 
 
 def parse_atlas(text: str, *, channels: bool) -> Named:
-    """Parse the regions of an atlas, by label, or by volume of the 4D image with `channels`.
+    """Parse the regions of an atlas by label or, with `channels`, by volume of the 4D image.
 
     The index of a region of a *label* atlas is its label. The index of a region of a
     *probabilistic* atlas is its volume in the 4D image; its label in the 3D summary image is the
     index plus 1. An attribute ``value`` sets the label of the summary image.
     """
     if ENTITIES.search(text):
-        raise FormatError("the XML file declares entities, which are not read. Remove them.")
+        raise FormatError("declares XML entities, which are not supported. Remove them")
     try:
         root = ElementTree.fromstring(text.encode())  # without entities
     except ElementTree.ParseError as error:

@@ -1,8 +1,8 @@
 """Read and write GIFTI: labels (.label.gii), and maps of probabilities (.func.gii, .shape.gii).
 
-nibabel parses files, in the child process: a small file can contain compressed arrays that fill the
-memory. Declarations of XML entities, which no GIFTI file needs, are rejected. `write` stores the
-description of probabilities in the metadata.
+nibabel parses files in the child process, because a small file can contain compressed arrays that
+fill the memory. Declarations of XML entities are rejected; no GIFTI file needs them. `write` stores
+the description of probabilities in the metadata.
 """
 
 import math
@@ -54,7 +54,7 @@ class _Value(TypedDict):
 
 
 def is_gifti(source: Source) -> bool:
-    """Return whether the first bytes are GIFTI, also with a document type."""
+    """Return whether the first bytes are GIFTI, with or without a document type."""
     head = source.head
     return bool(START.match(head)) or (b"<!DOCTYPE GIFTI" in head and head.lstrip()[:1] == b"<")
 

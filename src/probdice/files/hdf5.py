@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.arrays import regular_chunks
-from probdice.data.lazy_arrays import Lazy, zeros_and_ones
+from probdice.data.lazy_arrays import Lazy
+from probdice.data.value_checks import zeros_and_ones
 from probdice.errors import FormatError
 from probdice.files.child_messages import Dtype, Size
 from probdice.files.containment import Answer, Filling, contained, grant
@@ -167,7 +168,7 @@ def read_box(
 
 
 def filling(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
-    """Return an array to read a part of a data set into; filling it closes the file."""
+    """Return an array that is filled with a part of a data set; filling it closes the file."""
 
     def fill(target: NDArray[Any]) -> None:
         with content, library_call():
@@ -224,7 +225,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
         return
     size = path.stat().st_size
     if stored == 0:
-        raise FormatError(f"is incomplete: {dataset.name} has no stored values. Write it again")
+        raise corrupt(f"{dataset.name} has no stored values")
     if chunks is None:
         check_size(itemsize * math.prod(shape), min(stored, size), shape)
     else:

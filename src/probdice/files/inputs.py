@@ -42,7 +42,7 @@ def as_segmentation(value: Comparable, name: str) -> Segmentation:
 
 
 def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
-    """Convert a mask of the pixels to compare to an array or a label map."""
+    """Convert a mask, which selects the pixels to compare, to an array or a label map."""
     if mask is None or isinstance(mask, Segmentation):
         return mask
     try:
@@ -66,7 +66,7 @@ def as_background_image(
 
 
 def as_surfaces(value: Any) -> tuple[Surface, ...]:
-    """Convert the path of a surface, or several, to meshes; `Surface` objects stay."""
+    """Read one or more surfaces from their paths; `Surface` objects are returned unchanged."""
     if isinstance(value, Surface):
         return (value,)
     if isinstance(value, str | PathLike):

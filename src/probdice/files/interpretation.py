@@ -14,17 +14,17 @@
 The comparison checks that probabilities are in [0, 1] and sum to 1; this module does not.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from probdice.data.geometry import Geometry
-from probdice.data.lazy_arrays import Dropped, Scaled, Stacked, blocks, zeros_and_ones
+from probdice.data.lazy_arrays import Dropped, Scaled, Stacked, blocks
 from probdice.data.segmentation import Array, Segmentation
-from probdice.data.value_checks import BACKGROUND, MASK, NORMALISE, Sums
+from probdice.data.value_checks import BACKGROUND, MASK, NORMALISE, Sums, zeros_and_ones
 from probdice.errors import FormatError, GeometryError, InputError, Note, Option
-from probdice.files.masks import Claims, claims_of, settled
+from probdice.files.masks import Claims, claims_of, priority_option, settled
 from probdice.files.model import Image
 from probdice.method.region_labels import Label, as_channels, shown_labels
 from probdice.options import TOLERANCE
@@ -62,39 +62,29 @@ def segmentation_of(
             " applies to label maps, but the file contains probabilities. To exclude voxels, use ",
             MASK,
         )
-    if image.kind == "foreground":
-        labels, names = _channels(image.region_labels, image.region_names, 2)
+    if image.kind == "foreground" or image.regions is None:
+        labels, names, colours = _foreground(image)
         foreground = Segmentation.from_probabilities(
             values, axis=None, labels=labels, geometry=geometry
         )
-        return replace(foreground, names=names, colours=image.colours)
-    if image.regions is None:
-        (label,), names = _channels(image.region_labels, image.region_names, 1)
-        foreground = Segmentation.from_probabilities(
-            values,
-            axis=None,
-            labels=(0 if label else None, label),
-            geometry=geometry,
-        )
-        return replace(
-            foreground,
-            names={0: "background", 1: names[0]} if names else {},
-            colours={k + 1: colour for k, colour in image.colours.items()},
-        )
+        return replace(foreground, names=names, colours=colours)
     count = values.shape[image.regions]
     labels, names = _channels(image.region_labels, image.region_names, count)
-    if values.dtype.kind in "iu":
-        _check_masks(values)
+    integers = values.dtype.kind in "iu"
+    stated = image.kind in ("probabilities", "regions")  # by the file
+    other = beyond_one(values) if integers or priority or not stated else None
+    if integers and other is not None:
+        raise _not_masks(values, other)
     notes: tuple[Note, ...] = ()
-    if _are_masks(image, values):
-        masks = _along(values, image.regions)
+    if not stated and other is None:
+        masks: list[Array] = list(np.moveaxis(np.asarray(values), image.regions, 0))
         if priority:
             return settled(masks, labels, names, priority, geometry, image.colours)
         claims = claims_of(masks, shown_labels(labels, names))
         if claims.pixels:
             sums, notes = _shared(claims, sums)
     elif priority:
-        raise _no_masks(priority, beyond_one(values))
+        raise _no_masks(priority, other)
     result = Segmentation.from_probabilities(
         values, axis=image.regions, labels=labels, sums=sums, geometry=geometry
     )
@@ -110,6 +100,19 @@ def _channels(
     elif labels is None:
         labels = [None] * count
     return as_channels(labels, names, count)
+
+
+def _foreground(
+    image: Image,
+) -> tuple[Sequence[int | None], Mapping[int, str], Mapping[int, str]]:
+    """Return the labels, names and colours of a single foreground and its complement."""
+    if image.kind == "foreground":
+        labels, names = _channels(image.region_labels, image.region_names, 2)
+        return labels, names, image.colours
+    (label,), names = _channels(image.region_labels, image.region_names, 1)
+    names = {0: "background", 1: names[0]} if names else {}
+    colours = {k + 1: colour for k, colour in image.colours.items()}
+    return (0 if label else None, label), names, colours
 
 
 def ignoring(labels: Sequence[int]) -> Option:
@@ -216,19 +219,6 @@ def _are_labels(image: Image, values: Array) -> bool:
     return image.kind == "labels"
 
 
-def _are_masks(image: Image, values: Array) -> bool:
-    """Return whether every region contains only 0 and 1; integers were checked before."""
-    if image.kind in ("probabilities", "regions"):
-        return False
-    return values.dtype.kind in "biu" or beyond_one(values) is None
-
-
-def _along(values: Array, axis: int) -> list[Array]:
-    """Return one array per region."""
-    regions_first = np.moveaxis(np.asarray(values), axis, 0)
-    return list(regions_first)
-
-
 def _shared(claims: Claims, sums: Sums, prefix: str = "") -> tuple[Sums, tuple[Note, ...]]:
     """Return how overlapping masks are shared and a note; raise if the user set no option."""
     if sums == "error":
@@ -238,25 +228,24 @@ def _shared(claims: Claims, sums: Sums, prefix: str = "") -> tuple[Sums, tuple[N
 
 
 def _no_masks(priority: Sequence[str], value: float | int | None) -> InputError:
+    found = "probabilities" if value is None else f"{value:g}"
     return InputError(
-        Option("priority", ",".join(priority), python=f"priority={tuple(priority)}"),
-        f" applies to masks of 0 and 1, found {value:g}. For probabilities, pass ",
+        priority_option(priority),
+        f" applies to masks of 0 and 1, found {found}. For probabilities, pass ",
         NORMALISE,
         " or ",
         BACKGROUND,
     )
 
 
-def _check_masks(values: Array) -> None:
-    other = beyond_one(values)
-    if other is not None:
-        raise FormatError(
-            f"contains {' × '.join(map(str, values.shape))} whole numbers, such as {other}: "
-            f"expected one label per voxel, or the probability of every region. For percentages "
-            f"or 8-bit maps, use ",
-            *SCALES,
-            ". From a time series, extract one volume",
-        )
+def _not_masks(values: Array, other: float | int) -> FormatError:
+    return FormatError(
+        f"contains {' × '.join(map(str, values.shape))} whole numbers, such as {other}: expected "
+        f"one label per voxel, or the probability of every region. For percentages or 8-bit maps, "
+        f"use ",
+        *SCALES,
+        ". From a time series, extract one volume",
+    )
 
 
 def _geometry(image: Image) -> Geometry | None:

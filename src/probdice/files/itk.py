@@ -251,7 +251,7 @@ def _itk_call() -> Iterator[None]:
     except RuntimeError as error:
         # Only NRRD gives useful reasons; other formats report "Success" or "No such file".
         reasons = [line for line in str(error).splitlines() if line.startswith("[nrrd]")]
-        raise corrupt(" ".join(["SimpleITK cannot read it", *reasons[-1:]])) from error
+        raise corrupt(": ".join(["SimpleITK cannot read it", *reasons[-1:]])) from error
 
 
 def _dtype(sitk: Any, reader: Any) -> np.dtype[Any]:

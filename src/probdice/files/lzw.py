@@ -1,4 +1,4 @@
-"""Validate LZW streams of TIFF before imagecodecs decompresses them, which trusts their codes."""
+"""Validate LZW streams of TIFF files. imagecodecs does not check their codes and can crash."""
 
 import numpy as np
 from numpy.typing import NDArray

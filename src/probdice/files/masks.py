@@ -4,24 +4,23 @@ A tumour inside a kidney is part of both masks. Dividing its pixels equally is r
 `priority` sets which region gets them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.arrays import Array
 from probdice.data.geometry import Geometry
+from probdice.data.lazy_arrays import boxes
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import BACKGROUND
 from probdice.errors import FormatError, InputError, Note, Option
 from probdice.method.matching import listed
 from probdice.method.region_labels import Label, shown_labels
 
-__all__ = ["Claims", "OverlappingMasks", "claims_of", "settled"]
+__all__ = ["Claims", "OverlappingMasks", "claims_of", "priority_option", "settled"]
 
-BLOCK = 1 << 22  # pixels per block
 SUGGESTED = 4  # largest number of names in a suggested option
 
 
@@ -78,7 +77,7 @@ def claims_of(masks: Sequence[Array], names: Sequence[Label]) -> Claims:
     pixels = 0
     volumes = np.zeros(len(masks), np.int64)
     sharing = np.zeros(len(masks), np.bool_)
-    for box in _boxes(masks[0].shape):
+    for box in boxes(masks[0]):
         blocks = [np.asarray(mask[box]) != 0 for mask in masks]
         volumes += [np.count_nonzero(block) for block in blocks]
         several = np.add.reduce(blocks, dtype=np.uint16) > 1
@@ -99,20 +98,18 @@ def settled(
     """Make a label map in which every pixel has the first region of `priority` that covers it.
 
     Regions keep their labels if all labels are positive. Otherwise they are numbered from 1.
-
     Regions that `priority` does not name come last. If two of them share a pixel that no named
-    region covers, an error is raised. Each name in `priority` that is not a region adds a note of
-    kind "priority".
+    region covers, the function raises an error. Each name in `priority` that is not a region adds
+    a note of kind "priority".
     """
     shown = shown_labels(labels, names)
     places = {str(label): k for k, label in enumerate(shown)}
     unknown = [name for name in priority if name not in places]
     first = [places[name] for name in priority if name in places]
     last = [k for k in range(len(masks)) if k not in first]
-    shape = tuple(masks[0].shape)
-    codes: NDArray[np.uint16] = np.zeros(shape, np.uint16)
+    codes: NDArray[np.uint16] = np.zeros(tuple(masks[0].shape), np.uint16)
     claimed = unsettled = 0
-    for box in _boxes(shape):
+    for box in boxes(masks[0]):
         blocks = [np.asarray(mask[box]) != 0 for mask in masks]
         claimed += int(np.count_nonzero(np.add.reduce(blocks, dtype=np.uint16) > 1))
         for k in reversed([*first, *last]):
@@ -125,7 +122,7 @@ def settled(
     regions = f", but the regions are {listed(shown, 20)}"
     if unsettled:
         raise InputError(
-            _option(priority),
+            priority_option(priority),
             f" names {listed(unknown)}{regions}; it" if unknown else "",
             f" does not decide {unsettled} pixels that are in several other masks. Add names of "
             f"these regions: {listed([shown[k] for k in last], 20)}",
@@ -144,7 +141,7 @@ def settled(
         text = f"{count} in several masks and went to the first of {listed(priority)}"
         notes = (Note("claimed", (text,)),)
     for name in unknown:
-        notes += (Note("priority", (_option(priority), f" names {name}", regions)),)
+        notes += (Note("priority", (priority_option(priority), f" names {name}", regions)),)
     kind = np.min_scalar_type(max(numbers))
     return Segmentation(
         np.array([0, *numbers], kind)[codes],
@@ -156,15 +153,6 @@ def settled(
     )
 
 
-def _option(priority: Sequence[str]) -> Option:
+def priority_option(priority: Sequence[str]) -> Option:
+    """Return the option with these names, as the user set it."""
     return Option("priority", ",".join(priority), python=f"priority={tuple(priority)}")
-
-
-def _boxes(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Split an image along its last axis, which varies slowest in most medical image files."""
-    if not shape:
-        yield ()
-        return
-    step = max(1, BLOCK // max(prod(shape[:-1]), 1))
-    for start in range(0, shape[-1], step):
-        yield (*(slice(None) for _ in shape[:-1]), slice(start, start + step))

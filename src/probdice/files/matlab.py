@@ -7,7 +7,7 @@ extra `hdf5`.
 
 The child process parses files, with SciPy up to version 7. SciPy does not verify the checksum of a
 compressed variable whose stream is truncated: it read wrong values from one in 3,000 corrupted
-files. So the streams are decompressed once before, which also gives the memory that they take.
+files. So this module decompresses the streams first. This also gives the memory that they take.
 """
 
 import math
@@ -105,7 +105,7 @@ def read_older(file: str, inside: str, max_bytes: int) -> Answer:
         value = _opened(value)
         if not _is_numbers(value):
             paths = [path for path, _ in _arrays(variables or _variables(file, [], max_bytes))]
-            selected(inside, paths, "arrays", "file.mat:")  # raises
+            selected(inside, paths, "arrays", "file.mat:")  # always raises
     return Answer(None, (value,))
 
 

@@ -167,7 +167,7 @@ def need(module: str, extra: str, what: str) -> Any:
 
 
 def expect(library: str, extra: str, what: str) -> None:
-    """Raise the same error if a library is not installed, without importing it."""
+    """Raise the same error as `need` if a library is not installed; do not import it."""
     if sys.modules.get(library, ...) is None or find_spec(library) is None:
         raise _missing(library, extra, what)
 

@@ -62,8 +62,8 @@ class Entry(NamedTuple):
 def named(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
-    Labels of a table that the image does not have are dropped. Labels that the user names
-    explicitly stay, as empty regions. A `required` table must name at least one label.
+    If a table names labels that the image lacks, they are dropped. If a mapping or a list of the
+    user names them, they become empty regions. A `required` table must name at least one label.
     """
     table = isinstance(names, str | os.PathLike)
     called = _entries(names, channels=not segmentation.crisp)
@@ -97,7 +97,7 @@ def called(segmentation: Segmentation, name: str) -> Segmentation:
 
 
 def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[Label, Entry]:
-    """Read the names, and the colours if present, of a table by label.
+    """Read a table of names, and of colours if it has any, by label.
 
     Parameters
     ----------

@@ -53,19 +53,16 @@ def _recognises(source: Source) -> bool:
 
 
 def _read(source: Source) -> Image:
-    header_path: Path | None = source.path
-    data_path: Path | None = source.path
-    if _stem(source.path, ".img"):
-        header_path = _with_suffix(source.path, ".img", ".hdr")
+    head, data_path = source.head, source.path
+    half = other_half(source.path)
+    if half is not None and _stem(source.path, ".img"):
+        head = open_source(str(half)).head
+    elif half is not None:
+        data_path = half
     elif _stem(source.path, ".hdr"):
-        data_path = _with_suffix(source.path, ".hdr", ".img")
-    if header_path is None or data_path is None:
         raise FormatError(
             "is a header without values: expected an .img file in the same folder. Copy both files"
         )
-    head = source.head
-    if header_path != source.path:
-        head = open_source(str(header_path)).head
     header = header_of(head)
     values, extensions = stored_values(data_path, header, head, source.max_bytes)
     array, regions = _axes(values)

@@ -137,7 +137,7 @@ def _write_npz(path: Path, payload: Payload) -> None:
 
 
 def _contents_npz(source: Source) -> list[Content]:
-    """List every array of an archive by its header."""
+    """List the arrays of an archive; only their headers are read."""
     contents = []
     with source.path.open("rb") as stream, library_call():
         archive = zipfile.ZipFile(stream)

@@ -52,7 +52,7 @@ class _Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Level:
-    """One resolution level of an image, and the metadata that describe it."""
+    """One resolution level of an image, with its metadata."""
 
     path: str
     dataset: Mapping[str, Any]
@@ -187,7 +187,7 @@ def _colours(labels: Any) -> dict[int, str]:
 
 
 def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
-    """Return the list of objects under a key; those of labels must have a whole number."""
+    """Return the objects that a key lists; an object about a label must have its number."""
     entries = holder.get(name) if isinstance(holder, Mapping) else None
     return [
         entry

@@ -36,7 +36,7 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 
     The result is shorter if the file is. The checksum is at the end, so the remaining bytes are
     decompressed and dropped. More than `SURPLUS` of them are an error, because a small file may
-    decompress to more than fits in memory or time.
+    decompress to terabytes.
     """
     whole = _unpack_at_once(path, size, trailing)
     if whole is not None:
@@ -53,8 +53,8 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
     """Decompress a file with a single gzip member in one call; None for other files.
 
-    Many calls would acquire the GIL many times, and wait for it longer than the decompression takes
-    while another thread runs Python code.
+    While another thread runs Python code, several calls would wait for the GIL, which takes longer
+    than the decompression.
     """
     unpacker = zlib_module().decompressobj(wbits=31)
     with (

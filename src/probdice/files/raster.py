@@ -35,7 +35,7 @@ from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.numpy_files import regions_of_plain
 from probdice.files.packed import unpack_pieces
 
-__all__ = ["BMP", "JPEG", "PNG", "TIFF", "pixels", "png_picture"]
+__all__ = ["BMP", "JPEG", "PNG", "TIFF", "pixels", "png_picture", "sized_picture"]
 
 COLOUR = (
     "is a colour image, expected one label per pixel. Save the labels as grey values or palette "
@@ -106,10 +106,25 @@ def png_picture(source: Source) -> Iterator[Any]:
         yield picture
 
 
+@contextmanager
+def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
+    """Open a file with a class of Pillow after comparing its header with the size of the file.
+
+    `ratio` is the largest compression ratio of the format.
+    """
+    with library_call(), kind(source.path) as picture:
+        shape = (picture.height, picture.width)
+        needed = math.prod(shape) * len(picture.getbands())
+        check_size(needed, source.path.stat().st_size, shape, ratio=ratio)
+        check_memory(needed, shape, source.max_bytes)
+        picture.load()
+        yield picture
+
+
 def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
     """Return the values of a Pillow image, converted to `mode` if it is given.
 
-    They are copied some rows at a time, because Pillow makes two temporary copies.
+    Some rows are copied at a time, because Pillow makes two temporary copies of what it copies.
     """
     width, height = picture.size
     step = max(1, STRIP // width)
@@ -400,12 +415,7 @@ def _is_bmp(source: Source) -> bool:
 def _read_bmp(source: Source) -> Image:
     from PIL import BmpImagePlugin
 
-    with library_call(), BmpImagePlugin.BmpImageFile(source.path) as picture:
-        shape = (picture.height, picture.width)
-        needed = picture.height * picture.width
-        check_size(needed, source.path.stat().st_size, shape, ratio=BMP_UNPACKING)
-        check_memory(needed, shape, source.max_bytes)
-        picture.load()
+    with sized_picture(BmpImagePlugin.BmpImageFile, source, BMP_UNPACKING) as picture:
         return _labels_of(picture)
 
 

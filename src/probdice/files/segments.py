@@ -1,4 +1,4 @@
-"""Segments of 3D Slicer, which NRRD and MetaImage headers list by label, layer and name."""
+"""Segments of 3D Slicer. Headers of NRRD and MetaImage list their labels, layers and names."""
 
 import re
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def description_fields(description: str) -> dict[str, str]:
 
 
 def _listed(metadata: Mapping[str, str]) -> list[_Segment]:
-    """Return the segments by their number."""
+    """Return the segments in the order of their numbers."""
     segments: dict[int, _Segment] = {}
     for key in metadata:
         if (match := SEGMENT.fullmatch(key)) and match[2] == "LabelValue":
@@ -95,6 +95,8 @@ def _layers(
         labels = list(range(1, len(segments) + 1))
     combined = np.zeros(array.shape[:-1], np.int32)
     claimed = np.zeros(array.shape[:-1], np.bool_)
+    names = [segment.name for segment in segments]
+    colours = {k: segment.colour for k, segment in enumerate(segments) if segment.colour}
     for segment, label in zip(segments, labels, strict=True):
         mask = array[..., segment.layer] == segment.label
         if (claimed & mask).any():
@@ -102,15 +104,16 @@ def _layers(
         claimed |= mask
         combined[mask] = label
     else:
-        named = {label: s.name for label, s in zip(labels, segments, strict=True)}
-        colours = {label: s.colour for label, s in zip(labels, segments, strict=True) if s.colour}
-        return Image(combined, affine=affine, label_names=named, colours=colours)
-    check_memory(len(segments) * claimed.size, (len(segments), *claimed.shape), max_bytes)
-    masks = np.empty((len(segments), *claimed.shape), np.uint8)
+        return Image(
+            combined,
+            affine=affine,
+            label_names=dict(zip(labels, names, strict=True)),
+            colours={labels[k]: colour for k, colour in colours.items()},
+        )
+    check_memory(len(segments) * combined.size, (len(segments), *combined.shape), max_bytes)
+    masks = np.empty((len(segments), *combined.shape), np.uint8)
     for number, segment in enumerate(segments):
         masks[number] = array[..., segment.layer] == segment.label
-    names = [segment.name for segment in segments]
-    colours = {k: segment.colour for k, segment in enumerate(segments) if segment.colour}
     return Image(
         masks,
         regions=0,

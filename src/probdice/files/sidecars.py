@@ -29,7 +29,7 @@ def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
     """List the files of `a.nii.gz`, `a.nii.gz,b.nii.gz`, `'pve_*.nii.gz'` or `file.h5:/inside`.
 
     The list includes companion files, such as the .img of an .hdr. Each existing file is listed
-    once; invalid paths are left to the reader to report.
+    once. Invalid paths are ignored here; the reader reports them.
     """
     try:
         parts = split_paths(path)

@@ -128,7 +128,7 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
 
 
 def _store(file: Path) -> str:
-    """The absolute path of a Zarr store with slashes, also on Windows, as in a URL."""
+    """Return the absolute path of a Zarr store with slashes, as in a URL, also on Windows."""
     return Path(os.path.abspath(file)).as_posix()
 
 
@@ -171,7 +171,7 @@ def _differences(paths: Sequence[str]) -> list[str]:
         file, inside = split_inside(path)
         name = file.name.lstrip(".")
         stems.append(name.split(".")[0] + (f"/{inside.strip('/')}" if inside else ""))
-    # Whole words and whole numbers are compared, so that gre|y and gre|en stay themselves.
+    # Whole words and whole numbers are compared: grey and green do not become y and en.
     words = [re.findall(r"[^\W\d_]+|\d+|[\W_]+", stem) for stem in stems]
     start = _common(words)
     end = _common([list(reversed(part[start:])) for part in words])
@@ -182,12 +182,12 @@ def _differences(paths: Sequence[str]) -> list[str]:
 
 
 def _filename(image: Any) -> str:
-    """The file of an image of nibabel, or ""."""
+    """Return the file of an image of nibabel, or ""."""
     return (image.get_filename() or "") if hasattr(image, "get_filename") else ""
 
 
 def _text(path: object) -> str:
-    """A path as text."""
+    """Convert a path to text."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(text, str) or not text:
         raise InputError(f"path must be {EXPECTED}, found {path!r}")
@@ -195,7 +195,7 @@ def _text(path: object) -> str:
 
 
 def _split(path: str) -> list[Part]:
-    # os.path.exists, unlike that of a Path, takes a long list for a file that does not exist.
+    # For a long list of files, os.path.exists returns False, while Path.exists raises an error.
     if os.path.exists(split_inside(path)[0]):
         return [Part(path)]
     texts = [text.strip() for text in path.split(",") if text.strip()]
@@ -239,7 +239,7 @@ def split_inside(path: str) -> tuple[Path, str]:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Sort key that puts pve_2 before pve_10; equal numbers such as 1 and 01 sort as text."""
+    """Return a sort key that puts pve_2 before pve_10; 1 and 01 are sorted as text."""
     parts = re.split(r"(\d+)", name)
     numbered = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
     return [*numbered, (0, name)]

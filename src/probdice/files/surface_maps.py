@@ -114,7 +114,7 @@ def map_contents(maps: Maps) -> list[Content]:
 
 
 def names_and_colours(table: Sequence[Entry]) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the names and colours by label; a name that repeats the number is none."""
+    """Return the names and colours by label; a name that repeats the number does not count."""
     names = {
         label: name.strip()
         for label, name, _ in table
@@ -126,7 +126,7 @@ def names_and_colours(table: Sequence[Entry]) -> tuple[dict[int, str], dict[int,
 def label_entries(rows: Sequence[tuple[Any, ...]]) -> list[Entry]:
     """Convert rows of label, name, red, green, blue and alpha from 0 to 1.
 
-    A label with alpha 0, as of the medial wall, has no colour.
+    A label with alpha 0, such as the medial wall, has no colour.
     """
     entries = []
     for label, name, *shades, alpha in rows:
@@ -136,7 +136,7 @@ def label_entries(rows: Sequence[tuple[Any, ...]]) -> list[Entry]:
 
 
 def rows_to_write(payload: Payload) -> list[Entry]:
-    """Return one entry for each label that occurs or has a name; an unnamed one is its number."""
+    """Return one entry for each label that occurs or has a name; the default name is its number."""
     present: list[int] = np.unique(payload.array).tolist()
     if present and not INT32.min <= present[0] <= present[-1] <= INT32.max:
         raise InputError(
@@ -162,7 +162,7 @@ def map_name(payload: Payload, number: int) -> str:
 
 
 def space_of(payload: Payload) -> VertexSpace:
-    """Return the vertices of the values to write; a plain list has one unknown structure."""
+    """Return the vertices of the values to write; those of a plain list have no structure name."""
     if isinstance(payload.geometry, VertexSpace):
         return payload.geometry
     if len(payload.shape) != 1 or payload.geometry is not None:

@@ -75,7 +75,7 @@ def _freesurfer(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _only(intents: Sequence[int], arrays: Sequence[NDArray[Any]], code: int) -> NDArray[Any]:
-    """Return the only array with an intent."""
+    """Return the only array with an intent code."""
     if intents.count(code) != 1:
         raise FormatError("not a surface mesh: expected one array of points and one of triangles")
     return arrays[intents.index(code)]

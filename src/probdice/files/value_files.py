@@ -4,7 +4,7 @@ SimpleITK reads these formats, but accepts compressed values with a wrong checks
 one flipped bit, version 2.5.7 read wrong values without an error in 139 of 141 compressed .mha
 files and 18 of 144 compressed .nrrd files. So this module decompresses the streams first, with
 isal, in a third of the time that SimpleITK takes. SimpleITK also fills missing values with
-uninitialised memory, so their number is checked. Other header fields are not interpreted here.
+uninitialised memory, so this module checks their number. It interprets no other header fields.
 """
 
 import re
@@ -28,7 +28,7 @@ Encoding = Literal["raw", "packed", "text"]
 
 @dataclass(frozen=True)
 class Values:
-    """The files with the values of an image, and the byte at which they start in each."""
+    """The files that contain the values of an image, and the first byte of the values in each."""
 
     encoding: Encoding
     files: tuple[tuple[Path, int], ...]
@@ -42,7 +42,7 @@ class Values:
         return self.encoding == "raw" and len(self.files) == 1
 
     def spans(self) -> list[tuple[Path, int, int]]:
-        """Every file, with the first byte and the end of its values."""
+        """Return for every file where its values start and end, in bytes."""
         spans = []
         for file, start in self.files:
             size = file.stat().st_size - start if self.packed_size is None else self.packed_size

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from probdice.data.arrays import in_memory
 from probdice.data.geometry import Geometry
-from probdice.data.segmentation import Array, Segmentation
+from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import as_probabilities, examine_values
 from probdice.errors import InputError
 from probdice.files.atomic_files import replacing, replacing_folder
@@ -36,7 +37,7 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
     """Convert a segmentation or an array to the data to write."""
     if isinstance(value, Segmentation):
         if value.crisp:
-            array = _smallest(_whole(value.array))
+            array = _smallest(in_memory(value.array))
         elif value.reading == "foreground":  # one map is enough
             array = value.probabilities()[1]
         else:
@@ -97,7 +98,7 @@ def write_atomically(path: str, form: Format, payload: Payload) -> None:
 
 @contextmanager
 def replacing_store(target: Path) -> Iterator[Path]:
-    """Yield a folder to write to, which then replaces an existing store."""
+    """Yield a folder to write to, and replace an existing store with it at the end."""
     if target.exists() and not is_store(target):
         raise InputError("exists and is not a Zarr store, so it is not replaced. Remove it first")
     with replacing_folder(target) as folder:
@@ -105,7 +106,7 @@ def replacing_store(target: Path) -> Iterator[Path]:
 
 
 def _probabilities(value: Segmentation) -> NDArray[Any]:
-    """Return all probabilities; a lazy array may exceed memory and is copied to a memory map."""
+    """Return all probabilities. Lazy arrays are copied to a memory map, as they may be large."""
     if isinstance(value.array, np.ndarray) or value.reading != "error":
         return value.probabilities()
     count, *shape = value.array.shape
@@ -123,10 +124,6 @@ def _probabilities(value: Segmentation) -> NDArray[Any]:
     return array
 
 
-def _whole(array: Array) -> NDArray[Any]:
-    return np.asarray(array[(slice(None),) * len(array.shape)])
-
-
 def _smallest(labels: NDArray[Any]) -> NDArray[Any]:
     """Convert labels to the smallest integer type that can represent them."""
     if labels.dtype.kind == "f" and not np.all(labels == np.trunc(labels)):
@@ -135,4 +132,4 @@ def _smallest(labels: NDArray[Any]) -> NDArray[Any]:
     for candidate in INTEGERS:
         if np.iinfo(candidate).min <= low and high <= np.iinfo(candidate).max:
             return labels.astype(candidate)
-    raise InputError(f"labels from {low} to {high} do not fit in one 64-bit integer type")
+    raise InputError(f"labels from {low} to {high} exceed 64-bit integers. Renumber them")

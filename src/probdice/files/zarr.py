@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from probdice.data.arrays import REGION_DIMENSIONS, chunks_of
 from probdice.data.geometry import Geometry
-from probdice.data.lazy_arrays import Lazy, reordered, zeros_and_ones
+from probdice.data.lazy_arrays import Lazy, reordered
+from probdice.data.value_checks import zeros_and_ones
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
 from probdice.files.corrupt import check_crumbs, check_memory, corrupt, one_line, selected
 from probdice.files.description import DESCRIPTION, described, description_of
@@ -127,7 +128,7 @@ def _plain(array: Any, store: str) -> Image:
 
 
 def _check_no_intensities(array: Any, store: str, level: Level) -> None:
-    """Reject an integer image that has label images: it is the image that was segmented."""
+    """Reject an integer image with label images, because it is the image that was segmented."""
     if level.labels is not None or array.dtype.kind not in "iu":
         return
     try:
@@ -192,7 +193,7 @@ def _check_no_objects(node: Any) -> None:
 def _check_chunks(node: Any) -> None:
     """Reject invalid chunks: of length 0, too many, too small or too large.
 
-    All chunks are listed, each costs time and memory, and a chunk is decompressed as a whole.
+    Zarr lists all chunks, and it decompresses whole chunks. Each of them costs time and memory.
     """
     lengths = zip(node.shape, node.chunks, strict=True)
     counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]
@@ -278,7 +279,7 @@ def _write(path: Path, payload: Payload) -> None:
 
 
 class NewStore:
-    """A store to write: first an array to fill, then its metadata.
+    """A new store: `array` creates its array, and `describe` stores its metadata.
 
     With a geometry it is an OME-Zarr image with the axes z, y, x, otherwise a plain array.
     """
