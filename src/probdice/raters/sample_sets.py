@@ -174,8 +174,11 @@ def _without_background(
 def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:
     """Return the mean IoU of every pair over the regions that at least one of the two has."""
     dice = np.array([region.dice for region in regions]).reshape(-1, count, count)
+    volumes = np.array([region.volumes for region in regions]).reshape(-1, count)
+    sizes = volumes[:, :, None] + volumes[:, None]
+    shared = dice * sizes / 2
     present = ~np.isnan(dice)
-    total = np.where(present, dice / (2 - dice), 0).sum(axis=0)
+    total = np.where(present, shared / (sizes - shared), 0).sum(axis=0)
     count_of_regions = present.sum(axis=0)
     ones = np.ones_like(total)  # for pairs without any region
     return np.asarray(np.divide(total, count_of_regions, out=ones, where=count_of_regions > 0))

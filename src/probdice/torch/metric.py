@@ -1,10 +1,9 @@
 """`RegionDice`: a torchmetrics metric that compares segmentations."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
-from fractions import Fraction
 from hashlib import sha256
-from math import floor, isnan, nan, prod
+from math import isnan, nan, prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -19,7 +18,6 @@ from probdice.method.matching import Fixed, Given
 from probdice.method.merging import Merging
 from probdice.method.overlap import LARGEST_TABLE
 from probdice.method.region_labels import Label
-from probdice.method.sides import SIDES, Side
 from probdice.method.similarity import Similarity
 from probdice.options import CompareOptions, GivenBackground, Match
 from probdice.torch.batches import (
@@ -33,7 +31,13 @@ from probdice.torch.batches import (
     one_of,
     uncompiled,
 )
-from probdice.torch.scalars import keys, scalars
+from probdice.torch.region_names import (
+    background_of,
+    classes_of,
+    clusters_of,
+    number_of_regions,
+)
+from probdice.torch.scalars import in_steps, keys, mean_of_steps, scalars
 from probdice.torch.sums import Sums, images_of, sums_of
 
 if TYPE_CHECKING:
@@ -44,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["RegionDice"]
 
 Correspondence = Literal["set", "image"]
-STEP = 2**30  # scores are added up as integer multiples of 2⁻⁶⁰, so the order does not matter
 
 
 class RegionDice(Metric):
@@ -166,17 +169,20 @@ class RegionDice(Metric):
         super().__init__(**kwargs)
         if num_clusters is None:
             num_clusters = num_classes
-        self.regions = _number(num_classes, "num_classes"), _number(num_clusters, "num_clusters")
+        self.regions = (
+            number_of_regions(num_classes, "num_classes"),
+            number_of_regions(num_clusters, "num_clusters"),
+        )
         if self.regions[0] * self.regions[1] > LARGEST_TABLE:
             raise TooLargeError(
                 f"a table of {self.regions[0]} × {self.regions[1]} regions does not fit in memory"
             )
         self.activation = one_of(Activation, activation, "activation")
         self.match = match
-        self.classes = _classes(names, self.regions[0])
-        self.clusters = _clusters(self.classes if match == "labels" else (), self.regions[1])
+        self.classes = classes_of(names, self.regions[0])
+        self.clusters = clusters_of(self.classes if match == "labels" else (), self.regions[1])
         self._named = names is not None
-        self.background = _background(background, self.classes, self.clusters)
+        self.background = background_of(background, self.classes, self.clusters)
         self.options = CompareOptions.of(
             similarity=similarity, match=match, merge=merge, background=self.background
         )
@@ -271,15 +277,13 @@ class RegionDice(Metric):
         check_alike(prediction, reference)
         images = len(reference)
         if mask is not None:
-            mask = check_mask(mask, (images, *reference.shape)).reshape(
-                images, prod(reference.shape)
-            )
+            flat = images, prod(reference.shape)
+            mask = check_mask(mask, (images, *reference.shape)).reshape(flat)
         if self.correspondence == "image":
             for k in range(images):
                 one = slice(k, k + 1)
-                self._add_image(
-                    prediction[one], reference[one], None if mask is None else mask[one]
-                )
+                inside = None if mask is None else mask[one]
+                self._add_image(prediction[one], reference[one], inside)
             return
         if not self._from_sums(prediction, reference):
             raise InputError(
@@ -320,8 +324,7 @@ class RegionDice(Metric):
         for k, key in enumerate(self.keys):
             value = values.get(key, nan)
             if not isnan(value):
-                first = floor(value * STEP)
-                totals[k, 0], totals[k, 1] = first, round((value * STEP - first) * STEP)
+                totals[k] = torch.tensor(in_steps(value))
                 counts[k] = 1
         self.totals += totals.to(self.totals.device)
         self.counts += counts.to(self.counts.device)
@@ -369,12 +372,8 @@ class RegionDice(Metric):
 
     def _means(self) -> dict[str, float]:
         """Return the mean of every number over the images for which it is defined."""
-        values = {}
-        totals, counts = self.totals.tolist(), self.counts.tolist()
-        for key, (first, second), count in zip(self.keys, totals, counts, strict=True):
-            total = first * STEP + second
-            values[key] = float(Fraction(total, STEP * STEP * count)) if count else nan
-        return values
+        rows = zip(self.keys, self.totals.tolist(), self.counts.tolist(), strict=True)
+        return {key: mean_of_steps(total, count) for key, total, count in rows}
 
     def _compare_set(self) -> Comparison | None:
         kinds = self.kinds.tolist()
@@ -449,45 +448,3 @@ class RegionDice(Metric):
 def _own(states: Tensor) -> Tensor:
     """Reduce the digests of several metrics to one; all digests are equal."""
     return states[-1]
-
-
-def _number(value: object, name: str) -> int:
-    """Check a number of regions."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
-    return value
-
-
-def _classes(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
-    """Return the labels of the classes: their names, or their numbers."""
-    if names is None:
-        return tuple(range(count))
-    classes = tuple(str(name) for name in names)
-    if isinstance(names, str) or len(classes) != count or len(set(classes)) != count:
-        raise InputError(f"names must be {count} different names, one per class, found {names!r}")
-    return classes
-
-
-def _background(
-    background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
-) -> dict[Side, Label] | None:
-    """Return the class and the cluster of the background. One given label sets both."""
-    if background is None:
-        return None
-    if isinstance(background, Mapping):
-        sides = dict(background)
-    else:
-        position = classes.index(background) if background in classes else -1
-        known = 0 <= position < len(clusters)
-        sides = {"reference": background, "prediction": clusters[position] if known else background}
-    for side, what, labels in zip(SIDES, ("classes", "clusters"), (classes, clusters), strict=True):
-        if sides.get(side) not in labels:
-            raise InputError(
-                f"background must be one of the {what} {labels}, found {sides.get(side)!r}"
-            )
-    return sides
-
-
-def _clusters(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """Return the labels of the prediction's regions: those of the classes, then numbers."""
-    return (*classes[:count], *range(len(classes), count))

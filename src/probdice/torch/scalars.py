@@ -2,20 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from math import isnan, nan
+from fractions import Fraction
+from math import floor, isnan, nan
 
 from probdice.comparison.result import Comparison
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES
 
-__all__ = ["keys", "scalars"]
+__all__ = ["in_steps", "keys", "mean_of_steps", "scalars"]
 
 MEASURES = "accuracy", "dice", "iou"  # per class
 OF_CHANCE = "chance", "adjusted_score"
 OF_FOREGROUND = "foreground_dice", "pooled_dice", "foreground_score"  # with a background
 OF_FOREGROUND_CLASSES = "foreground_accuracy", "foreground_iou"
 OF_LABELS = "explained_reference", "explained_prediction"
+STEP = 2**30  # numbers are added up as integer multiples of 2⁻⁶⁰, so the order does not matter
 
 
 def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
@@ -51,6 +53,17 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
         values[f"mean_{measure}"] = _mean(several.values())
         values |= {f"{measure}_{label}": value for label, value in several.items()}
     return values | _foreground(result, classes, of_class)
+
+
+def in_steps(value: float) -> tuple[int, int]:
+    """Return a number as multiples of 2⁻³⁰ and 2⁻⁶⁰."""
+    first = floor(value * STEP)
+    return first, round((value * STEP - first) * STEP)
+
+
+def mean_of_steps(total: Sequence[int], count: int) -> float:
+    """Return the mean of numbers from the total of their steps; NaN if there are none."""
+    return float(Fraction(total[0] * STEP + total[1], STEP * STEP * count)) if count else nan
 
 
 def _foreground(

@@ -39,7 +39,9 @@ def read_target(
         Type of the probabilities.
     """
     if target.is_floating_point():
-        return _read_probabilities(target, mask, axes, regions, ignored, dtype)
+        no_ignored_labels(ignored, "target")
+        q = _probabilities(target.to(dtype), axes, regions)
+        return q, None if mask is None else check_mask(mask, (len(q), *q.shape[2:]))
     if target.dim() != 1 + axes:
         one_axis_more = target.dim() == 2 + axes
         remedy = labels_remedy("target", target.shape[1], regions) if one_axis_more else ""
@@ -68,14 +70,8 @@ def averaged(q: Tensor, inside: Tensor | None, size: Sequence[int]) -> tuple[Ten
     return torch.where(counted > 0, total / counted, 0), counted[:, 0] > 0
 
 
-def _read_probabilities(
-    target: Tensor,
-    mask: Tensor | None,
-    axes: int,
-    regions: int | None,
-    ignored: Sequence[int],
-    dtype: torch.dtype,
-) -> tuple[Tensor, Tensor | None]:
+def _probabilities(target: Tensor, axes: int, regions: int | None) -> Tensor:
+    """Check the channels of a soft target, and add the background of a single foreground."""
     channels = target.shape[1] if target.dim() == 2 + axes else 0
     foreground = channels == 1 and (regions is None or regions == 2)
     if channels == 0 or not (foreground or regions is None or regions == channels):
@@ -84,13 +80,7 @@ def _read_probabilities(
             f"target must hold probabilities (N, C, …) with {expected}, found shape "
             f"{tuple(target.shape)}. For labels, use an integer type: target.long()."
         )
-    no_ignored_labels(ignored, "target")
-    target = target.to(dtype)
-    q = torch.cat([1 - target, target], dim=1) if foreground else target
-    inside = None
-    if mask is not None:
-        inside = check_mask(mask, (len(target), *target.shape[2:]))
-    return q, inside
+    return torch.cat([1 - target, target], dim=1) if foreground else target
 
 
 def _check_labels(labels: Tensor, regions: int) -> None:
