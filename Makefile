@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-# Tests, documentation and commands share compiled kernels.
-export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache
+# Tests and documentation share compiled kernels.
+test docs: export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache
 # Tests of test-lowest: numbers, then files.
 LOWEST := arrays assignment boundaries calibration cases chance components detection explained groups \
 	indices label_matching matching merging method numbers overlaps scoring segmentation similarity \

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import probdice
@@ -79,8 +80,10 @@ def modules():
             yield path, package
 
 
+@cache
 def imports(path):
     """Every import that runs, as (dotted name, line, whether it is inside a function)."""
+    imported = []
     tree = ast.parse(path.read_text())
     unused = {
         id(node)
@@ -102,7 +105,8 @@ def imports(path):
             continue
         for name in names:
             if name.split(".")[0] == "probdice":
-                yield name, node.lineno, node.col_offset > 0
+                imported.append((name, node.lineno, node.col_offset > 0))
+    return imported
 
 
 def where(path, line, name):

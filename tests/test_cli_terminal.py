@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from commands import probdice
 from rich.console import Console
 from rich.text import Text
 
@@ -184,13 +185,10 @@ def test_every_command_has_valid_examples(
 
 
 def helped(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "probdice", *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"COLUMNS": "80"},
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        done = probdice(*words)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

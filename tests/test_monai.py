@@ -3,14 +3,15 @@
 import contextlib
 import io
 import re
-import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from extras import require
 
 from probdice import InputError
+from probdice.errors import MissingExtraError
 
 require("torch", "torchmetrics", "monai", "ignite")
 
@@ -114,10 +115,12 @@ def test_what_does_not_fit_is_rejected():
         metric.aggregate("dice")
 
 
-def test_a_missing_library_is_named():
-    code = "import sys; sys.modules['monai'] = None; import probdice.monai"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert 'probdice.monai needs monai: pip install "probdice[monai]"' in run.stderr
+def test_a_missing_library_is_named(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "monai"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "probdice.monai")
+    with pytest.raises(MissingExtraError, match=r'needs monai: pip install "probdice\[monai\]"'):
+        import_module("probdice.monai")
 
 
 # -- the handler ---------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """`RegionDice`: batches, processes and devices give the numbers of one comparison."""
 
 import pickle
-import subprocess
 import sys
+from importlib import import_module
 from itertools import product
 from math import isnan
 
@@ -12,6 +12,7 @@ from extras import require
 
 import probdice
 from probdice import Aitchison, InputError, ProbdiceWarning, Segmentation, TooLargeError
+from probdice.errors import MissingExtraError
 
 require("torch", "torchmetrics", "lightning")
 
@@ -758,10 +759,13 @@ def test_metrics_of_other_regions_do_not_add_up():
         metric_for().merge_state(RegionDice(2))
 
 
-def test_a_missing_library_is_named():
-    code = "import sys; sys.modules['torchmetrics'] = None; import probdice.torch"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert 'probdice.torch needs torchmetrics: pip install "probdice[torch]"' in run.stderr
+def test_a_missing_library_is_named(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torchmetrics"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in ("probdice.torch", "probdice.torch.metric"):
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(MissingExtraError, match=r'torchmetrics: pip install "probdice\[torch\]"'):
+        import_module("probdice.torch")
 
 
 def test_infinite_distances_are_warned_of():
