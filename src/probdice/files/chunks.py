@@ -2,7 +2,7 @@
 
 Zarr's codecs allocate as much memory as a chunk declares, and a few bytes may declare gigabytes.
 This module limits each codec to the size that the metadata of the array declare. If the compressed
-bytes declare a size, it is compared with the limit; otherwise they are decompressed up to the limit.
+bytes declare a size, it must be within the limit; otherwise they are decompressed up to the limit.
 
 Zarr reads on its own threads and passes each chunk between them, which suits slow remote stores.
 Local stores are read on the calling thread instead, into memory that earlier chunks used. New
