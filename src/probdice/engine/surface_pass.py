@@ -127,5 +127,6 @@ def _layers(groups: Lists) -> list[Members]:
 
 
 def _all(results: Iterable[Both[Cells]]) -> Both[Cells]:
-    parts = list(results)
-    return Both(*(Cells.joined([part[side] for part in parts]) for side in SIDES))
+    sides = [list(parts) for parts in zip(*results, strict=True)] or [[], []]
+    sides.reverse()
+    return Both(*(Cells.joined(sides.pop()) for _ in SIDES))  # frees the parts of a side at once
