@@ -31,7 +31,7 @@ from probdice.torch.batches import (
     one_of,
     uncompiled,
 )
-from probdice.torch.region_names import (
+from probdice.torch.class_labels import (
     background_of,
     classes_of,
     clusters_of,
