@@ -84,6 +84,14 @@ def test_annotators_are_a_reference_value(folder: Path) -> None:
     assert "inter-rater agreement" in result.rater_comparison.sentence("unet")
 
 
+def test_the_consensus_of_annotators_is_scored_without_components(folder: Path) -> None:
+    """It contains probabilities. The reference and each annotator are label maps."""
+    consensus = Evaluation.load(folder / "with-raters" / "raters" / "consensus")
+    assert not consensus.failures and not consensus.others.components
+    for name in (".", "raters/first"):
+        assert (folder / "with-raters" / name / "components.csv").exists()
+
+
 def test_the_table_has_the_chosen_columns(folder: Path) -> None:
     table = (folder / "with-raters" / "table.md").read_text(encoding="utf-8").splitlines()
     assert table[0] == (

@@ -88,18 +88,6 @@ def test_a_method_and_the_raters_are_compared_on_the_same_cases(rated: Path) -> 
     assert sentence in (rated / "out" / "table.md").read_text(encoding="utf-8")
 
 
-def test_a_summary_with_the_former_key_of_the_rater_comparison_is_read(rated: Path) -> None:
-    assert evaluate_with_raters(rated).code == 0
-    path = rated / "out" / "summary.json"
-    content = json.loads(path.read_text())
-    content["yardstick"] = content.pop("rater_comparison")
-    path.write_text(json.dumps(content))
-    done = run("summarise", rated / "out")
-    assert done.code == 0, done.err
-    compared = Evaluation.load(rated / "out").rater_comparison
-    assert compared is not None and compared.among.n == 8
-
-
 def test_an_unreadable_rater_file_fails_its_case_of_the_consensus_only(rated: Path) -> None:
     truncate(rated / "ben" / "case1.nii.gz")
     done = evaluate_with_raters(rated)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from probdice import Geometry, InputError, Segmentation, compare, write
 from probdice.cli.app import app
-from probdice.evaluation import Evaluation
+from probdice.evaluation import Evaluation, evaluate
 from probdice.metrics.component_table import ComponentTable, Reading, component_table
 
 pytest.importorskip("cc3d")
@@ -173,6 +173,18 @@ def test_invalid_requests_are_rejected(folder: Path, tmp_path: Path) -> None:
     assert "components_f1 needs --components all" in " ".join(output.split())
     output = run(folder, tmp_path, "--strata", "0,10", expected=2)
     assert "has no effect without components" in " ".join(output.split())
+
+
+def test_components_need_a_reference_beside_raters(folder: Path) -> None:
+    with pytest.raises(InputError, match="the consensus of raters contains probabilities"):
+        evaluate(
+            None,
+            {"other": folder / "method"},
+            raters={"first": folder / "reference", "second": folder / "method"},
+            match="labels",
+            background=0,
+            components=True,
+        )
 
 
 def test_components_of_probabilities_are_rejected() -> None:

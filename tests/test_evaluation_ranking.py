@@ -220,3 +220,19 @@ def test_the_command_line_counts_missing_cases_and_strict_fails(root: Path) -> N
     assert "6 cases of 3 subjects" in done.stdout
     again = probdice(*words, folder=root)
     assert again.returncode == 0, again.stderr
+
+
+def test_a_scheme_in_which_all_methods_share_a_place_has_no_other_winner(tmp_path: Path) -> None:
+    """No test on two cases is significant, so all methods are first by the test-based scheme."""
+    labels = {"truth": [1, 1, 2, 2], "good": [1, 1, 2, 2], "poor": [1, 2, 2, 2]}
+    for name, values in labels.items():
+        (tmp_path / name).mkdir()
+        for case in "ab":
+            np.save(tmp_path / name / case, np.array(values))
+    result = evaluate(
+        tmp_path / "truth", {name: tmp_path / name for name in ("good", "poor")}, match="labels"
+    )
+    tested = result.ranks(scheme="test-based")
+    assert [rank.place for rank in tested] == [1, 1]
+    assert result.conclusion.startswith("good is first by score")
+    assert "depends on the ranking scheme" not in result.conclusion

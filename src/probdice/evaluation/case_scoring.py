@@ -16,7 +16,7 @@ from typing import Any
 from probdice.comparison.comparing import compare_images
 from probdice.comparison.from_files import Paths, read_images
 from probdice.comparison.result import Comparison
-from probdice.errors import InputError, Note, Option, ProbdiceError, ProbdiceWarning
+from probdice.errors import InputError, Message, Note, Option, ProbdiceError, ProbdiceWarning
 from probdice.evaluation.folders import relative_path
 from probdice.evaluation.journal import FORMAT
 from probdice.evaluation.pairing import ROLES, Job
@@ -35,6 +35,7 @@ __all__ = [
     "compared",
     "files_of",
     "inputs_of",
+    "message_of",
     "readable",
     "regions_of",
     "same_inputs",
@@ -101,15 +102,18 @@ def scored(request: Request, threads: int) -> str:
             comparison.requested_derived()
             comparison.requested_components()
         text = comparison.to_json()
-    except ProbdiceError as error:
-        return unscored(_fingerprinted(request), *error.args, seconds=_since(start))
-    except MemoryError as error:
-        message = str(error) or "does not fit in memory"
-        return unscored(_fingerprinted(request), message, seconds=_since(start))
     except Exception as error:  # any error fails this case only
-        message = f"{type(error).__name__}: {error}"
-        return unscored(_fingerprinted(request), message, seconds=_since(start))
+        return unscored(_fingerprinted(request), *message_of(error), seconds=_since(start))
     return _line(_fingerprinted(request), _since(start), f'"comparison": {text}')
+
+
+def message_of(error: Exception) -> Message:
+    """The message of an error that fails a case."""
+    if isinstance(error, ProbdiceError):
+        return error.args
+    if isinstance(error, MemoryError):
+        return (str(error) or "does not fit in memory",)
+    return (f"{type(error).__name__}: {error}",)
 
 
 def unscored(request: Request, *message: str | Option, seconds: float = 0.0) -> str:

@@ -12,7 +12,7 @@ DIGITS = 3
 
 
 def conclusion(summary: Mapping[str, Any]) -> str:
-    """Say who is first, who cannot be separated from it, and how they compare with the raters.
+    """State which method is first, which cannot be separated from it, and how raters compare.
 
     Methods are separated by Wilcoxon's signed rank test with Holm's correction. The sentences also
     state whether another ranking scheme has another winner.

@@ -7,6 +7,7 @@ A name is ``MEASURE[@TOLERANCE][:REGION]``: ``foreground_dice``, ``dice:2``, ``h
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite, nan
 
 from probdice.comparison.result import Comparison
@@ -153,35 +154,24 @@ def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = (
         measure = {"dice": "foreground_dice"}.get(measure, measure)
     _check_options(measure, others)
     described = description_of(measure)
-    if region is not None and measure in (*GROUP_MEASURES, *others.distances):
-        return Criterion(
-            key,
-            f"{described.title} of {region}",
-            described.higher_is_better,
-            lambda record: record.of_comparison(lambda one: region_value(one, measure, region)),
-        )
-    if region is not None and others.components and measure in COMPONENT_MEASURES:
-        threshold = others.component_threshold
-        return Criterion(
-            key,
-            f"{described.title} of {region}",
-            described.higher_is_better,
-            lambda record: record.of_comparison(
-                lambda one: component_value(one, measure, threshold, region)
-            ),
-        )
+    value: Callable[[Comparison], float]
     if region is None and measure in (*others.measures, *others.columns):
-        return Criterion(
-            key,
-            described.title,
-            described.higher_is_better,
-            lambda record: record.of_comparison(lambda one: _value(one, measure, others)),
-        )
-    known = [*others.measures, *others.columns, "dice:REGION", "jaccard:REGION"]
-    known += [f"{distance}:REGION" for distance in others.distances]
-    known += [f"{one}:REGION" for one in COMPONENT_MEASURES if others.components]
-    known += [column.name for column in columns]
-    raise InputError(f"measure must be one of {', '.join(known)}, found {key!r}")
+        title, value = described.title, partial(_value, measure=measure, others=others)
+    elif region is not None and measure in (*GROUP_MEASURES, *others.distances):
+        title = f"{described.title} of {region}"
+        value = partial(region_value, measure=measure, region=region)
+    elif region is not None and others.components and measure in COMPONENT_MEASURES:
+        title, threshold = f"{described.title} of {region}", others.component_threshold
+        value = partial(component_value, measure=measure, threshold=threshold, label=region)
+    else:
+        known = [*others.measures, *others.columns, "dice:REGION", "jaccard:REGION"]
+        known += [f"{distance}:REGION" for distance in others.distances]
+        known += [f"{one}:REGION" for one in COMPONENT_MEASURES if others.components]
+        known += [column.name for column in columns]
+        raise InputError(f"measure must be one of {', '.join(known)}, found {key!r}")
+    return Criterion(
+        key, title, described.higher_is_better, lambda record: record.of_comparison(value)
+    )
 
 
 def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from probdice.data.machine import cores
@@ -13,11 +12,7 @@ from probdice.errors import InputError, Words
 from probdice.evaluation.external_columns import as_external_column
 from probdice.evaluation.finishing import Progress
 from probdice.evaluation.folders import Folder, methods_of, patterns_of
-from probdice.evaluation.one_reference import (
-    evaluate_against,
-    folder_for_results,
-    temporary_folder,
-)
+from probdice.evaluation.one_reference import Run, folder_for_results, temporary_folder
 from probdice.evaluation.rater_comparison import (
     CONSENSUS,
     check_raters,
@@ -298,59 +293,54 @@ def evaluate_folders(
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
 ) -> Evaluation:
-    """Evaluate with validated options.
-
-    `words` selects how notes and errors in files name options. `compiling` is called when a kernel
-    is compiled, which happens once per machine.
-    """
-    run_one = partial(
-        evaluate_against,
-        options=options,
-        others=others,
-        words=words,
-        progress=progress,
-        compiling=compiling,
-    )
+    """Evaluate with validated options."""
+    run = Run(options, others, words, progress, compiling)
     if raters:
         check_raters(raters, methods)
         with nullcontext(out) if out is not None else temporary_folder() as place:
             images = [*raters.values(), *methods.values()]
             target = folder_for_results(Path(place), images)
-            return _with_raters(run_one, reference, methods, raters, target, out, options)
+            return _with_raters(run, reference, methods, raters, target, out)
     if reference is None:
         raise InputError("reference must be a folder, found None; only raters can replace it")
-    return run_one(reference, methods, out=out, pattern=options.pattern)
+    return run.against(reference, methods, out=out, pattern=options.pattern)
 
 
 def _with_raters(
-    run_one: "partial[Evaluation]",
+    run: Run,
     reference: Folder | None,
     methods: dict[str, str],
     raters: dict[str, str],
     place: Path,
     out: Folder | None,
-    options: EvaluateOptions,
 ) -> Evaluation:
     """Evaluate against each rater, then against the reference or the raters' consensus."""
-    pattern = options.pattern
+    if reference is None and run.options.components is not None:
+        raise InputError(
+            "components need label maps, but the consensus of raters contains probabilities. Use a "
+            "folder of label maps as reference, such as those that probdice consensus --labels "
+            "writes."
+        )
+    pattern = run.options.pattern
     given = patterns_of(pattern, [*methods, *raters])
     by_name = {name: text for name, text in given.methods.items() if text is not None}
     if isinstance(pattern, Mapping) and "reference" in pattern:  # raters are references too
         by_name |= {name: pattern.get(name, pattern["reference"]) for name in raters}
     shared = {"mask": given.mask, "image": given.image}
-    shared_patterns = {name: text for name, text in shared.items() if text is not None}
+
+    def patterns(names: Iterable[str], reference: str | None) -> dict[str, str] | None:
+        """The patterns of an evaluation of these methods or raters; None without any."""
+        own = {name: by_name.get(name) for name in names} | shared | {"reference": reference}
+        return {name: text for name, text in own.items() if text is not None} or None
+
     against = {}
     for rater, folder in raters.items():
         compared = methods | {name: path for name, path in raters.items() if name != rater}
-        patterns = {name: by_name[name] for name in compared if name in by_name} | shared_patterns
-        if rater in by_name:
-            patterns["reference"] = by_name[rater]
-        against[rater] = run_one(
+        against[rater] = replace(run, options=_without_external(run.options)).against(
             folder,
             compared,
-            options=_without_external(options),
             out=place / "raters" / rater,
-            pattern=patterns or None,
+            pattern=patterns(compared, by_name.get(rater)),
         )
     first = next(iter(against.values()))
     spanning, failed = write_consensus(against, first.options, place, cores())
@@ -362,14 +352,17 @@ def _with_raters(
         failed,
         reference_is_mean=reference is None,
     )
-    patterns = {name: by_name[name] for name in methods if name in by_name} | shared_patterns
-    if spanning is not None:
-        patterns["reference"] = spanning
-    of_mean = partial(run_one, place / CONSENSUS, methods, pattern=patterns or None, failed=failed)
+    result = replace(run, options=_without_components(run.options)).against(
+        place / CONSENSUS,
+        methods,
+        out=out if reference is None else place / "raters" / CONSENSUS,
+        pattern=patterns(methods, spanning),
+        rater_comparison=agreement if reference is None else None,
+        failed=failed,
+    )
     if reference is None:
-        return of_mean(out=out, rater_comparison=agreement)
-    of_mean(out=place / "raters" / CONSENSUS)
-    return run_one(reference, methods, out=out, pattern=pattern, rater_comparison=agreement)
+        return result
+    return run.against(reference, methods, out=out, pattern=pattern, rater_comparison=agreement)
 
 
 def _without_external(options: EvaluateOptions) -> EvaluateOptions:
@@ -377,3 +370,20 @@ def _without_external(options: EvaluateOptions) -> EvaluateOptions:
     external = {as_external_column(column).name for column in options.column}
     measures = tuple(name for name in options.rank_by if name not in external)
     return replace(options, column=(), rank_by=measures, columns=())
+
+
+def _without_components(options: EvaluateOptions) -> EvaluateOptions:
+    """The options of evaluations against the consensus, which contains probabilities."""
+    rank_by, columns = (
+        tuple(name for name in names if not name.startswith("components_"))
+        for names in (options.rank_by, options.columns)
+    )
+    return replace(
+        options,
+        components=None,
+        connectivity=None,
+        minimum_size=0.0,
+        strata=(),
+        rank_by=rank_by,
+        columns=columns,
+    )

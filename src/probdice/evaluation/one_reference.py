@@ -3,11 +3,11 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
+from typing import Literal
 
 from probdice.data.machine import cores
 from probdice.errors import InputError, Message, MissingExtraError, Note, Option, Words
@@ -40,7 +40,7 @@ from probdice.metrics.registry import MeasureName
 from probdice.metrics.unions import check_members
 from probdice.options import CompareOptions, EvaluateOptions
 
-__all__ = ["evaluate_against", "folder_for_results", "temporary_folder"]
+__all__ = ["Run", "folder_for_results", "temporary_folder"]
 
 NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
 
@@ -50,10 +50,13 @@ class _Plan:
     """What is compared and reported, checked before the first file is read.
 
     `lacking` are the cases without a reference or a prediction, and `measures` rank the methods.
+    Cases in `failed` have no consensus as reference. Each is reported as failed, with its note.
     """
 
+    reference: Folder
     jobs: Sequence[Job]
     lacking: tuple[Missing, ...]
+    failed: Mapping[str, Note]
     folders: dict[str, str]
     patterns: Patterns
     measures: tuple[str, ...]
@@ -62,50 +65,114 @@ class _Plan:
     subjects: dict[str, str] | None
 
 
-def evaluate_against(
-    reference: Folder,
-    methods: dict[str, str],
-    *,
-    options: EvaluateOptions,
-    out: Folder | None,
-    pattern: str | Mapping[str, str] | None,
-    others: Others,
-    words: Words,
-    progress: Callable[[Progress], None] | None,
-    compiling: Callable[[], None] | None,
-    rater_comparison: RaterComparison | None = None,
-    failed: Mapping[str, Note] = NO_FAILURES,
-) -> Evaluation:
-    """Evaluate all methods against one reference.
+@dataclass(frozen=True)
+class Run:
+    """How methods are evaluated, the same for every reference.
 
-    Cases in `failed` have no consensus as reference. Each is reported as failed, with its note.
+    `words` selects how notes and errors in files name options. `compiling` is called when a kernel
+    is compiled, which happens once per machine.
     """
-    plan = _plan(reference, methods, options, pattern, others, failed)
-    run_in = partial(
-        _run,
-        plan,
-        options,
-        reference=reference,
-        words=words,
-        failed=failed,
-        progress=progress,
-        compiling=compiling,
-        rater_comparison=rater_comparison,
-    )
-    if out is None:
-        with temporary_folder() as temporary:
-            return run_in(Path(temporary), out=None)
-    optional = [folder for folder in (options.mask, options.image) if folder is not None]
-    target = folder_for_results(Path(out), [reference, *methods.values(), *optional])
-    with locked(target):
-        result = run_in(target, out=target)
-        result.write(
-            target,
-            parquet=options.parquet,
-            table_columns=options.columns,
-            booktabs=options.booktabs,
+
+    options: EvaluateOptions
+    others: Others
+    words: Words
+    progress: Callable[[Progress], None] | None
+    compiling: Callable[[], None] | None
+
+    def against(
+        self,
+        reference: Folder,
+        methods: dict[str, str],
+        *,
+        out: Folder | None,
+        pattern: str | Mapping[str, str] | None,
+        rater_comparison: RaterComparison | None = None,
+        failed: Mapping[str, Note] = NO_FAILURES,
+    ) -> Evaluation:
+        """Evaluate all methods against one reference."""
+        options = self.options
+        plan = _plan(reference, methods, options, pattern, self.others, failed)
+        if out is None:
+            with temporary_folder() as temporary:
+                return self._results(plan, Path(temporary), None, rater_comparison)
+        optional = [folder for folder in (options.mask, options.image) if folder is not None]
+        target = folder_for_results(Path(out), [reference, *methods.values(), *optional])
+        with locked(target):
+            result = self._results(plan, target, target, rater_comparison)
+            result.write(
+                target,
+                parquet=options.parquet,
+                table_columns=options.columns,
+                booktabs=options.booktabs,
+            )
+        return result
+
+    def _results(
+        self,
+        plan: _Plan,
+        folder: Path,
+        out: Path | None,
+        rater_comparison: RaterComparison | None,
+    ) -> Evaluation:
+        """Compare all cases, with the journal in a folder."""
+        options = self.options
+        records, groups = self._records(plan, folder)
+        _check_records(records, options.comparison, plan.measures)
+        classes = component_classes(one.comparison for one in records if one.comparison is not None)
+        return Evaluation(
+            records,
+            plan.lacking,
+            os.fspath(plan.reference),
+            plan.folders,
+            options.comparison,
+            words=self.words,
+            out=out,
+            others=replace(plan.others, component_classes=classes),
+            correspondences=groups,
+            missing_rule=options.missing,
+            rank_by=plan.measures,
+            scheme=options.scheme,
+            subjects=plan.subjects,
+            external_columns=plan.columns,
+            mask=options.mask,
+            image=options.image,
+            surface=options.surface,
+            patterns=plan.patterns,
+            probabilities=options.probabilities,
+            rater_comparison=rater_comparison,
         )
-    return result
+
+    def _records(self, plan: _Plan, folder: Path) -> tuple[tuple[Record, ...], dict[str, Given]]:
+        """The records of all jobs, and the correspondence of every method over all of its cases."""
+        options, comparing = self.options, self.options.comparison
+        workers = options.workers or cores()
+        identities = file_identities(plan.jobs, workers, options.verify)
+
+        def finish(
+            doing: Literal["comparisons", "overlaps"], by_method: Mapping[str, CompareOptions]
+        ) -> tuple[Record, ...]:
+            return finished(
+                requests_of(plan.jobs, identities, by_method, folder),
+                doing,
+                out=folder,
+                workers=workers,
+                scheduler=options.scheduler,
+                verify=options.verify,
+                failed=plan.failed,
+                progress=self.progress,
+                compiling=self.compiling,
+            )
+
+        groups: dict[str, Given] = {}
+        if comparing.correspondence == "set":
+            overlaps = replace(comparing, match="overlap", merge="none")
+            records = finish("overlaps", dict.fromkeys(plan.folders, overlaps))
+            groups = correspondences_over_set(records, comparing)
+        by_method = {
+            name: comparing.given(groups[name]) if name in groups else comparing
+            for name in plan.folders
+        }
+        return finish("comparisons", by_method), groups
 
 
 def _plan(
@@ -154,79 +221,16 @@ def _plan(
         for name, path in folders.items()
     }
     return _Plan(
+        reference,
         jobs,
         lacking,
+        failed,
         {name: os.fspath(path) for name, path in folders.items()},
         replace(patterns, methods=of_methods),
         measures,
         others,
         tuple(column.read(folders, cases) for column in columns),
         None if options.subjects is None else subjects_of(options.subjects, cases),
-    )
-
-
-def _run(
-    plan: _Plan,
-    options: EvaluateOptions,
-    folder: Path,
-    *,
-    reference: Folder,
-    out: Path | None,
-    words: Words,
-    failed: Mapping[str, Note],
-    progress: Callable[[Progress], None] | None,
-    compiling: Callable[[], None] | None,
-    rater_comparison: RaterComparison | None,
-) -> Evaluation:
-    """Compare all cases, with the journal in a folder."""
-    comparing, workers = options.comparison, options.workers or cores()
-    identities = file_identities(plan.jobs, workers, options.verify)
-    finish = partial(
-        finished,
-        out=folder,
-        workers=workers,
-        scheduler=options.scheduler,
-        verify=options.verify,
-        failed=failed,
-        progress=progress,
-        compiling=compiling,
-    )
-    groups: dict[str, Given] = {}
-    if comparing.correspondence == "set":
-        overlap_options = dict.fromkeys(
-            plan.folders, replace(comparing, match="overlap", merge="none")
-        )
-        requests = requests_of(plan.jobs, identities, overlap_options, folder)
-        groups = correspondences_over_set(finish(requests, "overlaps"), comparing)
-    method_options = {
-        name: comparing.given(groups[name]) if name in groups else comparing
-        for name in plan.folders
-    }
-    requests = requests_of(plan.jobs, identities, method_options, folder)
-    records = finish(requests, "comparisons")
-    _check_records(records, comparing, plan.measures)
-    classes = component_classes(one.comparison for one in records if one.comparison is not None)
-    return Evaluation(
-        records,
-        plan.lacking,
-        os.fspath(reference),
-        plan.folders,
-        comparing,
-        words=words,
-        out=out,
-        others=replace(plan.others, component_classes=classes),
-        correspondences=groups,
-        missing_rule=options.missing,
-        rank_by=plan.measures,
-        scheme=options.scheme,
-        subjects=plan.subjects,
-        external_columns=plan.columns,
-        mask=options.mask,
-        image=options.image,
-        surface=options.surface,
-        patterns=plan.patterns,
-        probabilities=options.probabilities,
-        rater_comparison=rater_comparison,
     )
 
 

@@ -29,6 +29,7 @@ from probdice.evaluation.folders import Patterns, as_name
 from probdice.evaluation.patterns import CASE, METHOD, SPANNING, Pattern
 from probdice.files import FORMATS
 from probdice.files.sources import natural, region_names, split_inside
+from probdice.method.matching import listed
 from probdice.method.sides import Side
 
 __all__ = [
@@ -251,9 +252,10 @@ def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict
     files = find_cases(folder, pattern, probabilities=False)
     images = {case: files[case][0] for case in cases if case in files}
     if not images:
+        names = sorted(files, key=natural)
         raise InputError(
-            f"{folder}: no image matches a case. Images: {_listed(sorted(files, key=natural))}. "
-            f"Cases: {_listed(cases)}. If the names differ, give a pattern for the images, such as "
+            f"{folder}: no image matches a case. Images: {listed(names, SHOWN)}. Cases: "
+            f"{listed(cases, SHOWN)}. If the names differ, give a pattern for the images, such as "
             f"'image:{CASE}_0000.nii.gz'"
         )
     return images
@@ -361,8 +363,8 @@ def _check_masks(
     if without:
         cases = "1 case has" if len(without) == 1 else f"{len(without)} cases have"
         raise InputError(
-            f"{mask}: {cases} no mask ({_listed(without)}), but every case needs one. If the names "
-            f"differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'"
+            f"{mask}: {cases} no mask ({listed(without, SHOWN)}), but every case needs one. If the "
+            f"names differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'"
         )
 
 
@@ -391,8 +393,8 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
     names = sorted(file.name for file in files[case])
     raise InputError(
         f"pattern {pattern!r}: a * next to {CASE} must match one character that numbers the "
-        f"regions, the same in all cases, but case {case} has only {_listed(names)}; instead of *, "
-        f"write the characters before {CASE}, ? for any character or [123] for one of several"
+        f"regions, the same in all cases, but case {case} has only {listed(names, SHOWN)}; instead "
+        f"of *, write the characters before {CASE}, ? for any character or [123] for one of several"
     )
 
 
@@ -460,7 +462,8 @@ def _nothing_in_common(
     folders |= {name: (methods[name], prediction_files[name]) for name in methods}
     lines, patterns = [], {}
     for name, (folder, cases) in folders.items():
-        contents = _listed(sorted(cases, key=natural))
+        names = sorted(cases, key=natural)
+        contents = listed(names, SHOWN) if names else "no supported file"
         if not cases and (deeper := _deeper_files(folder)):
             patterns[name] = _pattern_for(deeper[0])
             contents = f"{len(deeper)} files in subfolders, such as {deeper[0]}"
@@ -498,8 +501,3 @@ def _pattern_for(file: str) -> str:
     if bids := BIDS.fullmatch(name):
         return f"**/{CASE}_{bids[1]}"
     return f"**/{CASE}{next(suffix for suffix in SUFFIXES if name.lower().endswith(suffix))}"
-
-
-def _listed(names: list[str]) -> str:
-    rest = f", … {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return (", ".join(names[:SHOWN]) or "no supported file") + rest

@@ -56,13 +56,10 @@ def ranking_csv(summary: Summary) -> bytes:
         for rank in content["ranks"]:
             mean = means[rank["method"]]
             values = {
-                "mean": _plain(mean["mean"]),
-                "median": _plain(mean["median"]),
-                "infinite": mean["infinite"],
-                "ci_low": _plain(mean["interval"]["low"]),
-                "ci_high": _plain(mean["interval"]["high"]),
-                "n": mean["n"],
-                "mean_equal_labels": _plain(mean["equal_labels"]),
+                **{key: mean[key] for key in ("mean", "median", "infinite", "n")},
+                "ci_low": mean["interval"]["low"],
+                "ci_high": mean["interval"]["high"],
+                "mean_equal_labels": mean["equal_labels"],
             }
             rows.append(_rank_row(summary, measure, rank, values))
     return as_csv(rows, RANKING)
@@ -77,18 +74,13 @@ def _rank_row(
     return {
         "measure": measure,
         "scheme": summary["scheme"],
-        "place": _plain(rank["place"]),
-        "method": method,
-        "value": _plain(rank["value"]),
+        **{key: rank[key] for key in ("place", "method", "value", "mean_rank", "kept", "last")},
         **values,
-        "mean_rank": _plain(rank["mean_rank"]),
-        "mean_rank_low": _plain(rank["mean_rank_interval"]["low"]),
-        "mean_rank_high": _plain(rank["mean_rank_interval"]["high"]),
-        "place_low": _plain(rank["place_interval"]["low"]),
-        "place_high": _plain(rank["place_interval"]["high"]),
-        "kept": _plain(rank["kept"]),
+        "mean_rank_low": rank["mean_rank_interval"]["low"],
+        "mean_rank_high": rank["mean_rank_interval"]["high"],
+        "place_low": rank["place_interval"]["low"],
+        "place_high": rank["place_interval"]["high"],
         "ranked_cases": rank["n"],
-        "last": rank["last"],
         **{key: count[key] for key in ("cases", "scored", "failed", "missing")},
         "remarks": "; ".join(summary["remarks"][method]),
     }
@@ -96,53 +88,14 @@ def _rank_row(
 
 def how_made(summary: Summary, files: bytes) -> str:
     """The text of how.md: a methods paragraph, all options, versions and SHA-256 of files."""
-    options = CompareOptions.from_dict(summary["options"])
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
-    cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
-    agreement = summary["rater_comparison"]
-    units = "cases" if summary["subjects"] is None else "subjects"
-    text = (
-        f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "
-        f"{_count(methods, 'method')} on {_count(cases, 'case')}{_of_subjects(summary)} with "
-        f"{_reference(agreement)}. "
-        f"{_scheme(summary)} Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
-        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units}: "
-        f"bias-corrected and accelerated for means, percentiles for medians and ranks, {RESAMPLES} "
-        f"resamples. Rank stability is the share of resamples in which a method has the same "
-        f"place.{_subject_statistics(summary)}"
-    )
-    if options.derived:
-        text += f" {derived_definition(dict(options.derived))}"
-    if options.components is not None:
-        threshold = summary["others"]["component_threshold"]
-        text += " " + component_definition(
-            options.components, options.connectivity, options.minimum_size, threshold
-        )
-    if options.boundaries:
-        text += f" {boundary_definition(options.tolerance, options.infinite)}"
-    option_values = {
-        "similarity": str(options.similarity),
-        **{key: value for key, value in summary["options"].items() if key != "similarity"},
-        "missing": summary["missing_rule"],
-        "rank_by": summary["rank_by"],
-        "scheme": summary["scheme"],
-        "column": {one["name"]: one["file"] for one in summary["external_columns"]},
-        **{key: value for key, value in summary["others"].items() if key != "components"},
-        "probabilities": summary["probabilities"],
-        "patterns": summary["patterns"],
-        "reference": summary["reference"],
-        "methods": summary["methods"],
-        "mask": summary["mask"],
-        "image": summary["image"],
-        "surface": summary["surface"],
-        "raters": None if agreement is None else agreement["raters"],
-    }
     machine = ", ".join(summary["environment"].values())
     number = len(list(csv.reader(StringIO(files.decode(), newline="")))) - 1
+    options = _option_values(summary)
     lines = [
         "# How these results were computed",
         "",
-        markdown(text),
+        markdown(_methods_paragraph(summary)),
         "",
         markdown(conclusion(summary)),
         "",
@@ -151,7 +104,7 @@ def how_made(summary: Summary, files: bytes) -> str:
         "",
         "| option | value |",
         "|---|---|",
-        *(f"| {name} | {markdown(_value(value))} |" for name, value in option_values.items()),
+        *(f"| {name} | {markdown(_value(value))} |" for name, value in options.items()),
         "",
         f"Versions: {versions}; Python {machine}.",
         "",
@@ -162,33 +115,73 @@ def how_made(summary: Summary, files: bytes) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
+def _methods_paragraph(summary: Summary) -> str:
+    """What was compared and how, for a methods section."""
+    options = CompareOptions.from_dict(summary["options"])
+    cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
+    subjects = summary["subjects"]
+    of_subjects, units, together = "", "cases", ""
+    if subjects is not None:
+        of_subjects, units = f" of {_count(len(set(subjects.values())), 'subject')}", "subjects"
+        together = (
+            " Cases of the same subject belong together: resamples draw subjects with all of their "
+            "cases, and tests use one mean difference per subject."
+        )
+    text = (
+        f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "
+        f"{_count(methods, 'method')} on {_count(cases, 'case')}{of_subjects} with "
+        f"{_reference(summary['rater_comparison'])}. "
+        f"{_scheme(summary)} Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
+        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units}: "
+        f"bias-corrected and accelerated for means, percentiles for medians and ranks, {RESAMPLES} "
+        f"resamples. Rank stability is the share of resamples in which a method has the same "
+        f"place.{together}"
+    )
+    if options.derived:
+        text += f" {derived_definition(dict(options.derived))}"
+    if options.components is not None:
+        threshold = summary["others"]["component_threshold"]
+        text += " " + component_definition(
+            options.components, options.connectivity, options.minimum_size, threshold
+        )
+    if options.boundaries:
+        text += f" {boundary_definition(options.tolerance, options.infinite)}"
+    return text
+
+
+def _option_values(summary: Summary) -> dict[str, Any]:
+    """All options of the run, by name."""
+    raters = summary["rater_comparison"]
+    same = ("probabilities", "patterns", "reference", "methods", "mask", "image", "surface")
+    return {
+        **summary["options"],
+        "similarity": str(CompareOptions.from_dict(summary["options"]).similarity),
+        "missing": summary["missing_rule"],
+        "rank_by": summary["rank_by"],
+        "scheme": summary["scheme"],
+        "column": {one["name"]: one["file"] for one in summary["external_columns"]},
+        **{key: value for key, value in summary["others"].items() if key != "components"},
+        **{key: summary[key] for key in same},
+        "raters": None if raters is None else raters["raters"],
+    }
+
+
 def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path) -> bytes:
     """Every file that was read, with its SHA-256 and its path relative to a folder.
 
     Files of raters have the role "rater" and the name of the rater as their method.
     """
+    entries: list[tuple[str, str, str, str, int | None, str | None]] = [
+        (role, record.method if role == "prediction" else "", record.case, *file)
+        for record in records
+        for role in ROLES
+        for file in record.files_of(role)
+    ]
+    entries += [("rater", one.rater, one.case, one.file, one.bytes, one.sha256) for one in raters]
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-
-    def add(
-        role: str, method: str, case: str, path: str, size: int | None, sha: str | None
-    ) -> None:
-        file = relative_path(path, out)
-        rows[role, method, file] = {
-            "role": role,
-            "method": method,
-            "case": case,
-            "file": file,
-            "bytes": _plain(size),
-            "sha256": _plain(sha),
-        }
-
-    for record in records:
-        for role in ROLES:
-            method = record.method if role == "prediction" else ""
-            for path, size, sha in record.files_of(role):
-                add(role, method, record.case, path, size, sha)
-    for one in raters:
-        add("rater", one.rater, one.case, one.file, one.bytes, one.sha256)
+    for role, method, case, path, size, sha in entries:
+        cells = (role, method, case, relative_path(path, out), size, sha)
+        rows[role, method, cells[3]] = dict(zip(FILES, cells, strict=True))
     order = {role: k for k, role in enumerate((*ROLES, "rater"))}
     ordered = sorted(rows.values(), key=lambda row: (order[row["role"]], row["method"]))
     return as_csv(ordered, FILES)
@@ -234,22 +227,6 @@ def _scheme(summary: Summary) -> str:
     return f"{order}{mean} {shared}"
 
 
-def _of_subjects(summary: Summary) -> str:
-    if summary["subjects"] is None:
-        return ""
-    return f" of {_count(len(set(summary['subjects'].values())), 'subject')}"
-
-
-def _subject_statistics(summary: Summary) -> str:
-    """How statistics account for cases of the same subject."""
-    if summary["subjects"] is None:
-        return ""
-    return (
-        " Cases of the same subject belong together: resamples draw subjects with all of their "
-        "cases, and tests use one mean difference per subject."
-    )
-
-
 def _value(value: Any) -> str:
     """The value of an option as a table cell."""
     if isinstance(value, Mapping):
@@ -259,10 +236,6 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "–" if value is None else str(value)
-
-
-def _plain(value: Any) -> Any:
-    return "" if value is None else value
 
 
 def _count(number: int, word: str) -> str:

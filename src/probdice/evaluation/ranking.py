@@ -3,7 +3,7 @@
 "rank-then-aggregate" ranks the methods within every case and orders them by their mean rank.
 "aggregate-then-rank" orders them by their mean value, or by the median if a value is infinite.
 "test-based" orders them by how many other methods they beat in a one-sided Wilcoxon signed rank
-test, as the significance ranking of challengeR (Wiesenfarth et al., 2021,
+test, like the significance ranking of challengeR (Wiesenfarth et al., 2021,
 https://doi.org/10.1038/s41598-021-82017-6).
 
 Rank stability comes from a bootstrap over cases, or over subjects whose cases belong together.
@@ -94,8 +94,8 @@ class Rank:
         The shares of resamples in which the method has place 1, 2, …; empty if withheld.
     value : float
         The number by which the scheme orders the methods: the mean rank; the mean or median; the
-        share of other methods that this one beats significantly. By several measures, all but the
-        first are replaced by the mean over the measures of the rank by each measure.
+        share of other methods that this one beats significantly. With several measures, the last
+        two are replaced by the rank by each measure, averaged over the measures.
     """
 
     method: str
@@ -233,7 +233,7 @@ def joint_ranks(
 def case_ranks(
     measures: Mapping[str, Scores], *, missing: MissingRule = "worst"
 ) -> dict[str, Floats]:
-    """Return the mean over the measures of the rank of every method within every case.
+    """Return the rank of every method within every case, averaged over the measures.
 
     NaN for cases that are not ranked. Differences of these ranks compare methods by several
     measures.
@@ -422,7 +422,7 @@ def _descending(scheme: Scheme, scores: Scores) -> bool:
 
 
 def _mean_ranks(prepared: Sequence[_Costs], weights: Floats) -> Floats:
-    """The mean over all measures and counted cases of the rank within a case.
+    """The rank within a case, averaged over all measures and counted cases.
 
     Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
     """
@@ -475,7 +475,7 @@ def _tested(one: _Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ord
 
 
 def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
-    """The mean over the measures of the rank by each measure."""
+    """The rank by each measure, averaged over the measures."""
     from scipy.stats import rankdata
 
     by_measure = [rankdata(order(counts), axis=0, nan_policy="omit") for order in orders]

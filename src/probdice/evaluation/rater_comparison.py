@@ -1,4 +1,4 @@
-"""Compare the agreement of methods with several raters with inter-rater agreement.
+"""Compare how well methods agree with raters with how well the raters agree with each other.
 
 Every rater is the reference of an evaluation in which all methods and all other raters are
 compared with it, so that methods and raters are in the same tables. Per case, a method's agreement
@@ -7,8 +7,8 @@ raters. A method is compared with inter-rater agreement on the cases that both h
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from probdice.comparison.from_files import read_side
 from probdice.data.machine import is_file_name
 from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError, Note, Option, ProbdiceError
-from probdice.evaluation.case_scoring import readable
+from probdice.evaluation.case_scoring import message_of, readable
 from probdice.evaluation.intervals import Interval
 from probdice.evaluation.patterns import SPANNING
 from probdice.evaluation.record import Record
@@ -37,7 +37,6 @@ __all__ = ["CONSENSUS", "RaterComparison", "check_raters", "rater_comparison_of"
 
 CONSENSUS = "consensus"  # folder of the raters' means; reserved name
 SUFFIX = ".npz"  # stores numbers, names and geometry
-FORMER = (".nii.gz", ".npy")  # formats of older versions, without labels
 DIGITS = 3
 
 
@@ -135,22 +134,18 @@ class RaterComparison:
         interval = f"95 % CI {decimal(low, DIGITS)}–{decimal(high, DIGITS)}"
         return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
 
+    def with_paths(self, path_of: Callable[[str], str]) -> "RaterComparison":
+        """The same comparison with other paths of folders and files."""
+        raters = {name: path_of(path) for name, path in self.raters.items()}
+        files = tuple(replace(file, file=path_of(file.file)) for file in self.files)
+        return replace(self, raters=raters, files=files)
+
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain types."""
+        """The comparison as plain types, with the sentence of every method."""
         return {
-            "measure": self.measure,
-            "raters": self.raters,
-            "among": asdict(self.among),
-            "methods": {name: asdict(one) for name, one in self.methods.items()},
-            "baselines": {name: asdict(one) for name, one in self.baselines.items()},
-            "means": self.means,
-            "sentences": {name: self.sentence(name) for name in self.methods},
-            "cases": {name: list(cases) for name, cases in self.cases.items()},
-            "files": [asdict(file) for file in self.files],
+            **asdict(replace(self, left_out={})),
             "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
-            "reference_is_mean": self.reference_is_mean,
-            "title": self.title,
-            "higher_is_better": self.higher_is_better,
+            "sentences": {name: self.sentence(name) for name in self.methods},
         }
 
     @classmethod
@@ -300,15 +295,8 @@ def write_consensus(
             mean = _mean_of(by_rater, options, workers)
             target.parent.mkdir(parents=True, exist_ok=True)
             write(target, mean)
-            for suffix in FORMER:
-                target.with_name(f"{target.name.removesuffix(SUFFIX)}{suffix}").unlink(
-                    missing_ok=True
-                )
-        except ProbdiceError as error:
-            failures[case] = Note("failed", ("no consensus of the raters: ", *error.args))
-        except MemoryError as error:
-            text = str(error) or "does not fit in memory"
-            failures[case] = Note("failed", (f"no consensus of the raters: {text}",))
+        except (ProbdiceError, MemoryError) as error:
+            failures[case] = Note("failed", ("no consensus of the raters: ", *message_of(error)))
     note.write_text(json.dumps(made), encoding="utf-8")
     spanning = any("/" in case for case in files)
     return f"{SPANNING}{SUFFIX}" if spanning else None, failures

@@ -23,7 +23,7 @@ NAMED = 10  # cases in a note
 
 
 def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
-    """Return sentences that readers of the score of a method need to know."""
+    """Return what readers of the score of a method need to know, as sentences."""
     counts, texts = evaluation.counts[method], []
     if evaluation.rater_comparison is not None:
         texts.append(evaluation.rater_comparison.sentence(method))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError
@@ -57,8 +57,7 @@ def write_results(
     )
     if evaluation.others.components:
         _write_components(evaluation, out, {})
-        strata = ({key: _cell(one) for key, one in row.items()} for row in summary["components"])
-        replace_file(out / "strata.csv", as_csv(strata, STRATA))
+        replace_file(out / "strata.csv", as_csv(summary["components"], STRATA))
     replace_file(out / "files.csv", files)
     if parquet:
         replace_file(out / "cases.parquet", as_parquet(cases_frame(evaluation)))
@@ -137,10 +136,6 @@ def write_pages(
         if path is None and evaluation.others.components:
             _write_components(evaluation, page.parent, pages)
     return page
-
-
-def _cell(value: Any) -> Any:
-    return "" if value is None else value
 
 
 def _case_rows(evaluation: "Evaluation") -> list[Row]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +79,7 @@ class Evaluation:
     Attributes
     ----------
     records : tuple of Record
-        Every case of every method that has both sides, the failed ones too.
+        Every case of every method that has both sides, including failed cases.
     missing : tuple of Missing
         Cases of a method that lack the reference or the prediction.
     reference : str
@@ -170,19 +170,19 @@ class Evaluation:
         """Read the results folder of a finished run."""
         out = Path(out)
         content = read_summary(out)
+        path_of = partial(located, folder=out)
         latest = {}
         try:
-            options = with_names(
-                CompareOptions.from_dict(content["options"]), lambda x: located(x, out)
-            )
+            options = with_names(CompareOptions.from_dict(content["options"]), path_of)
+            agreement = content["rater_comparison"]
             correspondences = {
                 name: given_from_list(groups) for name, groups in content["correspondences"].items()
             }
             evaluation = cls(
                 records=(),
                 missing=tuple(Missing(**one) for one in content["missing"]),
-                reference=located(content["reference"], out),
-                methods={name: located(path, out) for name, path in content["methods"].items()},
+                reference=path_of(content["reference"]),
+                methods={name: path_of(path) for name, path in content["methods"].items()},
                 options=options,
                 words=as_words(content["words"]),
                 out=out,
@@ -193,15 +193,17 @@ class Evaluation:
                 scheme=content["scheme"],
                 subjects=content["subjects"],
                 external_columns=tuple(
-                    ExternalColumn(**{**one, "file": located(one["file"], out)})
+                    ExternalColumn(**{**one, "file": path_of(one["file"])})
                     for one in content["external_columns"]
                 ),
-                mask=None if content["mask"] is None else located(content["mask"], out),
-                image=None if content["image"] is None else located(content["image"], out),
-                surface=tuple(located(path, out) for path in content.get("surface", ())),
+                mask=None if content["mask"] is None else path_of(content["mask"]),
+                image=None if content["image"] is None else path_of(content["image"]),
+                surface=tuple(path_of(path) for path in content.get("surface", ())),
                 patterns=Patterns(**content["patterns"]),
                 probabilities=content["probabilities"],
-                rater_comparison=_rater_comparison(content["rater_comparison"], out),
+                rater_comparison=None
+                if agreement is None
+                else RaterComparison.from_dict(agreement).with_paths(path_of),
             )
             jobs = [(case, method) for case, method in content["jobs"]]
             version = content["versions"].get("probdice")
@@ -257,9 +259,9 @@ class Evaluation:
     def labels_agree(self) -> bool:
         """Whether a label of the reference means the same region in every case."""
         return labels_mean_the_same(
-            (record.method, record.comparison)
-            for record in self.records
-            if record.comparison is not None
+            (method, comparison)
+            for method in self.methods
+            for comparison in self.comparisons(method)
         )
 
     @cached_property
@@ -272,16 +274,18 @@ class Evaluation:
             return {}
         labels = frozenset(
             label
-            for record in self.records
-            if record.comparison is not None
-            for label in record.comparison.reference_labels
+            for method in self.methods
+            for comparison in self.comparisons(method)
+            for label in comparison.reference_labels
         )
-        differences = (label_difference(name, self._scored(name), labels) for name in self.methods)
+        differences = (
+            label_difference(name, self.comparisons(name), labels) for name in self.methods
+        )
         return {one.method: one for one in differences if one is not None}
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
-        """Sentences about every method that readers of its score need to know."""
+        """What readers of the score of every method need to know, as sentences."""
         return {name: remarks_on(self, name) for name in self.methods}
 
     @cached_property
@@ -363,7 +367,7 @@ class Evaluation:
     def ranks(
         self, measure: str | None = None, *, scheme: Scheme | None = None
     ) -> tuple[Rank, ...]:
-        """The methods from best to worst; `missing_rule` decides about missing cases.
+        """The methods from best to worst. `missing_rule` determines how missing cases count.
 
         A case that was scored but has no value, such as the adjusted score of a constant image, is
         left out of the ranking for all methods.
@@ -436,6 +440,14 @@ class Evaluation:
             raise InputError(f"case {case} of {method} failed: {record.error}")
         return record.comparison
 
+    def comparisons(self, method: str) -> list[Comparison]:
+        """The comparisons of the scored cases of a method, without their images."""
+        return [
+            record.comparison
+            for record in self.records
+            if record.method == method and record.comparison is not None
+        ]
+
     def record(self, case: str, method: str | None) -> Record:
         """One case of one method."""
         record = self._by_name.get((as_name(case), as_name(method or "")))
@@ -453,7 +465,7 @@ class Evaluation:
 
     @property
     def conclusion(self) -> str:
-        """Who is first, who cannot be separated from it, and how they compare with the raters."""
+        """Which method is first, which cannot be separated from it, and how raters compare."""
         return conclusion(self.summary)
 
     def cases_frame(self) -> "pandas.DataFrame":
@@ -650,28 +662,9 @@ class Evaluation:
         worst = 0.0 if self.higher_is_better(measure) else inf
         return np.where(scored[method] == 1, values, worst)
 
-    def _scored(self, method: str) -> list[Comparison]:
-        return [
-            record.comparison
-            for record in self.records
-            if record.method == method and record.comparison is not None
-        ]
-
     def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
         place = {case: k for k, case in enumerate(self.cases)}
         values = {name: np.full(len(place), nan) for name in self.methods}
         for record in self.records:
             values[record.method][place[record.case]] = value(record)
         return values
-
-
-def _rater_comparison(content: dict[str, Any] | None, out: Path) -> RaterComparison | None:
-    """Read the comparison with raters from the summary, with full paths."""
-    if content is None:
-        return None
-    agreement = RaterComparison.from_dict(content)
-    return replace(
-        agreement,
-        raters={name: located(path, out) for name, path in agreement.raters.items()},
-        files=tuple(replace(file, file=located(file.file, out)) for file in agreement.files),
-    )

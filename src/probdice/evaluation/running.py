@@ -28,6 +28,7 @@ from probdice.evaluation.case_scoring import OVERHEAD, Request, bytes_needed, sc
 from probdice.evaluation.pairing import ROLES
 from probdice.evaluation.worker import COMPILING, READY
 from probdice.files.sources import split_inside
+from probdice.method.matching import listed
 from probdice.method.similarity import Similarity
 
 __all__ = ["run", "run_on_cluster"]
@@ -177,7 +178,7 @@ class _Worker:
         if not self.ready:
             raise ProbdiceError(f"cannot start the worker process: it {exit_reason}")
         job = request.job
-        sides = f"{_listed(job.reference)} and {_listed(job.prediction)}"
+        sides = f"{listed(job.reference, SHOWN)} and {listed(job.prediction, SHOWN)}"
         return unscored(request, f"the worker process {exit_reason} while it compared {sides}")
 
     def stop(self) -> None:
@@ -198,8 +199,3 @@ class _Worker:
         last_lines = self.errors.read()[-2000:].decode(errors="replace").strip().splitlines()
         reason = " (out of memory?)" if code == -9 else f": {last_lines[-1]}" if last_lines else ""
         return f"{how}{reason}"
-
-
-def _listed(paths: Sequence[str]) -> str:
-    rest = f", … {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return ", ".join(paths[:SHOWN]) + rest

@@ -1,8 +1,8 @@
 """Summaries of the values of a method over its cases, and paired tests between methods.
 
 This module takes numbers and returns frozen results, without access to files or images. NaN values
-are never counted, and every mean has its number of values. If a value is infinite, as the distance
-to a missed region is, the median takes the place of the mean.
+are never counted, and every mean is reported with its number of values. If a value is infinite,
+such as the distance to a missed region, the median replaces the mean.
 
 Cases of one subject are not independent. With `subjects`, confidence intervals resample subjects
 (`intervals`), and tests use one value per subject. Tests are withheld for fewer than 6 cases or

@@ -2,21 +2,24 @@
 
 import json
 import os
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from importlib.metadata import PackageNotFoundError, version
 from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probdice.errors import InputError, Message, Note, in_words
-from probdice.evaluation.environment import environment
 from probdice.evaluation.folders import Folder, relative_path
 from probdice.evaluation.journal import read_lines
 from probdice.evaluation.publishing import ALL
 from probdice.evaluation.ranking import Rank, kendall
+from probdice.evaluation.statistics import Summary
 from probdice.files.atomic_files import null_for_nan
 from probdice.metrics.component_measures import stratum_rows
 from probdice.options import SCHEMES, CompareOptions
+from probdice.version import __version__
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "as_json", "invalid_summary", "published", "read_summary", "summary_of"]
 
 FORMAT = 4  # version of summary.json
-FORMER_KEY = "yardstick"  # of rater_comparison, in summaries of earlier versions
+PACKAGES = ("numpy", "scipy", "numba", "nibabel")  # whose versions are recorded
 KEYS: dict[str, type] = {  # besides the format
     "options": dict,
     "words": str,
@@ -65,9 +68,38 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
 
     content = {
         "format": FORMAT,
+        **_run(evaluation, relative),
+        **_cases(evaluation),
+        "subjects": evaluation.subjects,
+        "rater_comparison": _rater_comparison(evaluation, relative),
+        "labels": {
+            "agree": evaluation.labels_agree,
+            "differing": [asdict(one) for one in evaluation.label_differences.values()],
+        },
+        "remarks": {name: list(texts) for name, texts in evaluation.remarks.items()},
+        "notes": [published(evaluation, note.message) for note in evaluation.notes],
+        "titles": {measure: evaluation.title(measure) for measure in evaluation.measures},
+        "ranking": _ranking(evaluation),
+        "measures": {measure: _measured(evaluation, measure) for measure in evaluation.measures},
+        "regions": _by_label(evaluation.regions() if evaluation.labels_agree else {}),
+        "components": _components(evaluation),
+        "derived": _by_label(evaluation.derived_regions()),
+    }
+    plain: dict[str, Any] = null_for_nan(content)
+    return plain
+
+
+def _run(evaluation: "Evaluation", relative: Callable[[str], str]) -> dict[str, Any]:
+    """Options, versions and folders: everything that was given or known before the run."""
+    return {
         "options": with_names(evaluation.options, relative).to_dict(),
         "words": evaluation.words,
-        **environment(),
+        "versions": {"probdice": __version__, **{name: _version(name) for name in PACKAGES}},
+        "environment": {
+            "python": platform.python_version(),
+            "system": platform.system(),
+            "machine": platform.machine(),
+        },
         "reference": relative(evaluation.reference),
         "methods": {name: relative(folder) for name, folder in evaluation.methods.items()},
         "mask": None if evaluation.mask is None else relative(evaluation.mask),
@@ -78,21 +110,27 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
         "missing_rule": evaluation.missing_rule,
         "rank_by": list(evaluation.rank_by),
         "scheme": evaluation.scheme,
-        "titles": {measure: evaluation.title(measure) for measure in evaluation.measures},
+        "others": asdict(evaluation.others),
         "external_columns": [
             asdict(replace(column, file=relative(column.file)))
             for column in evaluation.external_columns
         ],
-        "subjects": evaluation.subjects,
-        "rater_comparison": _rater_comparison(evaluation, relative),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _cases(evaluation: "Evaluation") -> dict[str, Any]:
+    """The cases of every method: scored, failed or missing, and matched over all cases."""
+    return {
         "jobs": [[record.case, record.method] for record in evaluation.records],
-        "others": asdict(evaluation.others),
         "counts": [{"method": name, **asdict(one)} for name, one in evaluation.counts.items()],
         "missing": [asdict(one) for one in evaluation.missing],
-        "correspondences": {
-            method: [[list(labels) for labels in group] for group in given.groups]
-            for method, given in evaluation.correspondences.items()
-        },
         "failures": [
             {
                 "case": record.case,
@@ -102,28 +140,18 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
             for record in evaluation.records
             if record.failure is not None
         ],
-        "labels": {
-            "agree": evaluation.labels_agree,
-            "differing": [asdict(one) for one in evaluation.label_differences.values()],
+        "correspondences": {
+            method: [[list(labels) for labels in group] for group in given.groups]
+            for method, given in evaluation.correspondences.items()
         },
-        "remarks": {name: list(texts) for name, texts in evaluation.remarks.items()},
-        "notes": [published(evaluation, note.message) for note in evaluation.notes],
-        "ranking": _ranking(evaluation),
-        "measures": {measure: _measured(evaluation, measure) for measure in evaluation.measures},
-        "regions": [
-            {"method": method, "label": label, **asdict(summary)}
-            for (method, label), summary in (
-                evaluation.regions() if evaluation.labels_agree else {}
-            ).items()
-        ],
-        "components": _components(evaluation),
-        "derived": [
-            {"method": method, "label": name, **asdict(summary)}
-            for (method, name), summary in evaluation.derived_regions().items()
-        ],
     }
-    plain: dict[str, Any] = null_for_nan(content)
-    return plain
+
+
+def _by_label(summaries: Mapping[Any, Summary]) -> list[dict[str, Any]]:
+    return [
+        {"method": method, "label": label, **asdict(summary)}
+        for (method, label), summary in summaries.items()
+    ]
 
 
 def _components(evaluation: "Evaluation") -> list[dict[str, Any]]:
@@ -131,19 +159,14 @@ def _components(evaluation: "Evaluation") -> list[dict[str, Any]]:
     others = evaluation.others
     if not others.components:
         return []
-    scored = {
-        method: [
-            record.comparison
-            for record in evaluation.records
-            if record.method == method and record.comparison is not None
-        ]
-        for method in evaluation.methods
-    }
     return [
         {"method": method, **row}
-        for method, comparisons in scored.items()
+        for method in evaluation.methods
         for row in stratum_rows(
-            comparisons, others.component_threshold, others.component_classes, others.strata
+            evaluation.comparisons(method),
+            others.component_threshold,
+            others.component_classes,
+            others.strata,
         )
     ]
 
@@ -192,8 +215,6 @@ def read_summary(out: Folder) -> dict[str, Any]:
         )
     if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
         raise InputError(invalid_summary(path))
-    if FORMER_KEY in content:
-        content["rater_comparison"] = content.pop(FORMER_KEY)
     return content
 
 
@@ -276,13 +297,11 @@ def _rater_comparison(
     rater_comparison = evaluation.rater_comparison
     if rater_comparison is None:
         return None
-    folders = {name: relative(path) for name, path in rater_comparison.raters.items()}
-    files = tuple(replace(file, file=relative(file.file)) for file in rater_comparison.files)
     left_out = {
         case: Note(note.kind, (published(evaluation, note.message),))
         for case, note in rater_comparison.left_out.items()
     }
-    return replace(rater_comparison, raters=folders, files=files, left_out=left_out).to_dict()
+    return replace(rater_comparison.with_paths(relative), left_out=left_out).to_dict()
 
 
 def _with_infinite_marked(value: Any) -> Any:

@@ -55,6 +55,7 @@ COMPONENTS = (
     *("case", "method", "side", "class", "volume", "unit", "x", "y", "z", "i", "j", "k", "found"),
     *("dice", "jaccard", "parts", "found_many", "dice_many", "jaccard_many", "page"),
 )
+COMPONENT_NUMBERS = ("side", "volume", "parts", "dice", "jaccard", "dice_many", "jaccard_many")
 STRATA = ("method", "class", "from", "to", *STRATUM_COLUMNS)
 REGIONS = ("case", "method", *COLUMNS)
 
@@ -184,19 +185,13 @@ def component_rows(
             {
                 "case": record.case,
                 "method": record.method,
-                "side": row.side,
                 "class": row.label,
-                "volume": row.volume,
                 "unit": table.unit,
+                **{name: getattr(row, name) for name in COMPONENT_NUMBERS},
                 **dict(zip("xyz", row.place, strict=False)),
                 **dict(zip("ijk", row.voxel, strict=False)),
                 "found": row.found(threshold),
-                "dice": row.dice,
-                "jaccard": row.jaccard,
-                "parts": row.parts,
                 "found_many": row.found(threshold, "many"),
-                "dice_many": row.dice_many,
-                "jaccard_many": row.jaccard_many,
                 "page": row.address(pages.get((record.case, record.method))),
             }
             for row in table.rows

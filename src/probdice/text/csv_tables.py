@@ -10,7 +10,7 @@ __all__ = ["as_csv"]
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return the rows as CSV. Numbers keep full precision, and NaN is an empty cell.
+    """Return the rows as CSV. Numbers keep full precision, and NaN and None are empty cells.
 
     Names that look like formulas are escaped as in `probdice.text.escaping.csv_text`.
 
@@ -30,4 +30,4 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "" if isnan(value) else repr(value)
-    return str(value)
+    return "" if value is None else str(value)
