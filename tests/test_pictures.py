@@ -719,3 +719,18 @@ def test_outlines_of_a_volume_are_those_of_the_slice_with_the_largest_distance()
     assert figure.axes[1].collections[0].get_offsets()[:, 0].max() > 9
     elsewhere = compare(reference, prediction, match="labels").plot("boundaries", place=(3, 5, 5))
     assert elsewhere.axes[1].collections[0].get_offsets()[:, 0].max() <= 7.5
+
+
+def test_outlines_of_a_missed_region_are_grey_and_have_no_histogram():
+    reference, prediction = np.zeros((2, 14, 20), int)
+    reference[4:10, 4:10] = prediction[4:10, 5:11] = 1
+    reference[4:8, 14:18] = 2
+    figure = compare(reference, prediction, match="labels").plot("boundaries")
+    greys = [
+        outline
+        for ax in figure.axes[:2]
+        for outline in ax.collections
+        if outline.get_array() is None
+    ]
+    assert [len(outline.get_offsets()) for outline in greys] == [16]
+    assert len(figure.axes[2].patches) == 1

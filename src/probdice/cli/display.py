@@ -71,7 +71,8 @@ def show_comparison(
     if boundaries is not None:
         parts += [Text(repr(boundaries)), ""]
     if derived is not None and boundaries is not None:
-        parts += [Text(repr(result.numbers.known("derived_boundaries"))), ""]
+        distances = repr(result.numbers.known("derived_boundaries"))
+        parts += ["Derived regions", Text(distances), ""]
     for side, labels in result.empty.items():
         if labels:
             regions = "region is" if len(labels) == 1 else "regions are"

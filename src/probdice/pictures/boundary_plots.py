@@ -36,10 +36,14 @@ CURVES = 6  # groups with a histogram
 BINS = 40
 FAINT = 0.3  # opacity of the regions behind the outlines
 LONGEST = 36  # characters per name
+NO_OTHER = "#555555"  # outlines of regions that the other side lacks
 
 
 def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
-    """Outlines of reference and prediction by distance, and a histogram of every group."""
+    """Draw both outlines, coloured by distance, and a histogram per group.
+
+    A region that the other side lacks has grey outlines and no histogram.
+    """
     boundaries = stored_boundaries(comparison)
     outlines = outlines_of(comparison, boundaries, DRAWN)
     image = images_of(comparison).reference
@@ -60,7 +64,8 @@ def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
         label = f"distance to the other outline, {boundaries.unit}"
         extend = "max" if beyond else "neither"
         colour_bar(drawn, [canvas.axes[1]], label=label, extend=extend)
-    _histograms(canvas.axes[2], comparison, outlines[:CURVES], colours, most, boundaries.unit)
+    curves = [one for one in outlines if all(map(len, one.points))][:CURVES]
+    _histograms(canvas.axes[2], comparison, curves, colours, most, boundaries.unit)
     if len(image.shape) == 3:
         (across,) = plane.across(3)
         canvas.add_title(f"{plane.name}, slice {centre[across]}")
@@ -100,7 +105,7 @@ def _contour(
     shape: tuple[int, ...],
     most: float,
 ) -> PathCollection:
-    """The elements of one outline in a slice, coloured by distance."""
+    """Draw the elements of one outline in a slice, coloured by distance."""
     points, distances = outline.points[place], outline.distances[place]
     near = np.ones(len(points), np.bool_)
     for axis in plane.across(len(shape)):
@@ -110,9 +115,20 @@ def _contour(
         columns = shape[plane.columns] - 1 - columns
     if plane.flip_rows:
         rows = shape[plane.rows] - 1 - rows
-    shown = np.minimum(distances[near], most)  # infinite if the other side has no outline
-    tones = colour_map(DISTANCE_COLOURS)
-    return ax.scatter(columns, rows, c=shown, s=3, cmap=tones, vmin=0, vmax=most, linewidths=0)
+    values = distances[near]
+    finite = np.isfinite(values)  # infinite if the other side has no outline
+    if not finite.all():
+        ax.scatter(columns[~finite], rows[~finite], color=NO_OTHER, s=3, linewidths=0)
+    return ax.scatter(
+        columns[finite],
+        rows[finite],
+        c=np.minimum(values[finite], most),
+        s=3,
+        cmap=colour_map(DISTANCE_COLOURS),
+        vmin=0,
+        vmax=most,
+        linewidths=0,
+    )
 
 
 def _histograms(

@@ -45,6 +45,7 @@ class BoundarySection:
 
     unit: str
     names: tuple[str, ...]
+    over: str  # the groups of the means
     means: tuple[tuple[str, str], ...]
     sentences: tuple[str, ...]
     rows: tuple[BoundaryRow, ...]
@@ -87,6 +88,7 @@ def boundary_section(
     return BoundarySection(
         boundaries.unit,
         boundaries.names,
+        "groups" if comparison.options.background is None else "foreground groups",
         tuple((name, _text(mean.mean)) for name, mean in boundaries.means.items()),
         _sentences(boundaries),
         tuple(rows),
