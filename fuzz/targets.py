@@ -99,6 +99,8 @@ def call_child(path: str) -> None:
     from probdice.errors import FormatError
     from probdice.files import containment
 
+    before = _open_resources()
+    limits = containment.SECONDS, containment.WALL
     containment.SECONDS, containment.WALL = 0.3, (0.0, 1.0)  # most acts need no time
     try:
         containment.contained(act, Path(path), returns=None, library="json", max_bytes=1 << 20)
@@ -108,19 +110,25 @@ def call_child(path: str) -> None:
         if not isinstance(error, OSError) and "in the child process" not in str(error):
             raise
     finally:
-        _check_leftovers()
+        containment.SECONDS, containment.WALL = limits
+        _check_leftovers(before)
 
 
-def _check_leftovers() -> None:
-    """Raise if more than one child process, its socket and its shared memory exist (Linux)."""
-    processes = Path("/proc/self/task").glob("*/children")
-    children = [pid for file in processes for pid in file.read_text().split()]
-    maps = Path("/proc/self/maps").read_text().count("memfd:probdice")
-    sockets = sum("socket:" in _target(file) for file in Path("/proc/self/fd").iterdir())
-    if len(children) > 1 or maps > 1 or sockets > 1:
-        raise AssertionError(
-            f"{len(children)} processes, {maps} shared memories and {sockets} sockets are left"
-        )
+def _check_leftovers(before: dict[str, int]) -> None:
+    """Raise if more than one child process, its socket and its shared memory were added (Linux)."""
+    added = {kind: count - before[kind] for kind, count in _open_resources().items()}
+    if any(count > 1 for count in added.values()):
+        raise AssertionError(f"resources are left: {added}")
+
+
+def _open_resources() -> dict[str, int]:
+    """Count the child processes, shared memories and sockets of this process (Linux)."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {
+        "processes": sum(len(file.read_text().split()) for file in tasks),
+        "shared memories": Path("/proc/self/maps").read_text().count("memfd:probdice"),
+        "sockets": sum("socket:" in _target(file) for file in Path("/proc/self/fd").iterdir()),
+    }
 
 
 def _target(file: Path) -> str:
