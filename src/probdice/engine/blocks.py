@@ -56,8 +56,20 @@ class Blocks:
             self.dtype = np.result_type(self.dtype, np.float64)
         self.sides, self.mask = sides, mask
         self.ignore = sides[0].ignore
-        self._mask = None if mask is None else reordered(mask, self.order, ())
-        self._decoders = [decoder_of(side, self.order, self.dtype) for side in sides]
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._mask = None if self.mask is None else reordered(self.mask, self.order, ())
+        self._decoders = [decoder_of(side, self.order, self.dtype) for side in self.sides]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Decoders hold buffers of threads, and views that would be pickled as further copies.
+        prepared = "_mask", "_decoders"
+        return {name: value for name, value in self.__dict__.items() if name not in prepared}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
 
     @cached_property
     def blocks(self) -> Grid:
