@@ -1,6 +1,10 @@
 """Any executor runs any pass, with the same result."""
 
+import pickle
 import random
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -10,6 +14,8 @@ from probdice.engine.blocks import Blocks
 from probdice.engine.executors import Threads, executor_for, using
 from probdice.engine.grids import Block, cut
 from probdice.engine.passes import Pass, summed
+from probdice.engine.sample_passes import count_pass
+from probdice.engine.threads import watched, watcher
 
 
 class Shuffled:
@@ -26,6 +32,14 @@ class Shuffled:
         ordered = [results[k] for k in sorted(results)]
         parts = [task.add(ordered[k : k + 3]) for k in range(0, len(ordered), 3)]
         return task.add(parts)
+
+
+class Copied(Shuffled):
+    """Visits copies of the blocks, as another process does."""
+
+    def run(self, task, blocks):
+        visit, copies = pickle.loads(pickle.dumps((task.visit, blocks)))
+        return super().run(replace(task, visit=visit), copies)
 
 
 @pytest.fixture(autouse=True)
@@ -69,26 +83,38 @@ def test_a_third_executor_gives_the_same_comparison(maps, sides, similarity, mas
     options = {"similarity": similarity, "merge": "both", "mask": mask}
     arrays = [maps[name] for name in sides]
     expected = numbers_of(compare(*arrays, **options))
-    executor = Shuffled()
+    executor = Copied()
     with using(executor):
         numbers = numbers_of(compare(*arrays, **options))
     # Sums of sums differ from sums by rounding.
     np.testing.assert_allclose(numbers, expected, rtol=1e-11, atol=1e-11)
-    assert "checked_overlap" in executor.tasks and "write" in executor.tasks
+    assert "checked_overlap" in executor.tasks
+    assert "write" not in executor.tasks  # the images are in the memory of this process
 
 
 def test_a_third_executor_gives_the_same_calibration(maps):
     expected = compare(maps["labels"] % 3, maps["other soft"]).calibration()
-    with using(Shuffled()):
+    with using(Copied()):
         calibration = compare(maps["labels"] % 3, maps["other soft"]).calibration()
     assert calibration.brier.score == pytest.approx(expected.brier.score, abs=1e-12)
+
+
+@pytest.mark.parametrize("sides", [("labels", "other labels"), ("soft", "other soft")])
+def test_a_third_executor_gives_the_same_boundaries(maps, sides):
+    result = compare(*(maps[name] for name in sides))
+    expected = result.boundaries(levels=[0.4])
+    executor = Copied()
+    with using(executor):
+        boundaries = compare(*(maps[name] for name in sides)).boundaries(levels=[0.4])
+    np.testing.assert_allclose(boundaries["hd"], expected["hd"], rtol=1e-12)
+    assert "cells" in executor.tasks
 
 
 @pytest.mark.parametrize("kind", ["labels", "soft"])
 def test_a_third_executor_gives_the_same_consensus(maps, kind):
     raters = {"a": maps[kind], "b": np.roll(maps[kind], 1, axis=-1), "c": maps[kind]}
     expected = consensus(raters, method="staple"), agreement(raters)
-    executor = Shuffled()
+    executor = Copied()
     with using(executor):
         result = consensus(raters, method="staple"), agreement(raters)
         probabilities = result[0].segmentation.probabilities()
@@ -96,6 +122,41 @@ def test_a_third_executor_gives_the_same_consensus(maps, kind):
     assert result[1].mean_score == pytest.approx(expected[1].mean_score, abs=1e-12)
     assert "described" in executor.tasks
     assert ("combinations" if kind == "labels" else "worked") in executor.tasks
+
+
+class Processes:
+    """Sends the blocks once to another process, which visits them."""
+
+    def run(self, task, blocks):
+        with ProcessPoolExecutor(1, get_context("spawn"), _hold, (task.visit, blocks)) as pool:
+            return task.add(watched(pool.map(_visit_held, blocks.blocks), len(blocks.blocks)))
+
+
+_held = []
+
+
+def _hold(*visit_and_blocks):
+    _held[:] = visit_and_blocks
+
+
+def _visit_held(block):
+    visit, blocks = _held
+    return visit(blocks, block)
+
+
+def test_an_executor_runs_in_another_process_and_reports_its_progress(maps):
+    sides = (Segmentation.from_labels(maps[name]) for name in ("labels", "other labels"))
+    blocks = Blocks(*sides, mask=maps["labels"] != 2)
+    progress = []
+    token = watcher.set(lambda done, total: progress.append((done, total)))
+    try:
+        with using(Processes()):
+            counts = executor_for(blocks, 2).run(count_pass(), blocks)
+    finally:
+        watcher.reset(token)
+    assert sum(counts.values()) == np.count_nonzero(maps["labels"] != 2)
+    assert progress == [(k, len(blocks.blocks)) for k in range(1, len(blocks.blocks) + 1)]
+    assert len(progress) > 3
 
 
 def test_every_task_is_run_by_threads_unless_something_else_is_chosen(maps):

@@ -30,7 +30,7 @@ class Blocks:
 
     Pixels outside the mask, and pixels with labels that the first segmentation ignores, are left
     out. If results are written `into` an array with chunks, every block is a union of whole chunks.
-    `most` limits the number of pixels of a block. With a `halo`, boxes around blocks can be read.
+    `most` limits the number of pixels of a block.
     """
 
     def __init__(
@@ -39,7 +39,6 @@ class Blocks:
         mask: Array | None = None,
         into: Array | None = None,
         most: int | None = None,
-        halo: int = 0,
     ):
         self._most = most
         # The chunks of the output array, without an axis of regions.
@@ -57,11 +56,20 @@ class Blocks:
             self.dtype = np.result_type(self.dtype, np.float64)
         self.sides, self.mask = sides, mask
         self.ignore = sides[0].ignore
-        self._mask = None if mask is None else reordered(mask, self.order, ())
-        self._decoders = [
-            decoder_of(side, self.order, self.dtype, in_order=not self.followed and halo == 0)
-            for side in sides
-        ]
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._mask = None if self.mask is None else reordered(self.mask, self.order, ())
+        self._decoders = [decoder_of(side, self.order, self.dtype) for side in self.sides]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Decoders hold buffers of threads, and views that would be pickled as further copies.
+        prepared = "_mask", "_decoders"
+        return {name: value for name, value in self.__dict__.items() if name not in prepared}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
 
     @cached_property
     def blocks(self) -> Grid:
@@ -90,7 +98,10 @@ class Blocks:
         return self._mask is None and not self.ignore
 
     def ready(self, block: Block) -> Ready:
-        """The compared pixels of a block, decoded for kernels."""
+        """The compared pixels of any box of the image, decoded for kernels.
+
+        The next call in the same thread may overwrite them.
+        """
         inside = self._inside(block)
         sides, faults = zip(*(side.read(block, inside) for side in self._decoders), strict=True)
         return Ready(sides, faults, inside)

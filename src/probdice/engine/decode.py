@@ -84,11 +84,7 @@ class Ready:
 
 
 def decoder_of(
-    side: Segmentation,
-    order: tuple[int, ...],
-    dtype: np.dtype[Any] | None = None,
-    *,
-    in_order: bool = False,
+    side: Segmentation, order: tuple[int, ...], dtype: np.dtype[Any] | None = None
 ) -> "LabelDecoder | ProbabilityDecoder":
     """The decoder of a segmentation, which reads its values block by block.
 
@@ -98,12 +94,10 @@ def decoder_of(
         The axes of the image in the order in which pixels are visited.
     dtype : dtype, optional
         The type of probabilities; by default, the working type that holds all values.
-    in_order : bool
-        Whether every block is a range of pixels in that order, which can be used without a copy.
     """
     if side.crisp:
         return LabelDecoder(side, order)
-    return ProbabilityDecoder(side, order, dtype or working_type(side), in_order=in_order)
+    return ProbabilityDecoder(side, order, dtype or working_type(side))
 
 
 def working_type(side: Segmentation) -> np.dtype[Any]:
@@ -116,14 +110,7 @@ def working_type(side: Segmentation) -> np.dtype[Any]:
 class ProbabilityDecoder:
     """Decodes a probabilistic side."""
 
-    def __init__(
-        self,
-        side: Segmentation,
-        order: tuple[int, ...],
-        dtype: np.dtype[Any],
-        *,
-        in_order: bool,
-    ):
+    def __init__(self, side: Segmentation, order: tuple[int, ...], dtype: np.dtype[Any]):
         first = 0 if side.reading == "foreground" else 1
         self.array = reordered(side.array, order, (), first)
         self.reading = side.reading
@@ -131,13 +118,15 @@ class ProbabilityDecoder:
         self.dtype = dtype
         self.scratch = _Scratch()
         self.flat = None
-        if in_order and side.reading == "error" and self.array.dtype == dtype:
+        if side.reading == "error" and self.array.dtype == dtype:
             self.flat = _flat(self.array, (self.regions, -1))
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
         """Rows of probabilities. If values are used unchanged, the kernels check for faults."""
         if self.flat is not None and inside is None:
-            return Soft(self.flat, block.start, block.size), None
+            pixels = block.range_in(self.array.shape[1:])
+            if pixels is not None:
+                return Soft(self.flat, pixels.start, len(pixels)), None
         rows = self._raw(block, inside)
         fault = None
         if self.reading != "error":

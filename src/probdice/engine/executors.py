@@ -24,7 +24,10 @@ Visit = Callable[[Blocks, Block], NDArray[Any]]
 
 
 class Executor(Protocol):
-    """Runs a pass over all blocks and adds up the results in the order of the blocks."""
+    """Runs a pass over all blocks and adds up the results in the order of the blocks.
+
+    Blocks, and the function `visit` of a pass, can be pickled for other processes.
+    """
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
         """The sum of the results of all blocks."""
@@ -46,7 +49,7 @@ _chosen: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
 @contextmanager
 def using(executor: Executor) -> Iterator[None]:
-    """Run all passes with this executor."""
+    """Run passes with this executor, except those that write to the memory of this process."""
     token = _chosen.set(executor)
     try:
         yield
@@ -58,12 +61,15 @@ def executor_for(blocks: Blocks, workers: int, *, local: bool = False) -> Execut
     """The executor for these blocks.
 
     Dask runs passes over Dask arrays, and over stores that every worker can read if the user has
-    chosen a scheduler. `local` keeps the pass in this process, because it writes to its memory.
+    chosen a scheduler. `local` keeps the pass in this process, because it writes to its memory. It
+    takes precedence over `using`, whose executor may run in other processes.
     """
+    if local:
+        return Threads(workers)
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
-    if blocks.followed and not local:
+    if blocks.followed:
         from probdice.engine.dask import DaskScheduler, runs_on_dask
 
         if runs_on_dask(blocks):

@@ -37,6 +37,17 @@ class Block:
         """Number of pixels."""
         return prod(self.shape)
 
+    def range_in(self, shape: tuple[int, ...]) -> range | None:
+        """The numbers of its pixels in C order in an image of this shape, if they are a range."""
+        start, split = 0, False  # whether an axis was not one pixel long
+        for part, length in zip(self.box, shape, strict=True):
+            own = part.stop - part.start
+            if split and own != length:
+                return None
+            split = split or own != 1
+            start = start * length + part.start
+        return range(start, start + self.size)
+
     def around(self, halo: int, shape: tuple[int, ...]) -> "Block":
         """The block with `halo` more pixels on every side, within the image."""
         box = tuple(

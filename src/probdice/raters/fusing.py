@@ -158,12 +158,8 @@ class Staple:
 
 def staple(evidence: Evidence, mean: Model) -> Staple:
     """Run expectation maximisation until convergence."""
-
-    def shares(decisions: list[Decision], counts: Floats) -> Floats:
-        return np.stack([_spread(decision, counts, mean.regions) for decision in decisions])
-
     joint = expected(evidence, mean)
-    totals = evidence.total(shares).sum(axis=0)
+    totals = evidence.total(partial(_shares, mean.regions)).sum(axis=0)
     prior, model = totals / totals.sum(), mean
     most = MOST_STEPS if evidence.combinations is not None else MOST_PASSES
     for iteration in range(most):
@@ -188,6 +184,11 @@ def expected(evidence: Evidence, model: Model) -> Floats:
             " without the performance of raters",
         )
     return evidence.total(partial(_joint, model))
+
+
+def _shares(classes: int, decisions: list[Decision], counts: Floats) -> Floats:
+    """Return the number of pixels that each rater marks per common region."""
+    return np.stack([_spread(decision, counts, classes) for decision in decisions])
 
 
 def _spread(decision: Decision, counts: Floats, classes: int) -> Floats:
