@@ -9,6 +9,7 @@ import scipy.stats
 
 from probdice.errors import InputError
 from probdice.evaluation.intervals import Floats
+from probdice.evaluation.paired_test import one_sided
 from probdice.evaluation.ranking import (
     Rank,
     Scores,
@@ -16,7 +17,6 @@ from probdice.evaluation.ranking import (
     case_ranks,
     joint_ranks,
     kendall,
-    one_sided,
     ranks,
 )
 from probdice.options import SCHEMES, MissingRule, Scheme

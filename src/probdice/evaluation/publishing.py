@@ -14,9 +14,9 @@ from typing import Any
 from probdice.evaluation.conclusion import conclusion
 from probdice.evaluation.folders import relative_path
 from probdice.evaluation.intervals import LEVEL, RESAMPLES
+from probdice.evaluation.paired_test import ALPHA
 from probdice.evaluation.pairing import ROLES
 from probdice.evaluation.publication_table import as_sentence, remarks_by_method
-from probdice.evaluation.ranking import ALPHA
 from probdice.evaluation.rater_comparison import RaterFile
 from probdice.evaluation.record import Record
 from probdice.evaluation.tables import as_csv
@@ -220,7 +220,7 @@ def _scheme(summary: Summary) -> str:
     else:
         order = (
             f"Methods are ordered by the number of other methods that they beat in {measures}, in "
-            f"one-sided Wilcoxon signed-rank tests at α = {ALPHA:g} without correction "
+            f"one-sided {summary['test']}s at α = {ALPHA:g} without correction "
             f"(test-based)."
         )
     mean = " The places by each measure are averaged with equal weights." if several else ""

@@ -31,22 +31,20 @@ from probdice.evaluation.intervals import (
     weighted_medians,
     withheld,
 )
+from probdice.evaluation.paired_test import ALPHA, one_sided
 from probdice.evaluation.statistics import DECIMALS, Aggregate, as_table, gaps, subject_aggregates
 from probdice.options import SCHEMES, MissingRule, Scheme
 
 __all__ = [
-    "ALPHA",
     "Rank",
     "Scores",
     "aggregate_of",
     "case_ranks",
     "joint_ranks",
     "kendall",
-    "one_sided",
     "ranks",
 ]
 
-ALPHA = 0.05  # significance level of the test-based scheme
 FEW_VALUES = "ranks have few values"
 
 
@@ -308,57 +306,6 @@ def aggregate_of(scores: Scores, missing: MissingRule = "worst") -> Aggregate:
     """
     values = np.array(list(as_table(scores.values).values()))
     return _costs(values, scores.higher_is_better, missing).aggregate
-
-
-def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the p-values of one-sided Wilcoxon signed rank tests of weighted differences.
-
-    The normal approximation with continuity correction, without differences of 0, as R's
-    ``wilcox.test(exact = FALSE)``, which challengeR uses.
-
-    Parameters
-    ----------
-    paired : array of float
-        The differences; they may be infinite.
-    weights : array of float, of shape (resamples, differences)
-        How often each difference occurs in each resample.
-
-    Returns
-    -------
-    tuple of two arrays
-        Per resample, the p-value of the alternative that differences are above 0, and of the
-        alternative that they are below 0; 1 if all differences are 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from probdice.evaluation.ranking import one_sided
-    >>> above, below = one_sided(np.array([0.8, 0.8, 0.8, 0.8]), np.ones((1, 4)))
-    >>> above.round(4), below.round(4)
-    (array([0.0359]), array([0.9861]))
-    """
-    from scipy.special import ndtr
-
-    differing = paired != 0
-    paired, weights = paired[differing], weights[:, differing]
-    if not paired.size:
-        ones = np.ones(weights.shape[0])
-        return ones, ones.copy()
-    order = np.argsort(np.abs(paired), kind="stable")
-    sizes, positive = np.abs(paired[order]), paired[order] > 0
-    starts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]])
-    weights = weights[:, order]
-    tied = np.add.reduceat(weights, starts, axis=1)
-    tied_positive = np.add.reduceat(weights * positive, starts, axis=1)
-    upto = np.cumsum(tied, axis=1)
-    total = upto[:, -1]
-    statistic = np.sum((upto - (tied - 1) / 2) * tied_positive, axis=1)
-    excess = statistic - total * (total + 1) / 4
-    variance = total * (total + 1) * (2 * total + 1) / 24 - np.sum(tied**3 - tied, axis=1) / 48
-    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
-    above = np.where(variance > 0, ndtr(-(excess - 0.5) / deviation), 1.0)
-    below = np.where(variance > 0, ndtr((excess + 0.5) / deviation), 1.0)
-    return above, below
 
 
 Booleans = NDArray[np.bool_]

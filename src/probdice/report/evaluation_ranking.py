@@ -68,7 +68,7 @@ def measure_block(key: str, summary: dict[str, Any], colours: dict[str, str]) ->
         interval_plot(key, name, summary, colours),
         stability_figure(summary["measures"][key]["ranks"], colours),
         _statistics(name, summary["measures"][key], summary, colours),
-        _differences(name, summary["measures"][key]["differences"]),
+        _differences(name, summary["measures"][key]["differences"], summary["test"]),
     )
 
 
@@ -119,14 +119,14 @@ def _quartiles(entry: dict[str, Any]) -> Cell:
     return Cell(low, f"{decimal(low)} to {decimal(high)}")
 
 
-def _differences(name: str, differences: list[dict[str, Any]]) -> Table:
+def _differences(name: str, differences: list[dict[str, Any]], test: str) -> Table:
     """The differences of every pair of methods, with tests."""
     columns = (
         Column("First", number=False),
         Column("Second", number=False),
         Column("First − second"),
         Column("95 % CI"),
-        Column("p (Holm)", "Wilcoxon's signed rank test, corrected for all pairs"),
+        Column("p (Holm)", f"{test}, corrected for all pairs"),
         Column("Cases"),
     )
     rows = tuple(
