@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from probdice.options import SCHEMES
 from probdice.report.encoding import shortened
 from probdice.report.evaluation_figures import (
     IntervalPlot,
@@ -39,11 +40,6 @@ METHOD = Column("Method", number=False)
 STABILITY = Column(
     "Stability", "Share of bootstrap samples of the cases in which the method has this place"
 )
-PLACE = {
-    "rank-then-aggregate": "By the mean rank over the cases; equal methods share a place",
-    "aggregate-then-rank": "By the mean, or the median if a value is infinite",
-    "test-based": "By the number of other methods that this one beats significantly",
-}
 
 
 @dataclass(frozen=True)
@@ -82,7 +78,7 @@ def _statistics(
     extreme = "lowest" if content["higher_is_better"] else "highest"
     columns = (
         METHOD,
-        Column("Place", PLACE[summary["scheme"]]),
+        Column("Place", SCHEMES[summary["scheme"]].place),
         STABILITY,
         Column("Mean"),
         Column("95 % CI", "By bootstrap: of the mean, or of the median if a value is infinite"),
