@@ -11,7 +11,8 @@ from commands import probdice
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.evaluation import Evaluation, evaluate
+from probdice.evaluation import Evaluation, evaluate, read_summary
+from probdice.evaluation.conclusion import conclusion
 
 REFERENCE = np.array([[0, 0, 1, 1, 1, 1, 2, 2, 2, 2]])
 PERFECT = REFERENCE
@@ -87,6 +88,23 @@ def test_two_measures_equal_a_hand_computation_in_every_file(root: Path) -> None
     assert "ranked by each of foreground Dice, runtime within every measure and case" in how
     assert "runtime comes from times.csv; lower values are better." in how
     assert "a is first by foreground Dice and runtime (mean rank 1.50;" in how
+
+
+def test_texts_name_the_test_of_the_summary(root: Path) -> None:
+    result = run(root, rank_by="runtime", column=f"runtime={root}/times.csv", scheme="test-based")
+    path = root / "out" / "summary.json"
+    content = json.loads(path.read_text())
+    assert content["test"] == "Wilcoxon signed-rank test"
+    assert "(Wilcoxon signed-rank test, Holm's correction, α = 0.05)" in result.conclusion
+    how = (root / "out" / "how.md").read_text()
+    assert "in one-sided Wilcoxon signed-rank tests at α = 0.05 without correction" in how
+    path.write_text(json.dumps(content | {"test": "sign test"}))
+    assert "(sign test, Holm's correction, α = 0.05)" in conclusion(read_summary(root / "out"))
+    assert "p: sign test" in probdice("summarise", root / "out").stdout
+    del content["test"]  # as in folders of earlier versions
+    path.write_text(json.dumps(content))
+    assert read_summary(root / "out")["test"] == "Wilcoxon signed-rank test"
+    assert Evaluation.load(root / "out").conclusion == result.conclusion
 
 
 def test_external_values_stay_available_without_their_file(root: Path) -> None:

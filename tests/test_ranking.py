@@ -2,6 +2,7 @@
 
 import math
 from itertools import permutations
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import scipy.stats
 
 from probdice.errors import InputError
 from probdice.evaluation.intervals import Floats
+from probdice.evaluation.paired_test import one_sided
 from probdice.evaluation.ranking import (
     Rank,
     Scores,
@@ -16,9 +18,9 @@ from probdice.evaluation.ranking import (
     case_ranks,
     joint_ranks,
     kendall,
-    one_sided,
     ranks,
 )
+from probdice.evaluation.ranking_schemes import RANKING_SCHEMES
 from probdice.options import SCHEMES, MissingRule, Scheme
 
 NAN = float("nan")
@@ -200,6 +202,39 @@ def test_significance_ranking_equals_challengers_own_tests(direction: bool) -> N
     # Two cases of 0.6 against 0.8: no test is significant, and both share place 1.
     tied = ranks({"A1": [0.6, 0.6], "A2": [0.8, 0.8]}, scheme="test-based")
     assert [(rank.value, rank.place) for rank in tied] == [(0.0, 1), (0.0, 1)]
+
+
+def test_every_scheme_has_words_and_an_order() -> None:
+    assert tuple(SCHEMES) == tuple(RANKING_SCHEMES) == get_args(Scheme)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "titles", "sentence"),
+    [
+        (
+            "rank-then-aggregate",
+            ["score"],
+            "Methods are ranked by score within every case, where ties share their mean rank, and "
+            "then by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
+            "share a place.",
+        ),
+        (
+            "aggregate-then-rank",
+            ["score"],
+            "Methods are ordered by their mean score over the cases, or by the median if a value "
+            "is infinite (aggregate-then-rank). Methods with equal numbers share a place.",
+        ),
+        (
+            "test-based",
+            ["score", "HD"],
+            "Methods are ordered by the number of other methods that they beat in score, HD, in "
+            "one-sided sign tests at α = 0.05 without correction (test-based). The places by each "
+            "measure are averaged with equal weights. Methods with equal numbers share a place.",
+        ),
+    ],
+)
+def test_the_sentence_of_a_scheme(scheme: Scheme, titles: list[str], sentence: str) -> None:
+    assert RANKING_SCHEMES[scheme].sentence(titles, "sign test") == sentence
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

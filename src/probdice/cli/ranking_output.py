@@ -106,6 +106,7 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
             _places(summary, chosen),
             *_agreement(summary),
             Text(f"differences in {title} on the cases that both have", style="bold"),
+            Text(f"p: {summary['test']}"),
             _differences(measured["differences"]),
         ]
     if summary["regions"]:
@@ -299,9 +300,7 @@ def _worst(measured: dict[str, Any], title: str) -> list[RenderableType]:
 
 
 def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
-    table = plain_table(
-        "difference", ">cases", ">mean", "95 % CI", ">Wilcoxon p", ">Holm p"
-    )  # fmt: skip
+    table = plain_table("difference", ">cases", ">mean", "95 % CI", ">p", ">Holm p")
     for row in rows:
         table.add_row(
             Text(f"{row['first']} − {row['second']}"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from probdice.evaluation.ranking import ALPHA
+from probdice.evaluation.paired_test import ALPHA
 from probdice.text.formatting import decimal, percent
 
 __all__ = ["conclusion", "joined", "summary_line"]
@@ -14,7 +14,7 @@ DIGITS = 3
 def conclusion(summary: Mapping[str, Any]) -> str:
     """State which method is first, which cannot be separated from it, and how raters compare.
 
-    Methods are separated by Wilcoxon's signed rank test with Holm's correction. The sentences also
+    Methods are separated by the paired test of the run with Holm's correction. The sentences also
     state whether another ranking scheme has another winner.
 
     Parameters
@@ -108,7 +108,7 @@ def _separation(
 
 def _test(summary: Mapping[str, Any]) -> str:
     over = " on subject means" if summary["subjects"] is not None else ""
-    return f"Wilcoxon signed-rank test{over}, Holm's correction, α = {ALPHA:g}"
+    return f"{summary['test']}{over}, Holm's correction, α = {ALPHA:g}"
 
 
 def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:

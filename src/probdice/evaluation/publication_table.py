@@ -8,6 +8,7 @@ from typing import Any
 
 from probdice.errors import InputError
 from probdice.evaluation.conclusion import conclusion
+from probdice.evaluation.ranking_schemes import RANKING_SCHEMES
 from probdice.metrics.registry import MISSING_RULES
 from probdice.text.escaping import markdown, printable, tex
 from probdice.text.formatting import decimal, percent
@@ -116,7 +117,7 @@ def _default(summary: Summary) -> list[str]:
         "place",
         *summary["rank_by"],
         *(["equal_labels"] if differing else []),
-        *(["wins"] if summary["scheme"] == "test-based" else []),
+        *RANKING_SCHEMES[summary["scheme"]].columns,
         *("mean_rank", "stability", "cases"),
         *others,
     ]

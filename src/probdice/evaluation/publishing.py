@@ -16,7 +16,7 @@ from probdice.evaluation.folders import relative_path
 from probdice.evaluation.intervals import LEVEL, RESAMPLES
 from probdice.evaluation.pairing import ROLES
 from probdice.evaluation.publication_table import as_sentence, remarks_by_method
-from probdice.evaluation.ranking import ALPHA
+from probdice.evaluation.ranking_schemes import RANKING_SCHEMES
 from probdice.evaluation.rater_comparison import RaterFile
 from probdice.evaluation.record import Record
 from probdice.evaluation.tables import as_csv
@@ -119,6 +119,8 @@ def _methods_paragraph(summary: Summary) -> str:
     """What was compared and how, for a methods section."""
     options = CompareOptions.from_dict(summary["options"])
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
+    titles = [summary["titles"][measure] for measure in summary["rank_by"]]
+    scheme = RANKING_SCHEMES[summary["scheme"]]
     subjects = summary["subjects"]
     of_subjects, units, together = "", "cases", ""
     if subjects is not None:
@@ -131,7 +133,8 @@ def _methods_paragraph(summary: Summary) -> str:
         f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "
         f"{_count(methods, 'method')} on {_count(cases, 'case')}{of_subjects} with "
         f"{_reference(summary['rater_comparison'])}. "
-        f"{_scheme(summary)} Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
+        f"{scheme.sentence(titles, summary['test'])} "
+        f"Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
         f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units}: "
         f"bias-corrected and accelerated for means, percentiles for medians and ranks, {RESAMPLES} "
         f"resamples. Rank stability is the share of resamples in which a method has the same "
@@ -197,34 +200,6 @@ def _reference(agreement: Mapping[str, Any] | None) -> str:
     if agreement["reference_is_mean"]:
         return f"the mean of {raters} and with each of these raters"
     return f"the reference and with each of {raters}"
-
-
-def _scheme(summary: Summary) -> str:
-    """How the methods are ordered."""
-    titles = [summary["titles"][measure] for measure in summary["rank_by"]]
-    measures, several = listed(titles, len(titles)), len(titles) > 1
-    shared = "Methods with equal numbers share a place."
-    if summary["scheme"] == "rank-then-aggregate":
-        by = f"by each of {measures}" if several else f"by {measures}"
-        pairs = "every measure and case" if several else "every case"
-        return (
-            f"Methods are ranked {by} within {pairs}, where ties share their mean rank, and then "
-            f"by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
-            f"share a place."
-        )
-    if summary["scheme"] == "aggregate-then-rank":
-        order = (
-            f"Methods are ordered by their mean {measures} over the cases, or by the median if a "
-            f"value is infinite (aggregate-then-rank)."
-        )
-    else:
-        order = (
-            f"Methods are ordered by the number of other methods that they beat in {measures}, in "
-            f"one-sided Wilcoxon signed-rank tests at α = {ALPHA:g} without correction "
-            f"(test-based)."
-        )
-    mean = " The places by each measure are averaged with equal weights." if several else ""
-    return f"{order}{mean} {shared}"
 
 
 def _value(value: Any) -> str:

@@ -1,22 +1,15 @@
-"""Rank methods by one or several measures, by three schemes, with rank stability.
-
-"rank-then-aggregate" ranks the methods within every case and orders them by their mean rank.
-"aggregate-then-rank" orders them by their mean value, or by the median if a value is infinite.
-"test-based" orders them by how many other methods they beat in a one-sided Wilcoxon signed rank
-test, like the significance ranking of challengeR (Wiesenfarth et al., 2021,
-https://doi.org/10.1038/s41598-021-82017-6).
+"""Rank methods by one or several measures, by any ranking scheme, with rank stability.
 
 Rank stability comes from a bootstrap over cases, or over subjects whose cases belong together.
 This module takes numbers and returns frozen results, without access to files or images.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from math import nan
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from probdice.errors import InputError
 from probdice.evaluation.intervals import (
@@ -28,25 +21,30 @@ from probdice.evaluation.intervals import (
     percentiles,
     resampled_counts,
     subject_numbers,
-    weighted_medians,
     withheld,
 )
-from probdice.evaluation.statistics import DECIMALS, Aggregate, as_table, gaps, subject_aggregates
+from probdice.evaluation.paired_test import ALPHA
+from probdice.evaluation.ranking_schemes import (
+    RANKING_SCHEMES,
+    Costs,
+    Ordering,
+    costs_of,
+    in_any,
+    mean_ranks,
+)
+from probdice.evaluation.statistics import Aggregate, as_table
 from probdice.options import SCHEMES, MissingRule, Scheme
 
 __all__ = [
-    "ALPHA",
     "Rank",
     "Scores",
     "aggregate_of",
     "case_ranks",
     "joint_ranks",
     "kendall",
-    "one_sided",
     "ranks",
 ]
 
-ALPHA = 0.05  # significance level of the test-based scheme
 FEW_VALUES = "ranks have few values"
 
 
@@ -138,8 +136,8 @@ def ranks(
         place. A case for which no method has a value is never counted.
     higher_is_better : bool, optional
         False for measures such as distances.
-    scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
-        How the methods are ordered.
+    scheme : str, optional
+        How the methods are ordered: a name in `RANKING_SCHEMES`.
     alpha : float, optional
         The significance level of the test-based scheme, without a correction for several tests.
     subjects : sequence, optional
@@ -209,11 +207,11 @@ def joint_ranks(
     unranked = _without_values(tables.values()) if missing == "exclude" else []
     ranked = [name for name in names if name not in unranked]
     prepared = [
-        _costs(np.array([table[name] for name in ranked]), measures[key].higher_is_better, missing)
+        costs_of([table[name] for name in ranked], measures[key].higher_is_better, missing)
         for key, table in tables.items()
         if ranked
     ]
-    counted = _in_any([one.counted for one in prepared])
+    counted = in_any([one.counted for one in prepared])
     if not counted.any():
         return _unranked([*ranked, *unranked])
     prepared = [one.of_cases(counted) for one in prepared]
@@ -221,11 +219,12 @@ def joint_ranks(
     given = subject_numbers(subjects, cases)
     owners = np.arange(cases) if given is None else given
     _, owners = np.unique(owners[counted], return_inverse=True)
-    order = _ordering(prepared, owners, scheme, alpha, grouped=given is not None)
+    chosen = RANKING_SCHEMES[scheme]
+    order = chosen.ordering(prepared, owners, alpha, given is not None)
     result = _ranked(
         ranked, prepared, owners, order, resamples=resamples, seed=seed, grouped=given is not None
     )
-    if len(measures) == 1 and _descending(scheme, *measures.values()):
+    if len(measures) == 1 and chosen.descending(next(iter(measures.values())).higher_is_better):
         result = [replace(rank, value=-rank.value) for rank in result]
     return (*result, *_unranked(unranked))
 
@@ -256,7 +255,7 @@ def case_ranks(
     if not names:
         return {}
     prepared = [
-        _costs(np.array(list(table.values())), measures[key].higher_is_better, missing)
+        costs_of(list(table.values()), measures[key].higher_is_better, missing)
         for key, table in tables.items()
     ]
     counts = np.sum([one.counted for one in prepared], axis=0)
@@ -306,186 +305,13 @@ def aggregate_of(scores: Scores, missing: MissingRule = "worst") -> Aggregate:
     >>> aggregate_of(Scores({"a": [1.0], "b": [float("inf")]}, higher_is_better=False))
     'median'
     """
-    values = np.array(list(as_table(scores.values).values()))
-    return _costs(values, scores.higher_is_better, missing).aggregate
-
-
-def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the p-values of one-sided Wilcoxon signed rank tests of weighted differences.
-
-    The normal approximation with continuity correction, without differences of 0, as R's
-    ``wilcox.test(exact = FALSE)``, which challengeR uses.
-
-    Parameters
-    ----------
-    paired : array of float
-        The differences; they may be infinite.
-    weights : array of float, of shape (resamples, differences)
-        How often each difference occurs in each resample.
-
-    Returns
-    -------
-    tuple of two arrays
-        Per resample, the p-value of the alternative that differences are above 0, and of the
-        alternative that they are below 0; 1 if all differences are 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from probdice.evaluation.ranking import one_sided
-    >>> above, below = one_sided(np.array([0.8, 0.8, 0.8, 0.8]), np.ones((1, 4)))
-    >>> above.round(4), below.round(4)
-    (array([0.0359]), array([0.9861]))
-    """
-    from scipy.special import ndtr
-
-    differing = paired != 0
-    paired, weights = paired[differing], weights[:, differing]
-    if not paired.size:
-        ones = np.ones(weights.shape[0])
-        return ones, ones.copy()
-    order = np.argsort(np.abs(paired), kind="stable")
-    sizes, positive = np.abs(paired[order]), paired[order] > 0
-    starts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]])
-    weights = weights[:, order]
-    tied = np.add.reduceat(weights, starts, axis=1)
-    tied_positive = np.add.reduceat(weights * positive, starts, axis=1)
-    upto = np.cumsum(tied, axis=1)
-    total = upto[:, -1]
-    statistic = np.sum((upto - (tied - 1) / 2) * tied_positive, axis=1)
-    excess = statistic - total * (total + 1) / 4
-    variance = total * (total + 1) * (2 * total + 1) / 24 - np.sum(tied**3 - tied, axis=1) / 48
-    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
-    above = np.where(variance > 0, ndtr(-(excess - 0.5) / deviation), 1.0)
-    below = np.where(variance > 0, ndtr((excess + 0.5) / deviation), 1.0)
-    return above, below
-
-
-Booleans = NDArray[np.bool_]
-Ordering = Callable[[Floats], Floats]  # counts of subjects → value per method, lower is better
-
-
-@dataclass(frozen=True, eq=False)
-class _Costs:
-    """The values of one measure, signed so that lower is better; missing values are replaced.
-
-    `within` has the ranks within every case, `counted` the cases that enter the ranking.
-    """
-
-    costs: Floats
-    absent: Booleans
-    counted: Booleans
-    within: Floats
-
-    @property
-    def aggregate(self) -> Aggregate:
-        return "median" if np.isinf(self.costs[:, self.counted]).any() else "mean"
-
-    def of_cases(self, chosen: Booleans) -> "_Costs":
-        return _Costs(
-            self.costs[:, chosen],
-            self.absent[:, chosen],
-            self.counted[chosen],
-            self.within[:, chosen],
-        )
-
-
-def _costs(values: Floats, higher_is_better: bool, missing: MissingRule) -> _Costs:
-    """Prepare the values of one measure; methods are rows and cases are columns."""
-    from scipy.stats import rankdata
-
-    costs = np.round(-values if higher_is_better else values, DECIMALS)
-    absent = np.isnan(costs)
-    counted = ~_in_any(absent) if missing == "exclude" else _in_any(~absent)
-    worst = max(0.0, float(np.max(costs, initial=-np.inf, where=~absent)))
-    filled = np.where(absent, worst if higher_is_better else np.inf, costs)
-    within: Floats = rankdata(np.where(absent, np.inf, costs), axis=0)
-    return _Costs(filled, absent, counted, within)
-
-
-def _ordering(
-    prepared: Sequence[_Costs], owners: Numbers, scheme: Scheme, alpha: float, *, grouped: bool
-) -> Ordering:
-    """The function of a scheme that orders the methods in every resample."""
-    if scheme == "rank-then-aggregate":
-        return lambda counts: _mean_ranks(prepared, counts[:, owners])
-    if scheme == "aggregate-then-rank":
-        orders = [_aggregated(one, owners) for one in prepared]
-    else:
-        orders = [_tested(one, owners, alpha, grouped=grouped) for one in prepared]
-    return orders[0] if len(orders) == 1 else lambda counts: _mean_of_ranks(orders, counts)
-
-
-def _descending(scheme: Scheme, scores: Scores) -> bool:
-    """Whether a scheme puts the method with the largest number first."""
-    return scheme == "test-based" or (scheme == "aggregate-then-rank" and scores.higher_is_better)
-
-
-def _mean_ranks(prepared: Sequence[_Costs], weights: Floats) -> Floats:
-    """The rank within a case, averaged over all measures and counted cases.
-
-    Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
-    """
-    by_measure = [one.within[:, one.counted] @ weights[:, one.counted].T for one in prepared]
-    sums = np.stack(by_measure).sum(axis=0, dtype=np.float64)
-    totals = np.sum([weights[:, one.counted].sum(axis=1) for one in prepared], axis=0)
-    means: Floats = sums / np.where(totals > 0, totals, nan)
-    return means
-
-
-def _aggregated(one: _Costs, owners: Numbers) -> Ordering:
-    """The mean value, or the median if a value is infinite."""
-    costs, median = one.costs[:, one.counted], one.aggregate == "median"
-
-    def aggregated(counts: Floats) -> Floats:
-        weights = counts[:, owners][:, one.counted]
-        totals = weights.sum(axis=1)
-        values: Floats
-        if median:
-            values = np.array([weighted_medians(row, weights) for row in costs])
-        else:
-            values = costs @ weights.T / np.maximum(totals, 1)
-        values[:, totals == 0] = nan
-        rounded: Floats = np.round(values, DECIMALS)
-        return rounded
-
-    return aggregated
-
-
-def _tested(one: _Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ordering:
-    """The share of other methods that a method does not beat significantly, minus 1."""
-    costs, own = one.costs[:, one.counted], owners[one.counted]
-    methods = costs.shape[0]
-    pairs = {}
-    for first, second in combinations(range(methods), 2):
-        paired = gaps(costs[second], costs[first])  # above 0 where the first is better
-        pairs[first, second] = subject_aggregates(paired, own) if grouped else paired
-    drawn = np.unique(own)
-
-    def tested(counts: Floats) -> Floats:
-        wins = np.zeros((methods, counts.shape[0]))
-        for (first, second), paired in pairs.items():
-            above, below = one_sided(paired, counts[:, drawn])
-            wins[first] += above <= alpha
-            wins[second] += below <= alpha
-        beaten: Floats = -wins / max(methods - 1, 1)
-        return beaten
-
-    return tested
-
-
-def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
-    """The rank by each measure, averaged over the measures."""
-    from scipy.stats import rankdata
-
-    by_measure = [rankdata(order(counts), axis=0, nan_policy="omit") for order in orders]
-    means: Floats = np.nanmean(by_measure, axis=0)  # a resample may lack the cases of a measure
-    return means
+    values = list(as_table(scores.values).values())
+    return costs_of(values, scores.higher_is_better, missing).aggregate
 
 
 def _ranked(
     names: Sequence[str],
-    prepared: Sequence[_Costs],
+    prepared: Sequence[Costs],
     owners: Numbers,
     order: Ordering,
     *,
@@ -496,7 +322,7 @@ def _ranked(
     """The methods in the order of a scheme, with their stability."""
     subjects, cases = int(owners.max()) + 1, owners.size
     once = np.ones((1, subjects))
-    values, means = order(once)[:, 0], _mean_ranks(prepared, once[:, owners])[:, 0]
+    values, means = order(once)[:, 0], mean_ranks(prepared, once[:, owners])[:, 0]
     places = _places(values)
     absent = np.any([one.absent & one.counted for one in prepared], axis=0).sum(axis=1)
     none = withheld(subjects, grouped)
@@ -515,7 +341,7 @@ def _ranked(
     ]
     if subjects >= FEWEST:
         blocks = [
-            (_places(order(counts)), _mean_ranks(prepared, counts[:, owners]))
+            (_places(order(counts)), mean_ranks(prepared, counts[:, owners]))
             for counts in resampled_counts(subjects, resamples, seed, cases * len(names))
         ]
         drawn, drawn_means = (np.concatenate(one, axis=1) for one in zip(*blocks, strict=True))
@@ -553,13 +379,6 @@ def _tables(measures: Mapping[str, Scores]) -> dict[str, dict[str, Floats]]:
     if len({(tuple(names), cases) for names, cases in shapes.values()}) > 1:
         raise InputError(f"measures must have the same methods and cases, found {shapes}")
     return tables
-
-
-def _in_any(rows: ArrayLike) -> Booleans:
-    """Whether each column is true in any row. The result is empty if there are no rows."""
-    table = np.asarray(rows, np.bool_)
-    columns: Booleans = np.logical_or.reduce(table, axis=0) if table.size else np.zeros(0, np.bool_)
-    return columns
 
 
 def _cases(table: Mapping[str, Floats]) -> int:

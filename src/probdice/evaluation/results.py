@@ -101,8 +101,8 @@ class Evaluation:
         How a missing or failed case of a method counts in means and ranks.
     rank_by : tuple of str
         The measures that rank the methods.
-    scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}
-        How the methods are ordered.
+    scheme : str
+        How the methods are ordered, as in `evaluate`.
     subjects : dict of str to str, or None
         The subject of every case; None if every case is its own subject.
     external_columns : tuple of ExternalColumn

@@ -5,33 +5,30 @@ are never counted, and every mean is reported with its number of values. If a va
 such as the distance to a missed region, the median replaces the mean.
 
 Cases of one subject are not independent. With `subjects`, confidence intervals resample subjects
-(`intervals`), and tests use one value per subject. Tests are withheld for fewer than 6 cases or
-subjects, because no two-sided signed rank test on 5 pairs can be below 0.05 (the smallest p is
-1/16).
+(`intervals`), and tests (`paired_test`) use one value per subject.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import isnan, nan
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from probdice.errors import InputError
 from probdice.evaluation.intervals import (
-    FEWEST,
     RESAMPLES,
     Floats,
     Interval,
     Numbers,
-    few,
     mean_interval,
     median_interval,
     subject_numbers,
     withheld,
 )
+from probdice.evaluation.paired_test import two_sided
 
 __all__ = [
     "Aggregate",
@@ -121,7 +118,7 @@ class Difference:
         The confidence interval of the mean difference, or of the median difference if a difference
         is infinite.
     statistic : float
-        Wilcoxon's signed rank test, two-sided: the smaller sum of ranks.
+        The statistic of the two-sided test of `paired_test`.
     p : float
         The p-value of the test.
     p_holm : float
@@ -224,9 +221,9 @@ def differences(
 ) -> tuple[Difference, ...]:
     """Compare every pair of methods on the cases for which both have a value.
 
-    Differences are rounded to 12 decimals, so equal ones are ties. Wilcoxon's test excludes
-    differences of 0. If all differences are 0, p is 1. With `subjects`, the test has one value per
-    subject: the mean of its differences (the median if a difference is infinite).
+    Differences are rounded to 12 decimals, so equal ones are ties. The test is
+    `paired_test.two_sided`. With `subjects`, it has one value per subject: the mean of its
+    differences (the median if a difference is infinite).
 
     Parameters
     ----------
@@ -322,7 +319,7 @@ def _difference(
     paired, owners = given[known], None if owners is None else owners[known]
     infinite = bool(np.isinf(paired).any())
     tested = paired if owners is None else subject_aggregates(paired, owners)
-    statistic, p, reason = _signed_rank(tested, of_subjects=owners is not None)
+    statistic, p, reason = two_sided(tested, of_subjects=owners is not None)
     interval = median_interval if infinite else mean_interval
     return Difference(
         first=first,
@@ -360,20 +357,6 @@ def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
         medians = np.array([np.median(paired[places == k]) for k in range(numbers.size)])
     aggregates: Floats = np.where(np.isnan(medians), 0.0, medians)
     return aggregates
-
-
-def _signed_rank(paired: Floats, *, of_subjects: bool) -> tuple[float, float, str]:
-    """Wilcoxon's statistic and p-value, and a remark."""
-    if paired.size < FEWEST:
-        return nan, nan, f"{few(paired.size, of_subjects)}: no result could be significant"
-    zeros = int(np.sum(paired == 0))
-    if zeros == paired.size:
-        return 0.0, 1.0, "all differences are 0"
-    from scipy.stats import wilcoxon
-
-    result: Any = wilcoxon(paired[paired != 0])
-    left_out = f"{zeros} of {paired.size} differences are 0 and excluded" if zeros else ""
-    return float(result.statistic), float(result.pvalue), left_out
 
 
 def _quartiles(values: Floats) -> tuple[float, float]:

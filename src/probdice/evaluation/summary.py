@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from probdice.errors import InputError, Message, Note, in_words
 from probdice.evaluation.folders import Folder, relative_path
 from probdice.evaluation.journal import read_lines
+from probdice.evaluation.paired_test import TEST
 from probdice.evaluation.publishing import ALL
 from probdice.evaluation.ranking import Rank, kendall
 from probdice.evaluation.statistics import Summary
@@ -57,6 +58,7 @@ KEYS: dict[str, type] = {  # besides the format
     "derived": list,
     "components": list,
 }
+UNNAMED_TEST = "Wilcoxon signed-rank test"  # of summaries that do not name their test
 INFINITE = "\x00inf"  # cannot occur in a name
 
 
@@ -110,6 +112,7 @@ def _run(evaluation: "Evaluation", relative: Callable[[str], str]) -> dict[str, 
         "missing_rule": evaluation.missing_rule,
         "rank_by": list(evaluation.rank_by),
         "scheme": evaluation.scheme,
+        "test": TEST,
         "others": asdict(evaluation.others),
         "external_columns": [
             asdict(replace(column, file=relative(column.file)))
@@ -215,6 +218,7 @@ def read_summary(out: Folder) -> dict[str, Any]:
         )
     if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
         raise InputError(invalid_summary(path))
+    content.setdefault("test", UNNAMED_TEST)
     return content
 
 

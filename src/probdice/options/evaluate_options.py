@@ -21,7 +21,45 @@ __all__ = ["SCHEMES", "EvaluateOptions", "MissingRule", "Scheme"]
 
 MissingRule = Literal["worst", "zero", "exclude"]
 Scheme = Literal["rank-then-aggregate", "aggregate-then-rank", "test-based"]
-SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
+
+
+@dataclass(frozen=True)
+class SchemeWords:
+    """The words of a ranking scheme.
+
+    Attributes
+    ----------
+    help : str
+        Description in the help text of ``--scheme``.
+    place : str
+        Description of the column of places on pages.
+    """
+
+    help: str
+    place: str
+
+
+SCHEMES: dict[Scheme, SchemeWords] = {  # `evaluation.ranking_schemes` orders the methods
+    "rank-then-aggregate": SchemeWords(
+        "by the mean rank within cases",
+        "By the mean rank over the cases; equal methods share a place",
+    ),
+    "aggregate-then-rank": SchemeWords(
+        "by the mean, or the median if a value is infinite",
+        "By the mean, or the median if a value is infinite",
+    ),
+    "test-based": SchemeWords(
+        "by the number of methods that they beat significantly",
+        "By the number of other methods that this one beats significantly",
+    ),
+}
+DEFAULT_SCHEME: Scheme = "rank-then-aggregate"
+
+
+def _scheme_help() -> str:
+    default = {DEFAULT_SCHEME: " (the default)"}
+    texts = [f"{name}{default.get(name, '')}: {words.help}" for name, words in SCHEMES.items()]
+    return f"How methods are ordered. {'; '.join(texts)}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +119,10 @@ class EvaluateOptions(CompareOptions):
         "Repeat to rank by several measures with equal weights.",
     )
     scheme: Scheme = option(
-        "rank-then-aggregate",
-        OneOf("scheme", SCHEMES),
+        DEFAULT_SCHEME,
+        OneOf("scheme", tuple(SCHEMES)),
         Form("Ranking", "SCHEME", advanced=True),
-        "How methods are ordered. rank-then-aggregate (the default): by the mean rank within "
-        "cases; aggregate-then-rank: by the mean, or the median if a value is infinite; "
-        "test-based: by the number of methods that they beat significantly.",
+        _scheme_help(),
     )
     column: tuple[str, ...] = option(
         (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from probdice.options import SCHEMES
 from probdice.report.encoding import shortened
 from probdice.report.evaluation_figures import (
     IntervalPlot,
@@ -39,11 +40,6 @@ METHOD = Column("Method", number=False)
 STABILITY = Column(
     "Stability", "Share of bootstrap samples of the cases in which the method has this place"
 )
-PLACE = {
-    "rank-then-aggregate": "By the mean rank over the cases; equal methods share a place",
-    "aggregate-then-rank": "By the mean, or the median if a value is infinite",
-    "test-based": "By the number of other methods that this one beats significantly",
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ def measure_block(key: str, summary: dict[str, Any], colours: dict[str, str]) ->
         interval_plot(key, name, summary, colours),
         stability_figure(summary["measures"][key]["ranks"], colours),
         _statistics(name, summary["measures"][key], summary, colours),
-        _differences(name, summary["measures"][key]["differences"]),
+        _differences(name, summary["measures"][key]["differences"], summary["test"]),
     )
 
 
@@ -82,7 +78,7 @@ def _statistics(
     extreme = "lowest" if content["higher_is_better"] else "highest"
     columns = (
         METHOD,
-        Column("Place", PLACE[summary["scheme"]]),
+        Column("Place", SCHEMES[summary["scheme"]].place),
         STABILITY,
         Column("Mean"),
         Column("95 % CI", "By bootstrap: of the mean, or of the median if a value is infinite"),
@@ -119,14 +115,14 @@ def _quartiles(entry: dict[str, Any]) -> Cell:
     return Cell(low, f"{decimal(low)} to {decimal(high)}")
 
 
-def _differences(name: str, differences: list[dict[str, Any]]) -> Table:
+def _differences(name: str, differences: list[dict[str, Any]], test: str) -> Table:
     """The differences of every pair of methods, with tests."""
     columns = (
         Column("First", number=False),
         Column("Second", number=False),
         Column("First − second"),
         Column("95 % CI"),
-        Column("p (Holm)", "Wilcoxon's signed rank test, corrected for all pairs"),
+        Column("p (Holm)", f"{test}, corrected for all pairs"),
         Column("Cases"),
     )
     rows = tuple(
