@@ -15,6 +15,7 @@ from probdice.evaluation import evaluate
 from probdice.method.matching import Fixed, Given
 from probdice.method.merging import sides_to_merge
 from probdice.method.sides import Both
+from probdice.method.similarity import BUILT_IN
 from probdice.options import CompareOptions, EvaluateOptions, ReadOptions, as_workers
 from probdice.options.declaration import Form, declarations, option
 from probdice.options.stored_options import NOT_STORED, stored_options, values_from_dict
@@ -295,3 +296,9 @@ def test_choices_are_the_values_that_the_check_accepts():
         for choice in one.form.choices:
             EvaluateOptions.of(**{name: choice})
             assert choice in one.help, name
+
+
+def test_the_help_describes_every_similarity():
+    words = declarations(CompareOptions)["similarity"].help
+    assert "absolute (differences of probabilities, the default)" in words
+    assert all(one.help and f"{one.name} ({one.help})" in words for one in BUILT_IN)

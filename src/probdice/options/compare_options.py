@@ -10,7 +10,7 @@ from probdice.method.background import Background
 from probdice.method.matching import RULES, Fixed, Given, Rule, is_given
 from probdice.method.merging import MERGING, Merging
 from probdice.method.region_labels import Label
-from probdice.method.similarity import NAMES, Absolute, Similarity, as_similarity
+from probdice.method.similarity import BUILT_IN, Absolute, Similarity, as_similarity
 from probdice.options.checks import (
     TOLERANCE,
     OneOf,
@@ -41,9 +41,11 @@ class CompareOptions(ReadOptions):
     similarity: Similarity = option(
         Absolute,
         as_similarity,
-        Form("Comparison", "NAME", ("compare", "evaluate", "agree"), choices=NAMES),
-        "absolute (the default) compares differences of probabilities, aitchison compares their "
-        "ratios.",
+        Form(
+            *("Comparison", "NAME", ("compare", "evaluate", "agree")),
+            choices=tuple(one.name for one in BUILT_IN),
+        ),
+        f"What is compared: {', '.join(f'{one.name} ({one.help})' for one in BUILT_IN)}.",
     )
     match: Rule = option(
         "overlap",

@@ -52,12 +52,8 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
     if options.resample is not None:
         facts.append(Fact("Resampling", (f"{options.resample}, onto the reference",)))
     if options.components is not None:
-        facts.append(
-            Fact(
-                "Components",
-                (shortened(listed(options.components) if options.components else "all", 300),),
-            )
-        )
+        classes = listed(options.components) if options.components else "all"
+        facts.append(Fact("Components", (shortened(classes, 300),)))
     facts += _other_options(options)
     if summary["mask"] is not None:
         facts.append(Fact("Masks", (shortened(summary["mask"], 1000),)))
