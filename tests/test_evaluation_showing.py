@@ -1,8 +1,9 @@
-"""The HTML of an evaluation in a notebook."""
+"""The HTML of an evaluation in a notebook, and the settings on its page."""
 
 import numpy as np
 
-from probdice.evaluation import evaluate
+from probdice.evaluation import Evaluation, evaluate
+from probdice.report.evaluation_settings import evaluation_settings
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
@@ -28,3 +29,30 @@ def test_the_html_lists_methods_failures_and_omissions(tmp_path):
     assert "2 more failures are not shown; see .failures" in html
     assert "missing and failed cases" in html
     assert "cases and regions are not shown" in html
+
+
+def test_the_settings_list_every_option_that_is_not_the_default(tmp_path):
+    for name in ("truth", "mine"):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a", REFERENCE.reshape(2, 4))
+    options = {"boundaries": True, "tolerance": 2, "background": {"reference": 2, "prediction": 1}}
+    result = evaluate(
+        tmp_path / "truth",
+        {"mine": tmp_path / "mine"},
+        out=tmp_path / "out",
+        workers=1,
+        names={1: "grey", 2: "white"},
+        derived={"all": (1, 2), "grey alone": "grey"},
+        max_bytes=10**9,
+        **options,
+    )
+    facts = {fact.name: fact.values for fact in evaluation_settings(result)}
+    assert {name: facts[name] for name in list(facts)[3:-3]} == {
+        "Names": ("1: grey; 2: white",),
+        "Background": ("reference 2, prediction 1",),
+        "Boundaries": ("yes",),
+        "Tolerance": ("2",),
+        "Derived": ("all: 1, 2; grey alone: grey",),
+    }
+    # Names that are not a table on disk are in summary.json as they are in the journal.
+    assert evaluation_settings(Evaluation.load(tmp_path / "out")) == evaluation_settings(result)

@@ -24,6 +24,8 @@ from pydicom.sr.codedict import codes
 from probdice.data.segmentation import Geometry, Segmentation
 from probdice.errors import FormatError, MissingExtraError, TooLargeError
 from probdice.files import FORMATS, read
+from probdice.files.model import Format
+from probdice.files.sources import split_inside
 
 # Labels over (4, 3, 2) pixels, no two of whose axes can be confused.
 LABELS = np.array(
@@ -331,3 +333,9 @@ def test_an_image_that_does_not_fit_in_memory_is_reported(
     monkeypatch.setattr(np, "load", exhausted)
     with pytest.raises(TooLargeError, match=r"a\.npy: does not fit in memory"):
         read(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("form", [one for one in FORMATS if one.contents and not one.folder])
+def test_a_colon_selects_an_array_of_every_format_with_several(form: Format) -> None:
+    for suffix in form.suffixes:
+        assert split_inside(f"folder/a{suffix}:first") == (Path(f"folder/a{suffix}"), "first")

@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -14,8 +15,10 @@ from probdice.evaluation import evaluate
 from probdice.method.matching import Fixed, Given
 from probdice.method.merging import sides_to_merge
 from probdice.method.sides import Both
+from probdice.method.similarity import BUILT_IN
 from probdice.options import CompareOptions, EvaluateOptions, ReadOptions, as_workers
-from probdice.options.declaration import declarations
+from probdice.options.declaration import Form, declarations, option
+from probdice.options.stored_options import NOT_STORED, stored_options, values_from_dict
 
 
 def test_defaults():
@@ -162,6 +165,84 @@ def test_options_are_restored_from_json(options):
     assert CompareOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
 
 
+# For every stored option, another value than the default, with the options that it needs.
+CHANGED = {
+    "ignore": {"ignore": 255},
+    "sums": {"sums": {"prediction": "normalise"}},
+    "scale": {"scale": 100},
+    "names": {"names": {1: "grey"}},
+    "priority": {"priority": {"reference": "tumour"}},
+    "nested": {"nested": (0, 2, 1)},
+    "similarity": {"similarity": "aitchison"},
+    "match": {"match": {5: 1}},
+    "merge": {"merge": "both"},
+    "background": {"background": {"reference": 0, "prediction": "air"}},
+    "correspondence": {"correspondence": "set"},
+    "boundaries": {"boundaries": True},
+    "tolerance": {"tolerance": 1, "boundaries": True},
+    "infinite": {"infinite": 50, "boundaries": True},
+    "derived": {"derived": {"whole": (1, "core")}},
+    "components": {"components": [1], "background": 0},
+    "connectivity": {"connectivity": 6, "components": True, "background": 0},
+    "minimum_size": {"minimum_size": 2, "components": True, "background": 0},
+    "resample": {"resample": "linear"},
+    "ignore_geometry": {"ignore_geometry": True},
+    "geometry_tolerance": {"geometry_tolerance": 2},
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(declarations(CompareOptions)) - set(NOT_STORED)))
+def test_every_option_that_changes_results_is_stored(name):
+    """An option that is lost in JSON has no effect in worker processes and in the journal."""
+    options = CompareOptions.of(**CHANGED[name])
+    without = CompareOptions.of(**{key: x for key, x in CHANGED[name].items() if key != name})
+    content = options.to_dict()
+    assert content != without.to_dict()
+    assert json.loads(json.dumps(content)) == content  # the journal compares the two
+    assert getattr(CompareOptions.from_dict(content), name) == getattr(options, name)
+
+
+def test_a_new_option_is_stored_under_its_name():
+    @dataclass(frozen=True, kw_only=True)
+    class NewOptions(CompareOptions):
+        window: tuple[int, ...] = option((), tuple, Form("Metrics", "N"), "A new option.")
+
+    declared, options = declarations(NewOptions), NewOptions(window=(3, 5))
+    content = stored_options(options, NewOptions(), declared)
+    assert content == CompareOptions().to_dict() | {"window": [3, 5]}
+    assert values_from_dict(content, declared)["window"] == (3, 5)
+    assert "window" not in stored_options(NewOptions(), NewOptions(), declared)
+
+
+def test_the_stored_form_of_options_stays_readable():
+    """The keys, their order and their values are those of journals and comparisons on disk."""
+    options = CompareOptions.of(
+        match={5: 1},
+        scale={"prediction": 100},
+        background=0,
+        boundaries=True,
+        tolerance=2,
+        components=True,
+        derived={"whole": (1, 2)},
+        resample="linear",
+        names={1: "grey"},
+        nested={"prediction": (0, 2)},
+        correspondence="set",
+    )
+    assert json.dumps(options.to_dict()) == (
+        '{"similarity": {"name": "absolute"}, "match": {"fixed": [[5, 1]]}, "merge": "none", '
+        '"ignore": [], "sums": {"reference": "error", "prediction": "error"}, "scale": null, '
+        '"scales": {"reference": null, "prediction": 100.0}, '
+        '"names": {"reference": [[1, "grey"]], "prediction": [[1, "grey"]]}, '
+        '"priority": {"reference": [], "prediction": []}, "ignore_geometry": false, '
+        '"tolerance": 0.1, "nested": {"reference": [], "prediction": [0, 2]}, '
+        '"background": {"reference": 0, "prediction": 0}, "resample": "linear", '
+        '"correspondence": "set", "boundaries": {"tolerance": [2.0], "infinite": null}, '
+        '"components": {"labels": [], "connectivity": null, "minimum_size": 0.0}, '
+        '"derived": {"whole": [1, 2]}}'
+    )
+
+
 def test_relative_paths_of_name_tables_are_restored_unchanged():
     content = CompareOptions.of(names="/tables/lut.txt").to_dict()
     content["names"] = {"reference": "../lut.txt", "prediction": None}
@@ -215,3 +296,9 @@ def test_choices_are_the_values_that_the_check_accepts():
         for choice in one.form.choices:
             EvaluateOptions.of(**{name: choice})
             assert choice in one.help, name
+
+
+def test_the_help_describes_every_similarity():
+    words = declarations(CompareOptions)["similarity"].help
+    assert "absolute (differences of probabilities, the default)" in words
+    assert all(one.help and f"{one.name} ({one.help})" in words for one in BUILT_IN)

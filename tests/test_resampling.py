@@ -275,6 +275,17 @@ def test_a_background_beyond_the_type_of_the_labels():
     np.testing.assert_array_equal(np.asarray(moved.array), [1, 1000])
 
 
+def test_resampling_arrays_without_a_geometry_names_the_geometry():
+    with pytest.raises(InputError) as caught:
+        compare(np.ones((2, 2), int), np.ones((4, 4), int), resample="linear")
+    assert str(caught.value) == (
+        "reference has shape (2, 2) and prediction has shape (4, 4), but neither has a geometry: "
+        'resample="linear" needs the positions of the pixels. Give both sides a geometry, as in '
+        "Segmentation.from_labels(array, geometry=Geometry(array.shape, affine))"
+    )
+    assert caught.value.in_command().endswith("Use files with a geometry, such as NIfTI")
+
+
 def test_pixels_outside_need_a_background():
     labels = Segmentation.from_labels([1, 2], geometry=grid((2,)))
     with pytest.raises(GeometryError, match="3 pixels of the grid are outside"):

@@ -75,6 +75,20 @@ def moved_onto(
     note if it was resampled.
     """
     to, own = reference.geometry, prediction.geometry
+    if interpolation is not None and to is own is None and reference.shape != prediction.shape:
+        raise InputError(
+            f"reference has shape {reference.shape} and prediction has shape {prediction.shape}, "
+            f"but neither has a geometry: ",
+            Option("resample", interpolation),
+            " needs the positions of the pixels. ",
+            Option(
+                "geometry",
+                python="Give both sides a geometry, as in Segmentation.from_labels(array, "
+                "geometry=Geometry(array.shape, affine))",
+                command="Use files with a geometry, such as NIfTI",
+            ),
+            *_misread(reference, prediction),
+        )
     if interpolation is None or to is None or own is None:
         return aligned(reference, prediction, tolerance=tolerance), None, ()
     if own.steps_onto(to)[2] <= tolerance:

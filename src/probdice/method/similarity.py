@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from probdice.errors import InputError
 
 __all__ = [
-    "NAMES",
+    "BUILT_IN",
     "Absolute",
     "Aitchison",
     "Similarity",
@@ -51,13 +51,15 @@ class Similarity(ABC):
     kernels : str
         The kernels that compute sums over blocks of pixels, as ``"module:factory"``. The factory
         is called with the similarity. By default, blocks are passed to ``__call__``.
+    help : str
+        What the similarity compares, in the help text of ``--similarity``.
 
     Examples
     --------
     >>> import numpy as np
     >>> import probdice
     >>> class Hellinger(probdice.Similarity):
-    ...     name = "hellinger"
+    ...     name = "hellinger example"
     ...
     ...     def __call__(self, p, q, *, axis=0):
     ...         squares = (np.sqrt(p) - np.sqrt(q)) ** 2
@@ -71,6 +73,7 @@ class Similarity(ABC):
     name: ClassVar[str]
     separable: ClassVar[bool] = False
     kernels: ClassVar[str] = "probdice.engine.definition:DefinitionKernels"
+    help: ClassVar[str] = ""
 
     @abstractmethod
     def __call__(self, p: NDArray[Any], q: NDArray[Any], *, axis: int = 0) -> NDArray[np.float64]:
@@ -142,6 +145,7 @@ class Absolute(Similarity):
     name: ClassVar[str] = "absolute"
     separable: ClassVar[bool] = True
     kernels: ClassVar[str] = "probdice.engine.compiled:AbsoluteKernels"
+    help: ClassVar[str] = "differences of probabilities, the default"
 
     def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
         """Return f₁ of vectors along `axis`."""
@@ -186,6 +190,7 @@ class Aitchison(Similarity):
 
     name: ClassVar[str] = "aitchison"
     kernels: ClassVar[str] = "probdice.engine.compiled:AitchisonKernels"
+    help: ClassVar[str] = "ratios of probabilities"
 
     def __str__(self) -> str:
         return f"{self.name} with floor {self.floor:g}" if self.floor else self.name
@@ -213,7 +218,7 @@ class Aitchison(Similarity):
         return 1 - float(self([1.0, 0.0], [0.0, 1.0])) if self.floor else 1.0
 
 
-NAMES: tuple[str, ...] = (Absolute.name, Aitchison.name)  # values of ``--similarity``
+BUILT_IN: tuple[type[Similarity], ...] = (Absolute, Aitchison)  # values of ``--similarity``
 
 
 def as_similarity(similarity: str | Similarity) -> Similarity:

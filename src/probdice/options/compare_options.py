@@ -10,17 +10,9 @@ from probdice.method.background import Background
 from probdice.method.matching import RULES, Fixed, Given, Rule, is_given
 from probdice.method.merging import MERGING, Merging
 from probdice.method.region_labels import Label
-from probdice.method.sides import SIDES, Both
-from probdice.method.similarity import (
-    NAMES,
-    Absolute,
-    Similarity,
-    as_similarity,
-    similarity_from_dict,
-)
+from probdice.method.similarity import BUILT_IN, Absolute, Similarity, as_similarity
 from probdice.options.checks import (
     TOLERANCE,
-    Names,
     OneOf,
     as_background,
     as_components,
@@ -29,11 +21,11 @@ from probdice.options.checks import (
     as_rule,
     as_tolerance,
     numbers_in,
-    rule_from_dict,
 )
-from probdice.options.declaration import Form, flag, option
+from probdice.options.declaration import Form, declarations, flag, option
 from probdice.options.derived_regions import as_derived
 from probdice.options.read_options import ALL_IMAGES, COMPARING, ReadOptions
+from probdice.options.stored_options import stored_options, values_from_dict
 
 __all__ = ["CompareOptions", "Correspondence"]
 
@@ -49,9 +41,11 @@ class CompareOptions(ReadOptions):
     similarity: Similarity = option(
         Absolute,
         as_similarity,
-        Form("Comparison", "NAME", ("compare", "evaluate", "agree"), choices=NAMES),
-        "absolute (the default) compares differences of probabilities, aitchison compares their "
-        "ratios.",
+        Form(
+            *("Comparison", "NAME", ("compare", "evaluate", "agree")),
+            choices=tuple(one.name for one in BUILT_IN),
+        ),
+        f"What is compared: {', '.join(f'{one.name} ({one.help})' for one in BUILT_IN)}.",
     )
     match: Rule = option(
         "overlap",
@@ -204,76 +198,17 @@ class CompareOptions(ReadOptions):
         return words
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options as JSON data."""
-        match: Any = self.match
-        if isinstance(match, Fixed):
-            match = {"fixed": [list(pair) for pair in match.pairs]}
-        elif isinstance(match, Given):
-            match = {"given": [[list(labels) for labels in group] for group in match.groups]}
-        content = {
-            "similarity": self.similarity.to_dict(),
-            "match": match,
-            "merge": self.merge,
-            "ignore": list(self.ignore),
-            "sums": self.sums.to_dict(),
-            "scale": self.common_scale,
-            "scales": {side: self.scale_of(side) for side in SIDES},
-            "names": self.names.to_dict(),
-            "priority": {side: list(self.priority[side]) for side in SIDES},
-            "ignore_geometry": self.ignore_geometry,
-            "tolerance": self.geometry_tolerance,
-        }
-        if any(self.nested):
-            content["nested"] = {side: list(self.nested[side]) for side in SIDES}
-        if self.background is not None:
-            content["background"] = self.background.to_dict()
-        if self.resample is not None:
-            content["resample"] = self.resample
-        if self.correspondence != "case":
-            content["correspondence"] = self.correspondence
-        if self.boundaries:
-            content["boundaries"] = {
-                "tolerance": list(self.tolerance),
-                "infinite": self.infinite,
-            }
-        if self.components is not None:
-            content["components"] = {
-                "labels": list(self.components),
-                "connectivity": self.connectivity,
-                "minimum_size": self.minimum_size,
-            }
-        if self.derived:
-            content["derived"] = {name: list(members) for name, members in self.derived}
-        return content
+        """Return the options as JSON data. `EvaluateOptions` are reduced to these options."""
+        return stored_options(self, CompareOptions(), declarations(CompareOptions))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Restore options from JSON data."""
-        scales = content["scales"]
-        by_side = any(scale is not None for scale in scales.values())
-        boundaries, components = content.get("boundaries"), content.get("components")
-        options = cls.of(
-            components=components and (components["labels"] or True),
-            connectivity=components and components["connectivity"],
-            minimum_size=components["minimum_size"] if components else 0,
-            boundaries=boundaries is not None,
-            **({} if boundaries is None else boundaries),
-            similarity=similarity_from_dict(content["similarity"]),
-            match=rule_from_dict(content["match"]),
-            merge=content["merge"],
-            ignore=content["ignore"],
-            sums=content["sums"],
-            scale=scales if by_side else content["scale"],
-            priority=content["priority"],
-            nested=content.get("nested", ()),
-            background=content.get("background"),
-            derived=content.get("derived"),
-            resample=content.get("resample"),
-            ignore_geometry=content["ignore_geometry"],
-            correspondence=content.get("correspondence", "case"),
-            geometry_tolerance=None if content["ignore_geometry"] else content["tolerance"],
-        )
-        return replace(options, names=Both(**content["names"]).map(_names_from_json))
+        values = values_from_dict(content, declarations(CompareOptions))
+        options, defaults = cls(**values), cls()
+        changed = {name: x for name, x in values.items() if x != getattr(defaults, name)}
+        options.check_combination(changed)
+        return options
 
 
 def _reject_unused(values: Mapping[str, Any], needed: Option) -> None:
@@ -282,10 +217,3 @@ def _reject_unused(values: Mapping[str, Any], needed: Option) -> None:
         if value is not None:
             message = f" has no effect without {needed.name}. Add "
             raise InputError(Option(name, value), message, needed, ".")
-
-
-def _names_from_json(content: Any) -> Names | None:
-    """Restore names from JSON data. A path may be relative to the folder of the JSON file."""
-    if content is None or isinstance(content, str):
-        return content
-    return tuple((label, str(name)) for label, name in content)

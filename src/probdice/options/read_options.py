@@ -78,7 +78,6 @@ class ReadOptions:
         "0,2,1,3, are the labels of the background, of the differences of successive channels, and "
         "of the last channel.",
     )
-    # `to_dict` omits it, because it does not change results.
     max_bytes: int | None = option(
         None,
         as_max_bytes,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from probdice.method.matching import RULES, Fixed, Given, listed
 from probdice.method.sides import Both
 from probdice.options import TOLERANCE, CompareOptions
+from probdice.options.declaration import declarations
 from probdice.report.encoding import shortened
 from probdice.report.facts import Fact
 from probdice.report.page_tables import counted, measure_words
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluation_settings"]
 
+# Options with facts of their own. All other options are listed by name.
+DESCRIBED = frozenset(
+    (
+        *("similarity", "match", "merge", "correspondence", "ignore", "sums", "scale"),
+        *("ignore_geometry", "geometry_tolerance", "resample", "components"),
+    )
+)
+
 
 def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
     """Options that are not the defaults, and versions."""
-    options, summary = evaluation.options, evaluation.summary
+    summary = evaluation.summary
+    options = CompareOptions.from_dict(summary["options"])  # with relative paths
     facts = [
         Fact("Similarity", (str(options.similarity),)),
         Fact("Regions", (_rule(options),)),
@@ -41,6 +51,10 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
         facts.append(Fact("Geometry", (f"within {options.geometry_tolerance:g} voxels",)))
     if options.resample is not None:
         facts.append(Fact("Resampling", (f"{options.resample}, onto the reference",)))
+    if options.components is not None:
+        classes = listed(options.components) if options.components else "all"
+        facts.append(Fact("Components", (shortened(classes, 300),)))
+    facts += _other_options(options)
     if summary["mask"] is not None:
         facts.append(Fact("Masks", (shortened(summary["mask"], 1000),)))
     if patterns := _patterns(summary["patterns"]):
@@ -59,6 +73,32 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
     versions = {**summary["versions"], "Python": summary["environment"]["python"]}
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
     return (*facts, Fact("Made with", (made_with,)))
+
+
+def _other_options(options: CompareOptions) -> list[Fact]:
+    """The options without facts of their own that are not the defaults."""
+    defaults = CompareOptions()
+    return [
+        Fact(name.replace("_", " ").capitalize(), (shortened(_words(getattr(options, name)), 300),))
+        for name in declarations(CompareOptions)
+        if name not in DESCRIBED and getattr(options, name) != getattr(defaults, name)
+    ]
+
+
+def _words(value: Any) -> str:
+    """The value of an option. Pairs, as in names and derived regions, are joined by a colon."""
+    if isinstance(value, Both):
+        words = value.map(_words)
+        return words.reference if len(set(words)) == 1 else _per_side(words)[0]
+    if isinstance(value, tuple):
+        if any(isinstance(one, tuple) for one in value):
+            return "; ".join(f"{first}: {_words(second)}" for first, second in value)
+        return ", ".join(map(_words, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if value is None:
+        return "none"
+    return "yes" if value is True else str(value)
 
 
 def _patterns(patterns: dict[str, Any]) -> str:

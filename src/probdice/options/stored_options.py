@@ -1,0 +1,180 @@
+"""Convert the options of a comparison to JSON data and back.
+
+Every declared option is stored. By default, the entry has the name of the option and is present if
+the value differs from the default. `_ENTRIES` lists the entries with another form.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from probdice.method.matching import Fixed, Given
+from probdice.method.sides import SIDES, Both
+from probdice.method.similarity import similarity_from_dict
+from probdice.options.checks import Names, rule_from_dict
+from probdice.options.declaration import Declaration
+
+if TYPE_CHECKING:
+    from probdice.options.compare_options import CompareOptions
+
+__all__ = ["NOT_STORED", "stored_options", "values_from_dict"]
+
+NOT_STORED = ("max_bytes",)  # it does not change results
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An entry of the JSON data.
+
+    Attributes
+    ----------
+    options : tuple of str
+        The options that the entry holds.
+    write : callable
+        Returns the entry of all options.
+    read : callable
+        Returns the values of the options that the entry holds, by name.
+    always : bool
+        Whether the entry is always present. If not, it is present if the first of its options
+        differs from the default.
+    checked : bool
+        Whether the values that `read` returns need no check.
+    """
+
+    options: tuple[str, ...]
+    write: Callable[["CompareOptions"], Any]
+    read: Callable[[Any], Mapping[str, Any]]
+    always: bool = False
+    checked: bool = False
+
+
+def stored_options(
+    options: "CompareOptions", defaults: "CompareOptions", declared: Mapping[str, Declaration]
+) -> dict[str, Any]:
+    """Return the declared options as JSON data."""
+    return {
+        key: entry.write(options)
+        for key, entry in _entries(declared)
+        if entry.always or getattr(options, entry.options[0]) != getattr(defaults, entry.options[0])
+    }
+
+
+def values_from_dict(
+    content: Mapping[str, Any], declared: Mapping[str, Declaration]
+) -> dict[str, Any]:
+    """Return the checked values of the options that JSON data hold, by name."""
+    values: dict[str, Any] = {}
+    for key, entry in _entries(declared):
+        if entry.always or key in content:
+            for name, value in entry.read(content[key]).items():
+                values[name] = value if entry.checked else declared[name].check(value)
+    return values
+
+
+def _entries(declared: Mapping[str, Declaration]) -> Iterator[tuple[str, _Entry]]:
+    """Iterate over the entries of all declared options, in the order of the JSON data."""
+    yield from _ENTRIES.items()
+    listed = {name for entry in _ENTRIES.values() for name in entry.options}
+    for name in declared:
+        if name not in listed and name not in NOT_STORED:
+            yield name, _one(name)
+
+
+def _one(name: str, *, always: bool = False) -> _Entry:
+    """Return the entry of one option with its value."""
+    return _Entry(
+        (name,), lambda options: _plain(getattr(options, name)), lambda value: {name: value}, always
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with lists for tuples, and with dicts for objects that have `to_dict`."""
+    if hasattr(value, "to_dict"):
+        return {key: _plain(one) for key, one in value.to_dict().items()}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _rule(options: "CompareOptions") -> Any:
+    rule = options.match
+    if isinstance(rule, Fixed):
+        return {"fixed": _plain(rule.pairs)}
+    return {"given": _plain(rule.groups)} if isinstance(rule, Given) else rule
+
+
+def _names(content: Any) -> Names | None:
+    """Restore names from JSON data. A path may be relative to the folder of the JSON file."""
+    if content is None or isinstance(content, str):
+        return content
+    return tuple((label, str(name)) for label, name in content)
+
+
+# In the order of the JSON data. Entries of other options follow.
+_ENTRIES: dict[str, _Entry] = {
+    "similarity": _Entry(
+        ("similarity",),
+        lambda options: options.similarity.to_dict(),
+        lambda content: {"similarity": similarity_from_dict(content)},
+        always=True,
+    ),
+    "match": _Entry(
+        ("match",), _rule, lambda content: {"match": rule_from_dict(content)}, always=True
+    ),
+    "merge": _one("merge", always=True),
+    "ignore": _one("ignore", always=True),
+    "sums": _one("sums", always=True),
+    # A scale of both sides is in the first of two entries, the scales of one side in the second.
+    "scale": _Entry(
+        ("scale",),
+        lambda options: options.common_scale,
+        lambda scale: {"scale": scale},
+        always=True,
+    ),
+    "scales": _Entry(
+        ("scale",),
+        lambda options: {side: options.scale_of(side) for side in SIDES},
+        lambda scales: {"scale": scales} if set(scales.values()) != {None} else {},
+        always=True,
+    ),
+    "names": _Entry(
+        ("names",),
+        lambda options: _plain(options.names),
+        lambda content: {"names": Both(**content).map(_names)},
+        always=True,
+        checked=True,
+    ),
+    "priority": _one("priority", always=True),
+    "ignore_geometry": _one("ignore_geometry", always=True),
+    "tolerance": _Entry(
+        ("geometry_tolerance",),
+        lambda options: options.geometry_tolerance,
+        lambda tolerance: {"geometry_tolerance": tolerance},
+        always=True,
+    ),
+    "nested": _one("nested"),
+    "background": _one("background"),
+    "resample": _one("resample"),
+    "correspondence": _one("correspondence"),
+    "boundaries": _Entry(
+        ("boundaries", "tolerance", "infinite"),
+        lambda options: {"tolerance": list(options.tolerance), "infinite": options.infinite},
+        lambda content: {"boundaries": True, **content},
+    ),
+    "components": _Entry(
+        ("components", "connectivity", "minimum_size"),
+        lambda options: {
+            "labels": list(options.components or ()),
+            "connectivity": options.connectivity,
+            "minimum_size": options.minimum_size,
+        },
+        lambda content: {
+            "components": content["labels"] or True,
+            "connectivity": content["connectivity"],
+            "minimum_size": content["minimum_size"],
+        },
+    ),
+    "derived": _Entry(
+        ("derived",),
+        lambda options: {name: list(members) for name, members in options.derived},
+        lambda members: {"derived": members},
+    ),
+}
