@@ -3,7 +3,7 @@ A first comparison
 ==================
 
 Compare two segmentations of one image. The reference has three wavy bands; the prediction has four,
-in a different order and with different labels. `compare` needs only the two arrays.
+in a different order and with different labels. `compare` requires only the two arrays.
 """
 
 import probdice

@@ -3,8 +3,8 @@ Merge an over-segmentation
 ==========================
 
 The prediction has the right boundaries and some additional ones. Matching alone leaves all pieces
-of a region but one unmatched. ``merge="prediction"`` merges them and reports the gain of each
-merge.
+of a region but one unmatched. ``merge="prediction"`` merges these pieces and reports the gain of
+each merge.
 """
 
 import probdice
@@ -27,6 +27,6 @@ overview = result.plot("overview")
 correspondence = result.plot("correspondence")
 
 # %%
-# The explained share of the reference needs no merging. It is nearly 1 for a prediction that only
-# splits regions.
+# The explained share of the reference does not require merging. It is nearly 1 for a prediction
+# that only splits regions.
 print({side: round(share, 3) for side, share in result.explained.items()})

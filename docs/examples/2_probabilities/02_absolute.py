@@ -3,7 +3,7 @@ The absolute similarity
 =======================
 
 The absolute similarity is one minus half the sum of absolute differences. It is linear in the
-probabilities and needs no special rule for zeros. It is the default.
+probabilities and requires no special rule for zeros. It is the default.
 """
 
 import numpy as np

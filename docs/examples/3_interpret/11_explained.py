@@ -2,9 +2,9 @@
 Explained shares
 ================
 
-The explained share is the share of one side's variance that the other side determines. It needs no
-correspondence. That of the reference stays 1 if regions are only split; that of the prediction
-stays 1 if regions are only joined.
+The explained share is the share of one side's variance that the other side explains. It does not
+require a correspondence. The share of the reference stays 1 if regions are only split; the share of
+the prediction stays 1 if regions are only joined.
 """
 
 import probdice
@@ -24,7 +24,7 @@ for name, prediction in changes.items():
     print(f"{name:20} score {result.score:.2f}   explained {of_reference:.2f}, {of_prediction:.2f}")
 
 # %%
-# It does not depend on confidence; the score does.
+# The explained share does not depend on confidence; the score does.
 for doubt in (0.0, 0.3, 0.6):
     result = probdice.compare(reference, voronoi(regions=6, doubt=doubt))
     shares = [round(share, 2) for share in result.explained.values()]

@@ -3,7 +3,7 @@ Lesions: one score per component
 ================================
 
 One label contains many lesions. In a mean over pixels, a large lesion dominates small ones. With
-connected components, each lesion counts once.
+connected components, all lesions have equal weight.
 """
 
 import numpy as np

@@ -3,8 +3,8 @@ OME-Zarr on a cluster
 =====================
 
 The workers of a Dask cluster compare two volumes in chunked stores. Each worker reads the chunks
-that it needs and returns only small tables. The cluster of this example is two threads of one
-machine; the same code runs on a large cluster.
+of its blocks and returns only small tables. The cluster in this example consists of two threads on
+one machine; the same code runs on a large cluster.
 """
 
 import tempfile

@@ -2,9 +2,9 @@
 An HTML report
 ==============
 
-``result.report(path)`` writes one HTML file that needs no network. It shows scores, the
-correspondence, and slices of both sides and of their similarity on the segmented scan, with the
-values of each pixel.
+``result.report(path)`` writes one HTML file that works without a network connection. It shows
+scores, the correspondence, and slices of both sides and of their similarity on the segmented scan,
+with the values of each pixel.
 """
 
 import tempfile
