@@ -965,7 +965,7 @@ def test_methods_are_ranked_by_the_given_measure(folders: Path) -> None:
     case = foreground.comparison("a", "poor")
     assert case.background == {"reference": 1, "prediction": 1}
     assert foreground.values()["poor"][0] == case.foreground_dice
-    with pytest.raises(InputError, match="foreground_dice needs a background; pass background=0"):
+    with pytest.raises(InputError, match="foreground_dice requires a background; pass"):
         run(folders, rank_by="foreground_dice")
     with pytest.raises(InputError, match=r"measure must be one of score, .*found 'beauty'"):
         run(folders, rank_by="beauty")

@@ -170,7 +170,7 @@ def test_classes_connectivity_smallest_size_and_threshold(folder: Path, tmp_path
 
 def test_invalid_requests_are_rejected(folder: Path, tmp_path: Path) -> None:
     output = run(folder, tmp_path, "--rank-by", "components_f1", expected=1)
-    assert "components_f1 needs --components all" in " ".join(output.split())
+    assert "components_f1 requires --components all" in " ".join(output.split())
     output = run(folder, tmp_path, "--strata", "0,10", expected=2)
     assert "has no effect without components" in " ".join(output.split())
 

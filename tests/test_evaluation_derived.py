@@ -190,7 +190,7 @@ def test_a_configuration_file_has_derived_regions(folder: Path, tmp_path: Path, 
 
 
 def test_a_region_to_rank_by_must_exist(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"names the region 'cor'.* are 0, 17, 53, core, whole"):
+    with pytest.raises(InputError, match=r"refers to region 'cor'.*: 0, 17, 53, core, whole"):
         evaluate(
             folder / "reference",
             {"crisp": folder / "crisp"},

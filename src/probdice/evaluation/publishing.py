@@ -1,4 +1,4 @@
-"""Files to publish: the ranking as CSV, how.md and the list of files.
+"""Write files for publication: the ranking as CSV, how.md and the list of files.
 
 All of them are written from the content of summary.json, so that they agree with it.
 """
@@ -44,9 +44,9 @@ Summary = Mapping[str, Any]
 
 
 def ranking_csv(summary: Summary) -> bytes:
-    """One row per measure and method: the measures that rank first, the best method first.
+    """Return one row per measure and method; ranking measures come first, and better methods first.
 
-    If several measures rank, the first rows have the ranking by all of them together.
+    If there are several ranking measures, the first rows contain the combined ranking.
     """
     rows = []
     if len(summary["rank_by"]) > 1:
@@ -116,7 +116,7 @@ def how_made(summary: Summary, files: bytes) -> str:
 
 
 def _methods_paragraph(summary: Summary) -> str:
-    """What was compared and how, for a methods section."""
+    """Describe what was compared and how, for a methods section."""
     options = CompareOptions.from_dict(summary["options"])
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
     subjects = summary["subjects"]
@@ -124,7 +124,8 @@ def _methods_paragraph(summary: Summary) -> str:
     if subjects is not None:
         of_subjects, units = f" of {_count(len(set(subjects.values())), 'subject')}", "subjects"
         together = (
-            " Cases of the same subject belong together: resamples draw subjects with all of their "
+            " Cases of the same subject are not independent: resamples draw subjects with all of "
+            "their "
             "cases, and tests use one mean difference per subject."
         )
     text = (
@@ -203,14 +204,14 @@ def _scheme(summary: Summary) -> str:
     """How the methods are ordered."""
     titles = [summary["titles"][measure] for measure in summary["rank_by"]]
     measures, several = listed(titles, len(titles)), len(titles) > 1
-    shared = "Methods with equal numbers share a place."
+    shared = "Methods with equal numbers are tied."
     if summary["scheme"] == "rank-then-aggregate":
         by = f"by each of {measures}" if several else f"by {measures}"
         pairs = "every measure and case" if several else "every case"
         return (
-            f"Methods are ranked {by} within {pairs}, where ties share their mean rank, and then "
-            f"by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
-            f"share a place."
+            f"Methods are ranked {by} within {pairs}, where tied methods get their mean rank, and "
+            f"then by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
+            f"are tied."
         )
     if summary["scheme"] == "aggregate-then-rank":
         order = (
@@ -223,7 +224,7 @@ def _scheme(summary: Summary) -> str:
             f"one-sided Wilcoxon signed-rank tests at α = {ALPHA:g} without correction "
             f"(test-based)."
         )
-    mean = " The places by each measure are averaged with equal weights." if several else ""
+    mean = " The ranks by all measures are averaged with equal weights." if several else ""
     return f"{order}{mean} {shared}"
 
 

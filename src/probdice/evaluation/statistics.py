@@ -1,13 +1,13 @@
 """Summaries of the values of a method over its cases, and paired tests between methods.
 
-This module takes numbers and returns frozen results, without access to files or images. NaN values
-are never counted, and every mean is reported with its number of values. If a value is infinite,
-such as the distance to a missed region, the median replaces the mean.
+This module takes numbers and returns frozen results; it does not read files or images. NaN values
+are excluded, and every mean is reported with the number of values. If a value is infinite, such as
+the distance to a missed region, the median replaces the mean.
 
 Cases of one subject are not independent. With `subjects`, confidence intervals resample subjects
 (`intervals`), and tests use one value per subject. Tests are withheld for fewer than 6 cases or
-subjects, because no two-sided signed rank test on 5 pairs can be below 0.05 (the smallest p is
-1/16).
+subjects, because the p-value of a two-sided signed rank test on 5 pairs is at least 1/16 and so
+never below 0.05.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -61,11 +61,12 @@ class Summary:
     missing : int
         The number of NaN values.
     mean : float
-        The mean; infinite if a value is.
+        The mean; infinite if a value is infinite.
     median : float
         The median.
     deviation : float
-        The sample standard deviation (n − 1); NaN for fewer than two values or infinite ones.
+        The sample standard deviation (n − 1); NaN for fewer than two values or if a value is
+        infinite.
     lower_quartile : float
         The 25th percentile.
     upper_quartile : float
@@ -127,7 +128,7 @@ class Difference:
     p_holm : float
         The p-value after Holm's correction for all pairs of methods.
     reason : str
-        The reason if there is no test, a remark on the test, or "".
+        The reason why there is no test, a remark on the test, or "".
     subjects : int or None
         The number of subjects whose mean differences are tested; None if cases are tested.
     """
@@ -224,9 +225,10 @@ def differences(
 ) -> tuple[Difference, ...]:
     """Compare every pair of methods on the cases for which both have a value.
 
-    Differences are rounded to 12 decimals, so equal ones are ties. Wilcoxon's test excludes
-    differences of 0. If all differences are 0, p is 1. With `subjects`, the test has one value per
-    subject: the mean of its differences (the median if a difference is infinite).
+    Differences are rounded to 12 decimals, so that equal differences are detected as ties.
+    Wilcoxon's test excludes differences of 0. If all differences are 0, p is 1. With `subjects`,
+    the test has one value per subject: the mean of its differences (the median if a difference is
+    infinite).
 
     Parameters
     ----------
@@ -256,10 +258,10 @@ def differences(
 
 
 def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
-    """Apply Holm's step-down correction to the p-values of several tests.
+    """Apply Holm's step-down correction for multiple comparisons to p-values.
 
     The k-th smallest of m p-values becomes the largest of (m − j + 1)·p_j over j ≤ k, at most 1.
-    NaN (no test) stays NaN and is not counted in m.
+    NaN (no test) remains NaN and is excluded from m.
 
     Examples
     --------
@@ -342,7 +344,7 @@ def _difference(
 def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
     """Return the mean difference of every subject; the median if a difference is infinite.
 
-    The middle between −∞ and +∞ favours neither method and is 0.
+    The midpoint between −∞ and +∞ favours neither method and is set to 0.
 
     Examples
     --------
