@@ -133,7 +133,7 @@ def test_images_of_one_dimension_have_no_boundaries():
 
 
 def test_boundaries_need_the_images(squares):
-    with pytest.raises(InputError, match=r"boundaries\(\) needs the images"):
+    with pytest.raises(InputError, match=r"boundaries\(\) requires the images"):
         compare(*squares).detach().boundaries()
 
 
@@ -146,7 +146,7 @@ def test_the_comparison_stores_the_last_boundaries_also_in_json(squares):
     assert again["nsd@0.5"][1] == 0.5
     assert "boundaries (pixels): hd 1.0000" in str(result)
     assert result.detach().boundaries(tolerances=[0.5]).means["hd"].mean == 1
-    with pytest.raises(InputError, match=r"boundaries\(\) needs the images"):
+    with pytest.raises(InputError, match=r"boundaries\(\) requires the images"):
         result.detach().boundaries(tolerances=[0.7])
 
 

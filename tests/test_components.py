@@ -250,7 +250,7 @@ def test_scores_need_a_label_map_and_the_images():
         InputError, match="need a reference that is a label map, found probabilities"
     ):
         compare(soft, [0, 1], background=0).component_scores()
-    with pytest.raises(InputError, match=r"component_scores\(\) needs the images"):
+    with pytest.raises(InputError, match=r"component_scores\(\) requires the images"):
         compare([0, 1], [0, 1], background=0).detach().component_scores()
 
 

@@ -633,7 +633,7 @@ def test_a_folder_of_an_older_format_is_rejected_and_computed_again(folders: Pat
     for name, current in (("summary.json", 4), ("cases.jsonl", 3)):
         path = folders / "out" / name
         path.write_text(path.read_text().replace(f'"format": {current}', '"format": 2'))
-    with pytest.raises(InputError, match=r"expected a summary of format 4, found 2, which another"):
+    with pytest.raises(InputError, match=r"expected a summary of format 4, found 2, written by"):
         Evaluation.load(folders / "out")
     run(folders)
     assert lines(folders / "out") == 32

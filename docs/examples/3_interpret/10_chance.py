@@ -3,7 +3,7 @@ Correct a score for chance
 ==========================
 
 The score of two independent segmentations depends on the sizes of the regions. The adjusted score
-corrects for it: 1 means equal, 0 means the score of independent pixels.
+corrects for it: 1 means identical, 0 means the score of independent pixels.
 """
 
 import numpy as np

@@ -468,7 +468,7 @@ class Comparison:
     def mean_dice(self) -> float:
         """Mean Dice of all groups except faint ones. An unmatched region counts as 0.
 
-        NaN if the Dice of a group needs the images and they are not available.
+        NaN if the Dice of a group requires the images and they are not available.
         """
         dice = [group.dice for group in self.groups if not group.faint]
         return sum(dice) / len(dice)
@@ -715,8 +715,8 @@ class Comparison:
         """Return the images, or raise an error that names the method that needs them."""
         if self.images is None:
             raise NeedsImages(
-                f"{method} needs the images. This comparison has none: it was detached, unpickled, "
-                f"or made from JSON or an overlap. Compare the segmentations again."
+                f"{method} requires the images. This comparison has none: it was detached, "
+                f"unpickled, or made from JSON or an overlap. Compare the segmentations again."
             )
         return self.images
 

@@ -102,7 +102,7 @@ def _lines(result: Comparison) -> list[str]:
     if not isnan(lowest.dice):
         pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
         unmatched = f"lowest Dice {decimal(lowest.dice)} ({pair})   {unmatched}"
-    needs = "score: needs the images"
+    needs = "score: requires the images"
     lines += [unmatched, needs if score is None else f"score {decimal(score)}"]
     if result.merges:
         counts = []

@@ -110,7 +110,7 @@ def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
     mean = evaluation.equal_labels_means()[method]
     use = in_words((Option("match", "labels"),), evaluation.words)
     if np.isnan(mean):
-        return f"the mean {measure} with equal labels needs the images: use {use}"
+        return f"the mean {measure} with equal labels requires the images: use {use}"
     return (
         f"with equal labels, the mean {measure} is {decimal(mean)} instead of "
         f"{decimal(evaluation.summaries()[method].mean)}; if equal labels mean the same region, "

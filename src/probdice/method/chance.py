@@ -103,7 +103,7 @@ def chance_of(
                 raise
     if images is None:
         raise NeedsImages(
-            "The chance level of probabilities needs the images. Compare the segmentations "
+            "The chance level of probabilities requires the images. Compare the segmentations "
             "themselves, or access .chance before .detach()."
         )
     return _sampled(overlap, match, merge, matched, images, background)
@@ -181,7 +181,7 @@ def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
     else:
         if images is None:
             raise NeedsImages(
-                "The chance level of probabilities needs the images. Compare the segmentations "
+                "The chance level of probabilities requires the images. Compare the segmentations "
                 "themselves, or access .chance before .detach()."
             )
         savings = overlap.pixels * _mean_minima(overlap, images)[np.ix_(rows, columns)]

@@ -104,8 +104,8 @@ def measure(
         return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if unbounded else 0)
     if images is None:
         raise NeedsImages(
-            f"The {overlap.similarity.name} score of probabilities needs the images. Compare the "
-            f"segmentations themselves, or use the absolute similarity."
+            f"The {overlap.similarity.name} score of probabilities requires the images. Compare "
+            f"the segmentations themselves, or use the absolute similarity."
         )
     scores = images.scores(overlap.similarity, key_lists(overlap, groups))
     return Measured(max(1 - scores.loss / pixels, 0.0), scores.infinite, scores.differences)
@@ -170,7 +170,7 @@ def joined_losses(
     """Return Σ (1 − f) of groups with unmatched regions added, by a pass over the pixels."""
     if images is None:
         raise NeedsImages(
-            f"Merging regions of a {side} of probabilities needs the images. Compare the "
+            f"Merging regions of a {side} of probabilities requires the images. Compare the "
             f"segmentations themselves."
         )
     keys = Both(overlap.reference.keys, overlap.prediction.keys)

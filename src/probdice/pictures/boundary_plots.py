@@ -39,7 +39,7 @@ LONGEST = 36  # characters per name
 
 
 def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
-    """Outlines of reference and prediction by distance, and a histogram of every group."""
+    """Draw the outlines of both sides, coloured by distance, and a histogram per group."""
     boundaries = stored_boundaries(comparison)
     outlines = outlines_of(comparison, boundaries, DRAWN)
     image = images_of(comparison).reference
@@ -75,7 +75,7 @@ def _regions(
     centre: tuple[int, ...],
     colours: Colours,
 ) -> None:
-    """The regions of one side, faintly."""
+    """Draw the regions of one side in faint colours."""
     shape = images_of(comparison).reference.shape
     box = plane_through(centre, shape, plane.rows, plane.columns)
     view = look(comparison, every_nth(shape, MOST, box))
@@ -100,7 +100,7 @@ def _contour(
     shape: tuple[int, ...],
     most: float,
 ) -> PathCollection:
-    """The elements of one outline in a slice, coloured by distance."""
+    """Draw the elements of one outline in a slice, coloured by distance."""
     points, distances = outline.points[place], outline.distances[place]
     near = np.ones(len(points), np.bool_)
     for axis in plane.across(len(shape)):
@@ -123,7 +123,7 @@ def _histograms(
     most: float,
     unit: str,
 ) -> None:
-    """The share of the outlines at each distance, one curve per group."""
+    """Draw the share of the outlines at each distance, with one curve per group."""
     edges = np.linspace(0, most, BINS + 1)
     groups = [comparison.groups[outline.group] for outline in outlines]
     pairs = [f"{listed(group.reference, 3)} ↔ {listed(group.prediction, 3)}" for group in groups]

@@ -1,4 +1,4 @@
-"""The methods of an evaluation by every measure: places, statistics and differences."""
+"""The methods of an evaluation for every measure: places, statistics and differences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STABILITY = Column(
     "Stability", "Share of bootstrap samples of the cases in which the method has this place"
 )
 PLACE = {
-    "rank-then-aggregate": "By the mean rank over the cases; equal methods share a place",
+    "rank-then-aggregate": "By the mean rank over the cases; equal mean ranks are tied",
     "aggregate-then-rank": "By the mean, or the median if a value is infinite",
     "test-based": "By the number of other methods that this one beats significantly",
 }
@@ -86,7 +86,7 @@ def _statistics(
         STABILITY,
         Column("Mean"),
         Column("95 % CI", "By bootstrap: of the mean, or of the median if a value is infinite"),
-        *([Column("Equal labels", "The mean if equal labels are matched")] if differing else []),
+        *([Column("Equal labels", "The mean with equal labels matched")] if differing else []),
         Column("Median"),
         Column("Quartiles", "From the lower to the upper quartile"),
         Column(extreme.capitalize()),
@@ -126,7 +126,7 @@ def _differences(name: str, differences: list[dict[str, Any]]) -> Table:
         Column("Second", number=False),
         Column("First − second"),
         Column("95 % CI"),
-        Column("p (Holm)", "Wilcoxon's signed rank test, corrected for all pairs"),
+        Column("p (Holm)", "Wilcoxon's signed rank test, corrected for multiple comparisons"),
         Column("Cases"),
     )
     rows = tuple(
@@ -171,7 +171,7 @@ def _places(
     colours: dict[str, str],
     about: str = "",
 ) -> Table:
-    """The place of every method in several rankings, methods in the order of one of them."""
+    """Return the places of all methods in several rankings, in the order of one ranking."""
     by_method = [{rank["method"]: rank for rank in ranks} for ranks in rankings.values()]
     rows = tuple(
         (method_cell(method, colours), *(place_cell(ranks[method]) for ranks in by_method))
@@ -181,7 +181,7 @@ def _places(
 
 
 def ranking_by_all(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """The ranking by all measures that rank."""
+    """Return the ranking by all ranking measures."""
     *others, last = (summary["titles"][key] for key in summary["rank_by"])
     rows = tuple(
         (

@@ -1,4 +1,4 @@
-"""The settings of an evaluation, as facts of its page."""
+"""The settings of an evaluation, for the settings section of its page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["evaluation_settings"]
 
 
 def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
-    """Options that are not the defaults, and versions."""
+    """Return the options that differ from the defaults, and versions."""
     options, summary = evaluation.options, evaluation.summary
     facts = [
         Fact("Similarity", (str(options.similarity),)),
@@ -62,7 +62,7 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
 
 
 def _patterns(patterns: dict[str, Any]) -> str:
-    """The patterns that were given."""
+    """Return the patterns given by the user."""
     others = {name: text for name, text in patterns.items() if name != "methods"}
     given = others | patterns["methods"]
     return shortened(", ".join(f"{name}: {text}" for name, text in given.items() if text), 1000)

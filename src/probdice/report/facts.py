@@ -80,7 +80,7 @@ def _merging(comparison: Comparison) -> str:
 
 
 def merged_of(comparison: Comparison) -> str:
-    """The number of merged regions per side, as text."""
+    """Return the number of merged regions per side as text."""
     counts = {side: sum(merge.side == side for merge in comparison.merges) for side in SIDES}
     return f"{_counted(counts)} merged"
 

@@ -1,4 +1,4 @@
-"""Background images of a page: reduced until they fit, with their display window."""
+"""Background images of a page, reduced to fit the size limit, with their display window."""
 
 from itertools import count
 from typing import Any
@@ -62,7 +62,7 @@ def background_images_of(
 def packed_layer(
     layer: BackgroundImage, view: View, regions: NDArray[np.bool_], limit: int
 ) -> tuple[dict[str, Any], str]:
-    """An image in at most `limit` bytes, ready for JSON, and a sentence about its reduction.
+    """Return an image of at most `limit` bytes as JSON data, and a sentence about its reduction.
 
     `regions` marks the foreground pixels of the view. Their values determine the initial window.
     """
@@ -137,7 +137,7 @@ def _window(
 
 
 def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[float, float]:
-    """Two distinct values between which most values are."""
+    """Return two distinct values that enclose most values."""
     flat = values.reshape(-1)
     sample = flat[:: max(1, flat.size // SAMPLED)]
     low, high = (float(value) for value in np.percentile(sample, share))

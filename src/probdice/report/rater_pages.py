@@ -141,7 +141,7 @@ def _weakest(agreement: Agreement) -> RegionAgreement | None:
 
 
 def _mean_dice(agreement: Agreement) -> tuple[str, float]:
-    """The name and the value of the Dice of the headline."""
+    """Return the name and the value of the Dice in the headline."""
     if agreement.foreground_dice is not None:
         return "foreground Dice", agreement.mean_foreground_dice
     known = [one.mean_dice for one in agreement.regions if not isnan(one.mean_dice)]
@@ -149,7 +149,7 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
 
 
 def _verdict(agreement: Agreement, weakest: RegionAgreement | None) -> str:
-    """How well raters agree, the region with the lowest Dice, and the rater who agrees least."""
+    """Return sentences about inter-rater agreement, the worst region and the worst rater."""
     parts = [_overlap(agreement)]
     if weakest is not None and len(agreement.regions) > 1:
         mean = decimal(weakest.mean_dice, 2)
@@ -163,7 +163,7 @@ def _verdict(agreement: Agreement, weakest: RegionAgreement | None) -> str:
 
 
 def _overlap(agreement: Agreement) -> str:
-    """How well the regions of raters overlap, by the thresholds of the verdict of a comparison."""
+    """Return a sentence about the overlap of regions, with the thresholds of `verdict`."""
     name, dice = _mean_dice(agreement)
     number = f"{name} {decimal(dice, 2)}"
     adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
@@ -172,14 +172,12 @@ def _overlap(agreement: Agreement) -> str:
         return f"Most pixels agree (adjusted score {score}), but regions overlap less: {number}"
     if dice < GOOD and explained >= DETERMINED:
         share = percent(explained, 0)
-        return (
-            f"The same regions, split differently: a rater determines {share} of another; {number}"
-        )
+        return f"The same regions, split differently: a rater explains {share} of another; {number}"
     return f"{overlap_in_words(dice)} between raters ({number})"
 
 
 def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figure, ...]:
-    """The five numbers of the first screen."""
+    """Return the five numbers at the top of the page."""
     name, dice = _mean_dice(agreement)
     others = [one.score for one in agreement.others]
     about = f"mean over raters, from {decimal(min(others))} to {decimal(max(others))}"
@@ -197,8 +195,8 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
 
 def _matrices(agreement: Agreement) -> tuple[Matrix, ...]:
     tables = (
-        ("Score", "1 means equal", agreement.score),
-        ("Adjusted score", "0 is chance level, 1 means equal", agreement.adjusted_score),
+        ("Score", "1 means identical", agreement.score),
+        ("Adjusted score", "0 is chance level, 1 means identical", agreement.adjusted_score),
         (
             "Explained",
             "share of the row's rater that the column's rater explains",
@@ -282,7 +280,7 @@ def _region_table(consensus: Consensus, regions: tuple[RegionAgreement, ...]) ->
 
 
 def _rater_cell(consensus: Consensus, region: RegionAgreement, k: int) -> Cell:
-    """The mean Dice of one rater with the others, and the rater's own labels if they differ."""
+    """Return the mean Dice of one rater with the others, and the rater's labels if they differ."""
     rater = consensus.raters[k]
     labels = [own for own, common in rater.correspondence.items() if common == region.label]
     with_others = np.delete(region.dice[k], k)

@@ -6,7 +6,7 @@
     write_page(path, text)
 
 Templates are in the folder ``templates`` of their package. A template receives the given values and
-three more for its head and its end::
+three additional values for its head and its end::
 
     <meta http-equiv="Content-Security-Policy" content="{{ policy }}">
     <style>{{ style }}</style>
