@@ -1039,7 +1039,7 @@ def test_components_are_separate_regions(tmp_path: Path) -> None:
     np.save(soft, np.full((2, 1, 7), 0.5))
     done = run("compare", paths[0], soft, "--components", "--background", "0")
     assert done.code == 1
-    assert "prediction: components need a label map, found probabilities" in done.message
+    assert "prediction: components require a label map, found probabilities" in done.message
 
 
 def test_components_need_a_background(tmp_path: Path) -> None:

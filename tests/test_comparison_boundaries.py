@@ -128,7 +128,7 @@ def test_the_groups_as_csv_have_the_distances(squares):
 
 
 def test_images_of_one_dimension_have_no_boundaries():
-    with pytest.raises(InputError, match="boundaries need images of two or three axes"):
+    with pytest.raises(InputError, match="boundaries require images with two or three axes"):
         compare([1, 1, 2], [1, 2, 2]).boundaries()
 
 

@@ -28,9 +28,10 @@ FEWEST_PIXELS = 4096  # smallest block, for any number of regions
 class Blocks:
     """The blocks of segmentations of one image, in one order of traversal.
 
-    Pixels outside the mask, and pixels with labels that the first segmentation ignores, are left
-    out. If results are written `into` an array with chunks, every block is a union of whole chunks.
-    `most` limits the number of pixels of a block. With a `halo`, boxes around blocks can be read.
+    Pixels outside the mask, and pixels with labels that the first segmentation ignores, are
+    excluded. If results are written `into` an array with chunks, every block is a union of whole
+    chunks. `most` limits the number of pixels of a block. With a `halo`, blocks can be read with a
+    margin of pixels around them.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class Blocks:
         return values.transpose((*range(first), *back))
 
     def located(self, fault: Fault, block: Block, inside: NDArray[np.int64] | None = None) -> Fault:
-        """A fault of a block, with pixel numbers of the whole image."""
+        """Return an invalid value of a block, with its pixel number in the whole image."""
 
         def number(pixel: int) -> int:
             place = np.unravel_index(pixel if inside is None else inside[pixel], block.shape)
@@ -133,7 +134,7 @@ class Blocks:
         return tuple(int(index[self.order.index(axis)]) for axis in range(len(self.shape)))
 
     def _inside(self, block: Block) -> NDArray[np.int64] | None:
-        """The compared pixels of a block; None for all."""
+        """Return the compared pixels of a block; None if all are compared."""
         if self.whole:
             return None
         inside = np.ones(block.size, np.bool_)
@@ -149,7 +150,7 @@ class Blocks:
 
 
 def _traversal(sides: Sequence[Segmentation]) -> tuple[int, ...]:
-    """Spatial axes by descending stride of the largest array."""
+    """Return the spatial axes in descending order of the strides of the largest array."""
     axes = tuple(range(len(sides[0].shape)))
     arrays = [side.array for side in sides if isinstance(side.array, np.ndarray)]
     if not arrays or not axes or all(array.flags.c_contiguous for array in arrays):

@@ -41,7 +41,7 @@ COMPONENT_MEASURES = tuple(f"components_{name}" for name in STRATUM_COLUMNS)
 def component_value(
     comparison: "Comparison", measure: str, threshold: float, label: str | None = None
 ) -> float:
-    """A number of one class, or over classes: the sum of counts, the mean of other numbers.
+    """Return a value for one class or over classes: the sum of counts, the mean of other measures.
 
     Examples
     --------
@@ -150,8 +150,9 @@ def component_definition(
         f"reference are missed, and other components of the prediction are false. Panoptic quality "
         f"(pq) is F1 (recognition quality) times the mean Jaccard index of found components "
         f"(segmentation quality, sq). In the many-to-one reading (names that end with _many), a "
-        f"component is a part of a component of the other side if more than half of it lies there; "
+        f"component is a part of a component of the other side if more than half of it is inside "
+        f"that component; "
         f"a component and its parts have the Jaccard index of the component with the union of its "
-        f"parts, if this is larger. Numbers over classes are sums of counts and means of the "
-        f"other numbers over the classes that a case has."
+        f"parts, if this is larger. Values over classes are sums of counts and means of the other "
+        f"measures over the classes of a case."
     )

@@ -1,4 +1,4 @@
-"""Other segmentation metrics, computed from the overlap of two segmentations without pixels.
+"""Other segmentation metrics, computed from the overlap of two segmentations without their pixels.
 
 Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and b_j
 the volumes of the regions, and N the number of pixels. Every index is a function of the overlapping
@@ -44,7 +44,7 @@ class Indices:
 
     Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and
     b_j the volumes of the regions, and N the number of pixels. Metrics marked *label maps* are NaN
-    if a side holds probabilities, which `notes` reports. The other metrics are defined for label
+    if a side contains probabilities; `notes` reports this. The other metrics are defined for label
     maps and probabilities. A quotient 0/0 is NaN.
 
     Attributes
@@ -63,9 +63,8 @@ class Indices:
     adapted_rand_error : float
         The adapted Rand error of the SNEMI3D challenge script: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²),
         where a pixel also forms a pair with itself. If a background is given, background pixels of
-        the *reference* are left out. The other c background pixels of the prediction count in
-        a_i, but not in n_ij and b_j; instead the script adds c/N to Σ n_ij² and to Σ b_j².
-        Label maps.
+        the *reference* are excluded. The other c background pixels of the prediction count in a_i,
+        but not in n_ij and b_j; instead the script adds c/N to Σ n_ij² and to Σ b_j². Label maps.
     variation_of_information : float
         `variation_split` + `variation_merge`, in bits. Label maps.
     variation_split : float
@@ -96,7 +95,7 @@ class Indices:
         of overlapping regions, it counts the smaller part of the prediction region, inside or
         outside the reference region. Label maps.
     over_segmentation_error : float
-        The same with the sides exchanged. Label maps.
+        The same error with the sides exchanged. Label maps.
     accuracy : float
         The share of pixels whose regions correspond; for probabilities, the probability that
         corresponding regions share per pixel, Σ min(p, q) / N.
@@ -107,12 +106,12 @@ class Indices:
         Mean Jaccard index of all groups except faint ones (`Group.faint`). Unmatched regions count
         as 0.
     weighted_iou : float
-        The same, weighted by the volume in the reference.
+        The mean Jaccard index, weighted by the volume in the reference.
     mean_dice : float
         Mean Dice coefficient of all groups except faint ones. Unmatched regions count as 0.
     mean_foreground_dice : float
-        The same without the background, as nnU-Net's foreground mean of one case. NaN without a
-        background, or if no other group counts.
+        The same mean without the background, like nnU-Net's foreground mean of one case. NaN
+        without a background, or if no other group is included.
     explained : dict
         ``["reference"]`` is the share of the reference that the prediction determines (1 if it only
         subdivides), ``["prediction"]`` the reverse. For label maps it is Goodman and Kruskal's τ.
@@ -204,7 +203,8 @@ class Indices:
         return 0 if self._overlap is None else self._overlap.pixels
 
     def to_dict(self) -> dict[str, float]:
-        """All numbers by name. Those with two sides have names such as ``covering_reference``.
+        """All numbers by name. Measures with a value per side have names such as
+        ``covering_reference``.
 
         Examples
         --------
@@ -415,8 +415,8 @@ def _segments(overlap: Overlap) -> dict[str, Any]:
 class Shares:
     """Per group, the intersection and the volumes of both sides, in pixels.
 
-    `regions` is the number of regions per side and group. `counted` marks the groups that count in
-    means. Background regions are left out of all four.
+    `regions` is the number of regions per side and group. `counted` marks the groups that are
+    included in means. Background regions are excluded from all four.
     """
 
     common: Floats
@@ -581,5 +581,5 @@ def _quotients(parts: Floats, wholes: Floats) -> Floats:
 
 
 def _share(part: float, whole: float) -> float:
-    """A quotient of at most 1, without the excess of rounding errors; NaN if the divisor is 0."""
+    """Return a quotient, clipped to 1 because of rounding errors; NaN if the divisor is 0."""
     return min(part / whole, 1.0) if whole else nan

@@ -25,7 +25,7 @@ class Union:
     ----------
     name : str
     regions : Both of tuple of int
-        Per side, the indices of the member regions in the overlap; empty regions are left out.
+        Per side, the indices of the member regions in the overlap; empty regions are excluded.
     """
 
     name: str
@@ -54,7 +54,7 @@ def unions_of(result: "Comparison", members: Members) -> tuple[Union, ...]:
 
 
 def check_members(members: Members, overlaps: Sequence[Overlap]) -> None:
-    """Reject a member that no region of these overlaps has, on either side."""
+    """Reject a member that is not a region of either side in any of these overlaps."""
     for name, labels in named_members(members).items():
         for label in labels:
             if not any(overlap.side(side).knows(label) for overlap in overlaps for side in SIDES):
@@ -102,7 +102,7 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
 
 
 def _partners(result: "Comparison", label: Label) -> list[int]:
-    """The prediction regions that correspond to a region that the reference lacks."""
+    """Return the prediction regions that correspond to a region absent from the reference."""
     overlap, match = result.overlap, result.options.match
     spellings = [label, overlap.reference.counterpart(label)]
     labels: list[Label | None] = []

@@ -58,8 +58,7 @@ class Plane:
         return tuple(axis for axis in range(axes) if axis not in (self.rows, self.columns))
 
     def drawn(self, image: NDArray[Any], axes: int) -> NDArray[Any]:
-        """Return a slice of an image with this number of axes; rows and columns are in display
-        order."""
+        """Return a slice of an image with this number of axes, in display order."""
         order = [axis for axis in (self.rows, self.columns) if axis >= 0]
         across = self.across(axes)
         beyond = tuple(range(axes, image.ndim))

@@ -157,8 +157,7 @@ def _visible(
 
 
 def _weights(corners: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return barycentric coordinates of points (triangle, point, 2); −1 for degenerate
-    triangles."""
+    """Return barycentric coordinates of points; −1 for triangles seen edge-on."""
     a, b, c = (corners[:, None, k, :2] for k in range(3))
     area = (b - a)[..., 0] * (c - a)[..., 1] - (b - a)[..., 1] * (c - a)[..., 0]
     second = (places - a)[..., 0] * (c - a)[..., 1] - (places - a)[..., 1] * (c - a)[..., 0]
