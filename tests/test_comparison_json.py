@@ -78,7 +78,7 @@ def test_numbers_that_need_the_images_raise_a_named_error():
         (lambda: again.map(), r"map\(\) requires the images"),
         (lambda: again.relabelled(), r"relabelled\(\) requires the images"),
         (lambda: again.chance, "chance level of probabilities requires the images"),
-        (lambda: again.explained, "explained shares of probabilities need the images"),
+        (lambda: again.explained, "explained shares of probabilities require the images"),
     ):
         with pytest.raises(ProbdiceError, match=name):
             ask()

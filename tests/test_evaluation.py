@@ -392,9 +392,9 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
         ({"sums": "guess"}, "sums must be"),
         ({"sums": {"truth": "error"}}, "expected values for 'reference' and 'prediction'"),
         ({"scale": -1}, "scale must be a positive number"),
-        ({"workers": 0}, "workers must be a whole number of at least 1, found 0"),
-        ({"workers": True}, "workers must be a whole number of at least 1, found True"),
-        ({"workers": 2.0}, r"workers must be a whole number of at least 1, found 2\.0"),
+        ({"workers": 0}, "workers must be a positive integer, found 0"),
+        ({"workers": True}, "workers must be a positive integer, found True"),
+        ({"workers": 2.0}, r"workers must be a positive integer, found 2\.0"),
         ({"ignore": True}, "ignore must contain whole numbers, found True"),
         ({"ignore": [1, "2"]}, "ignore must hold whole numbers, found '2'"),
         ({"ignore": "12"}, "ignore must hold whole numbers, found '12'"),
@@ -753,7 +753,7 @@ def test_the_page_of_a_case_with_a_missing_file_has_a_notice(folders: Path) -> N
 
 def test_a_report_needs_a_path_and_no_concurrent_run(folders: Path, tmp_path: Path) -> None:
     result = run(folders, None)
-    with pytest.raises(InputError, match="path: expected the file to write, found None"):
+    with pytest.raises(InputError, match="path: expected a file to write, found None"):
         result.report()
     assert result.report(tmp_path / "page.html", reports="worst:1") == tmp_path / "page.html"
     assert all(shows_images(file) for file in (tmp_path / "page_cases").iterdir())

@@ -206,7 +206,7 @@ def test_numbers_that_need_the_pixels_raise_a_named_error():
     assert 0 <= soft.compare().score <= 1
     with pytest.raises(ProbdiceError, match="chance level of probabilities requires the images"):
         _ = soft.compare().chance
-    with pytest.raises(ProbdiceError, match="explained shares of probabilities need the images"):
+    with pytest.raises(ProbdiceError, match="explained shares of probabilities require the images"):
         _ = soft.compare().explained
     with pytest.raises(
         ProbdiceError, match="The aitchison score of probabilities requires the images"

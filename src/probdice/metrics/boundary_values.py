@@ -61,8 +61,7 @@ class BoundaryMean:
 
     @classmethod
     def of(cls, values: Floats, penalised: Floats) -> "BoundaryMean":
-        """Return the mean of values without and with a penalty; NaN (both sides empty) is
-        ignored."""
+        """Return the mean of values without and with a penalty; NaN values are ignored."""
         return cls(
             mean=_mean(penalised[~np.isnan(penalised)]),
             finite_mean=_mean(values[np.isfinite(values)]),

@@ -203,8 +203,9 @@ class Indices:
         return 0 if self._overlap is None else self._overlap.pixels
 
     def to_dict(self) -> dict[str, float]:
-        """All numbers by name. Measures with a value per side have names such as
-        ``covering_reference``.
+        """Return all numbers by name.
+
+        Measures with a value per side have names such as ``covering_reference``.
 
         Examples
         --------

@@ -211,7 +211,7 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
     if isnan(share):
         return f"The {side} is the same at every pixel, so its explained share is undefined."
     return (
-        f"The {across} explains {percent(share)} of the {side}. The share is 100 % if every "
+        f"The {across} explains {percent(share)} of the {side}. The share is highest if every "
         f"region of the {across} is inside one region of the {side}, and low if most regions "
         f"extend over several regions."
     )
