@@ -1047,7 +1047,7 @@ def test_components_need_a_background(tmp_path: Path) -> None:
     np.save(path, np.array([[0, 1]]))
     done = run("compare", path, path, "--components")
     assert done.code == 2
-    assert "--components: needs --background" in done.message
+    assert "--components: requires --background" in done.message
 
 
 def test_max_bytes_limits_the_memory_of_a_file(reference: Path, prediction: Path) -> None:
