@@ -380,7 +380,7 @@ class Boundaries:
 
 
 def _over_levels(values: Floats, infinite: float | None) -> Floats:
-    """The mean over the levels at which at least one side is not empty, with a penalty."""
+    """Return the mean over the levels at which at least one side is not empty, with a penalty."""
     if infinite is not None:
         values = np.where(np.isinf(values), infinite, values)
     known = ~np.isnan(values)
@@ -403,5 +403,5 @@ def _plain(value: float) -> float | str | None:
 
 
 def _read(value: Any) -> float:
-    """The inverse of `_plain`."""
+    """Return the inverse of `_plain`."""
     return nan if value is None else float(value)

@@ -235,7 +235,7 @@ class Calibration:
     pixels: int
 
     def plot(self) -> Figure:
-        """The reliability diagram, as a Matplotlib figure.
+        """Return the reliability diagram, as a Matplotlib figure.
 
         Examples
         --------
@@ -371,7 +371,7 @@ class _Binned:
     crisp: bool
 
     def cuts(self, fine: Floats) -> NDArray[np.int64]:
-        """The first fine bin of each bin, and the end of the last."""
+        """Return the first fine bin of each bin, and the end of the last."""
         if self.binning == "width":
             return np.arange(0, len(fine) + 1, len(fine) // self.bins)
         cumulative = np.cumsum(fine[:, 0])
@@ -380,13 +380,13 @@ class _Binned:
         return np.unique(np.concatenate([[0], inner, [len(fine)]]))
 
     def joined(self, fine: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """The moments of each bin, and the cuts between bins."""
+        """Return the moments of each bin, and the cuts between bins."""
         cuts = self.cuts(fine)
         moments = np.add.reduceat(fine, cuts[:-1], axis=0)
         return moments, cuts
 
     def brier(self, fine: Floats) -> Brier:
-        """The Brier score of one group and its decomposition."""
+        """Return the Brier score of one group and its decomposition."""
         moments, _ = self.joined(fine)
         moments = moments[moments[:, 0] > 0]
         n, p, q, pp, qq, pq = moments.T
@@ -401,7 +401,7 @@ class _Binned:
         )
 
     def reliability(self, fine: Floats) -> Reliability:
-        """The diagram of one group, with its chance values."""
+        """Return the diagram of one group, with its chance values."""
         moments, cuts = self.joined(fine)
         occupied = np.flatnonzero(moments[:, 0] > 0)
         n, p, q, *_ = moments[occupied].T

@@ -67,7 +67,7 @@ def component_value(
 
 
 def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the table of cases: over classes, then per class.
+    """Return the columns of the table of cases: over classes, then per class.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
 def component_cells(
     comparison: "Comparison", threshold: float, classes: Sequence[str]
 ) -> dict[str, float]:
-    """The values of `component_columns` for one case."""
+    """Return the values of `component_columns` for one case."""
     cells = {}
     for column in component_columns(classes):
         measure, colon, label = column.partition(":")
@@ -91,7 +91,7 @@ def component_cells(
 
 
 def component_classes(comparisons: Iterable["Comparison"]) -> tuple[str, ...]:
-    """The classes of the components of all cases, in the order of their first component."""
+    """Return the classes of the components of all cases, in the order of their first component."""
     labels: dict[str, None] = {}
     for comparison in comparisons:
         table: ComponentTable | None = comparison.numbers.known("components")
@@ -127,7 +127,7 @@ def stratum_rows(
 def component_definition(
     labels: Sequence[Label], connectivity: int | None, minimum: float, threshold: float
 ) -> str:
-    """The definition of the detection of components, for a methods section.
+    """Return the definition of the detection of components, for a methods section.
 
     Examples
     --------

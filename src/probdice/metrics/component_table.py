@@ -373,7 +373,7 @@ def _matched(sides: Both[_Components]) -> _Matches:
 def _overlaps(
     sides: Both[_Components],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs of components of the same class that overlap, and their pixels in common."""
+    """Return the pairs of components of the same class that overlap, and their pixels in common."""
     reference, prediction = sides
     both = (reference.numbers >= 0) & (prediction.numbers >= 0)
     width = max(prediction.volumes.size, 1)

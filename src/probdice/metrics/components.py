@@ -65,7 +65,7 @@ class Instances(Segmentation):
 def instances_of(
     segmentation: Segmentation, *, background: Label | None, connectivity: int | None
 ) -> Instances:
-    """The connected components of every label except the background and ignored labels."""
+    """Return the connected components of every label except the background and ignored labels."""
     if not segmentation.crisp:
         raise InputError(
             "components require a label map, found probabilities. To use the most probable region "
@@ -196,7 +196,7 @@ class ComponentScores:
         return {labels: _mean(values) for labels, values in by_group.items()}
 
     def to_frame(self) -> "pandas.DataFrame":
-        """A table with one row per component.
+        """Return a table with one row per component.
 
         Examples
         --------
@@ -228,7 +228,7 @@ def component_scores(
     *,
     connectivity: int | None,
 ) -> ComponentScores:
-    """The score of every connected component of the reference.
+    """Return the score of every connected component of the reference.
 
     `outside` marks the background regions, which are excluded.
     """
@@ -270,7 +270,7 @@ def _scored(
     labels: Both[tuple[Label, ...]],
     connectivity: int,
 ) -> list[Component]:
-    """The components of one group, in a box that contains the whole group."""
+    """Return the components of one group, in a box that contains the whole group."""
     components, count = connected(mask.astype(np.uint8), connectivity)
     if count == 0:
         total = float(predicted.sum())
@@ -307,7 +307,7 @@ def _component(
 
 
 def _labels(segmentation: Segmentation) -> NDArray[Any]:
-    """A label map in memory, in C order, as integers."""
+    """Return a label map in memory, in C order, as integers."""
     array = np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
     if array.dtype.kind == "f":
         segmentation.refuse(examine_labels(array.reshape(-1)))
@@ -371,7 +371,7 @@ def group_map(
 
 
 def _rows(images: Images) -> NDArray[Any]:
-    """The probabilities of the prediction; 0 outside the mask."""
+    """Return the probabilities of the prediction; 0 outside the mask."""
     blocks = images.blocks
     rows = np.zeros((len(images.prediction.regions), *blocks.shape), blocks.dtype)
     for block in blocks.blocks:
@@ -387,7 +387,7 @@ def _rows(images: Images) -> NDArray[Any]:
 def _boxes(
     reference: NDArray[np.int32], prediction: NDArray[np.int32] | None, count: int
 ) -> list[tuple[slice, ...] | None]:
-    """The bounding box of both sides of every group; None for groups without pixels.
+    """Return the bounding box of both sides of every group; None for groups without pixels.
 
     Probabilities may be positive anywhere, so for a soft prediction every box is the whole image.
     """

@@ -194,7 +194,7 @@ class Derived:
         return rows
 
     def to_frame(self) -> "pandas.DataFrame":
-        """The regions as a table with one row per region.
+        """Return the regions as a table with one row per region.
 
         Examples
         --------
@@ -270,7 +270,7 @@ def derived_of(result: "Comparison", unions: Sequence[Union]) -> Derived:
 
 
 def derived_definition(members: Mapping[str, Sequence[Label]]) -> str:
-    """The definition of derived regions, for a methods section.
+    """Return the definition of derived regions, for a methods section.
 
     Examples
     --------

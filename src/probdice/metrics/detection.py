@@ -252,7 +252,7 @@ class Detection:
         return float(-np.diff(values, append=0.0) @ (2 * found / (2 * found + outside)))
 
     def curve(self, thresholds: Sequence[float] = CURVE) -> "pandas.DataFrame":
-        """A table of counts and qualities with one row per threshold.
+        """Return a table of counts and qualities with one row per threshold.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Detection:
         return {side: tuple(self._split(side)) for side in SIDES}
 
     def _split(self, side: Side) -> list[Split]:
-        """The regions of one side with at least two parts on the other."""
+        """Return the regions of one side with at least two parts on the other."""
         meeting, across = self._overlap.meeting, other(side)
         places = Both(meeting.rows, meeting.columns)
         volumes = self._overlap.side(across).volumes[places[across]]
@@ -335,7 +335,7 @@ class Detection:
         return self if self._before is None else self._before
 
     def to_frame(self, table: Table = "pairs") -> "pandas.DataFrame":
-        """A table of groups or of regions.
+        """Return a table of groups or of regions.
 
         Parameters
         ----------
@@ -411,7 +411,7 @@ class Detection:
     # -- showing ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, float]:
-        """All numbers by name.
+        """Return all numbers by name.
 
         Examples
         --------

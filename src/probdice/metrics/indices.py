@@ -232,7 +232,7 @@ class Indices:
 
 
 def _names() -> tuple[str, ...]:
-    """The names of all numbers in `Indices.to_dict`."""
+    """Return the names of all numbers in `Indices.to_dict`."""
     names: list[str] = []
     for entry in fields(Indices):
         if entry.type is float:
@@ -246,7 +246,7 @@ INDICES = _names()
 
 
 def indices_of(result: "Comparison", groups: Groups) -> Indices:
-    """All indices except the adjusted mutual information."""
+    """Return all indices except the adjusted mutual information."""
     overlap = result.overlap
     outside = background_masks(result)
     notes: list[Note] = []
@@ -279,7 +279,7 @@ _LABEL_MAPS_ONLY = (
 
 
 def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
-    """Which regions of each side are the background; none without a background."""
+    """Return which regions of each side are the background; none without a background."""
     masks = Both(*(np.zeros(len(result.overlap.side(side)), np.bool_) for side in SIDES))
     for side in SIDES:
         place = result.background_regions[side]
@@ -292,7 +292,7 @@ def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
 
 
 def _of_partitions(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> dict[str, Any]:
-    """The indices of two partitions."""
+    """Return the indices of two partitions."""
     if not overlap.crisp:
         sides: dict[Side, float] = {side: nan for side in SIDES}
         return {name: nan for name in _PARTITION} | {
@@ -449,7 +449,7 @@ def shares_of(
     outside: Both[NDArray[np.bool_]],
     dice: Floats | None = None,
 ) -> Shares:
-    """The intersection and the volumes of the two sides of every group.
+    """Return the intersection and the volumes of the two sides of every group.
 
     If the intersection does not follow from the overlap table (several soft regions, or
     aitchison), it is computed from the Dice coefficients of the groups, if given.
@@ -484,7 +484,7 @@ def shares_of(
 
 
 def _of_groups(result: "Comparison", groups: Groups) -> dict[str, Any]:
-    """The indices of corresponding regions."""
+    """Return the indices of corresponding regions."""
     overlap, pixels = result.overlap, result.pixels
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
     nothing = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
@@ -504,7 +504,7 @@ def _of_groups(result: "Comparison", groups: Groups) -> dict[str, Any]:
 
 
 def _mean_of(values: Floats) -> float:
-    """The mean; NaN if there are no values."""
+    """Return the mean; NaN if there are no values."""
     return float(values.mean()) if values.size else nan
 
 
@@ -529,18 +529,18 @@ def _pairs(counts: NDArray[Any], pixels: int) -> int:
 
 
 def _occupied(regions: Regions) -> NDArray[Any]:
-    """The volumes of the non-empty regions."""
+    """Return the volumes of the non-empty regions."""
     volumes: NDArray[Any] = regions.volumes[regions.occupied]
     return volumes
 
 
 def _entropy(volumes: NDArray[Any], pixels: int) -> float:
-    """The entropy of a partition, in bits."""
+    """Return the entropy of a partition, in bits."""
     return _sum((volumes / pixels) * np.log2(pixels / volumes))
 
 
 def _expected_information(volumes: Both[NDArray[Any]], pixels: int) -> float:
-    """The mean mutual information of shuffled pixels, in bits."""
+    """Return the mean mutual information of shuffled pixels, in bits."""
     from probdice.engine.kernels.information import expected_information
 
     reference, prediction = (np.unique(sizes, return_counts=True) for sizes in volumes)
@@ -558,19 +558,19 @@ def _mean(entropies: Both[float], average: Average) -> float:
 
 
 def _summed(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
-    """The sum of the values at every index."""
+    """Return the sum of the values at every index."""
     return np.bincount(places, values, count).astype(np.float64)
 
 
 def _largest(values: NDArray[Any], places: NDArray[np.int64], count: int) -> NDArray[Any]:
-    """The largest value at every index."""
+    """Return the largest value at every index."""
     largest = np.zeros(count, values.dtype)
     np.maximum.at(largest, places, values)
     return largest
 
 
 def _ratio(part: float, whole: float) -> float:
-    """A quotient; NaN if the divisor is 0. Integers of any size are divided exactly."""
+    """Return a quotient; NaN if the divisor is 0. Integers of any size are divided exactly."""
     return part / whole if whole else nan
 
 

@@ -73,7 +73,7 @@ def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
 
 
 def _place(comparison: "Comparison", region: str) -> int | None:
-    """The number of the group of a region; None if there is none."""
+    """Return the number of the group of a region; None if there is none."""
     sides = ["reference", "prediction"] if comparison.match == "labels" else ["reference"]
     for side in sides:
         for number, group in enumerate(comparison.groups):

@@ -171,7 +171,7 @@ OTHER_NUMBERS: dict[str, Description] = {
 
 
 def description_of(measure: str) -> Description:
-    """The description of a measure, or of a column of the table of cases.
+    """Return the description of a measure, or of a column of the table of cases.
 
     Examples
     --------
@@ -189,5 +189,5 @@ def description_of(measure: str) -> Description:
 
 
 def title_of(measure: str) -> str:
-    """The title of a measure."""
+    """Return the title of a measure."""
     return description_of(measure).title

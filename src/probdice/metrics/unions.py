@@ -32,16 +32,16 @@ class Union:
     regions: Both[tuple[int, ...]]
 
     def labels(self, overlap: Overlap, side: Side) -> tuple[Label, ...]:
-        """The labels of the members of one side."""
+        """Return the labels of the members of one side."""
         return tuple(overlap.side(side).label(k) for k in self.regions[side])
 
     def keys(self, overlap: Overlap, side: Side) -> list[int]:
-        """The labels in the label map, or the channels, of the members of one side."""
+        """Return the labels in the label map, or the channels, of the members of one side."""
         keys: list[int] = overlap.side(side).keys[list(self.regions[side])].tolist()
         return keys
 
     def present(self, overlap: Overlap) -> bool:
-        """Whether a member of either side is present (`Regions.present`)."""
+        """Return whether a member of either side is present (`Regions.present`)."""
         return any(overlap.side(side).present[k] for side in SIDES for k in self.regions[side])
 
 
@@ -71,7 +71,7 @@ def check_members(members: Members, overlaps: Sequence[Overlap]) -> None:
 
 
 def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[set[int]]:
-    """The indices of the member regions of each side."""
+    """Return the indices of the member regions of each side."""
     overlap, groups = result.overlap, result.correspondence.groups
     regions: Both[set[int]] = Both(set(), set())
     for label in labels:

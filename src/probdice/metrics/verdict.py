@@ -88,14 +88,14 @@ def name_of(group: Group) -> str:
 
 
 def side_of(group: Group) -> Side | None:
-    """The side of an unmatched region, or None for a matched group."""
+    """Return the side of an unmatched region, or None for a matched group."""
     if group.reference and group.prediction:
         return None
     return "reference" if group.reference else "prediction"
 
 
 def unmatched_in_words(comparison: Comparison) -> str:
-    """The unmatched regions: "2 of 7 reference and 1 of 5 prediction regions", or ""."""
+    """Return the unmatched regions: "2 of 7 reference and 1 of 5 prediction regions", or ""."""
     counts = [
         f"{len(comparison.unmatched[side])} of {comparison.counted(side)} {side}"
         for side in SIDES

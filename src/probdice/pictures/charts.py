@@ -103,7 +103,7 @@ def draw_slices(comparison: Comparison, request: Request) -> Figure:
 
 
 def draw_histogram(comparison: Comparison, request: Request) -> Figure:
-    """The distribution of f over the pixels.
+    """Return the distribution of f over the pixels.
 
     For two label maps f has only two values. The picture then has two bars and does not require the
     images.
@@ -135,7 +135,7 @@ def draw_histogram(comparison: Comparison, request: Request) -> Figure:
 
 
 def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
-    """The shares of pixels where two label maps agree and differ."""
+    """Return the shares of pixels where two label maps agree and differ."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
     unit = comparison.overlap.unit  # 1 − f of a pixel that differs: 1 without a floor
@@ -160,7 +160,7 @@ def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
 
 
 def means_along(view: View, axis: int) -> NDArray[np.float64]:
-    """The mean of f per slice along an axis; NaN for a slice without pixels in Ω."""
+    """Return the mean of f per slice along an axis; NaN for a slice without pixels in Ω."""
     across = tuple(k for k in range(view.f.ndim) if k != axis)
     count = view.inside.sum(axis=across)
     total = np.where(view.inside, view.f, 0).sum(axis=across, dtype=np.float64)

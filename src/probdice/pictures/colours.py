@@ -70,7 +70,7 @@ class Colours:
     regions: dict[Side, tuple[str, ...]]
 
     def by_label(self, comparison: Comparison) -> dict[tuple[Side, Label], str]:
-        """The colour of a region by its side and label."""
+        """Return the colour of a region by its side and label."""
         return {
             (side, label): colour
             for side, colours in self.regions.items()
@@ -79,7 +79,7 @@ class Colours:
 
 
 def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
-    """The colours of a comparison.
+    """Return the colours of a comparison.
 
     Parameters
     ----------

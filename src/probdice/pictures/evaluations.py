@@ -334,7 +334,7 @@ def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
 
 
 def limits_of(differences: Floats) -> tuple[float, float, float]:
-    """The mean difference and the limits of agreement."""
+    """Return the mean difference and the limits of agreement."""
     if not differences.size:
         return float("nan"), float("nan"), float("nan")
     mean = float(differences.mean())
@@ -442,7 +442,7 @@ def _title(evaluation: Evaluation, measure: str | None) -> str:
 
 
 def _titles(evaluation: Evaluation, measure: str | None) -> str:
-    """The titles of the measures of a ranking."""
+    """Return the titles of the measures of a ranking."""
     *others, last = map(evaluation.title, [measure] if measure else evaluation.rank_by)
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -454,7 +454,7 @@ def _infinite_note(rows: Sequence[Row]) -> str:
 
 
 def _colours() -> Iterator[str]:
-    """The colours of the methods, in order; the page uses the same colours."""
+    """Return the colours of the methods, in order; the page uses the same colours."""
     return cycle(PALETTE)
 
 

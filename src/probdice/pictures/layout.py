@@ -152,7 +152,7 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
 
 
 def width_of(dice: float) -> float:
-    """The width of a line: 1 for a Dice of 0, 7 for a Dice of 1."""
+    """Return the width of a line: 1 for a Dice of 0, 7 for a Dice of 1."""
     return UNKNOWN if isnan(dice) else 1 + 6 * dice
 
 
@@ -218,7 +218,7 @@ def _nodes(
     volumes: dict[tuple[Side, Label], float],
     pixel_volume: float | None,
 ) -> dict[tuple[Side, Label], Node]:
-    """The nodes of a group by region; each side is centred vertically."""
+    """Return the nodes of a group by region; each side is centred vertically."""
     nodes: dict[tuple[Side, Label], Node] = {}
     for side in SIDES:
         start = top + (_height(columns) - len(columns[side])) / 2

@@ -61,7 +61,7 @@ class Matrix:
 
 
 def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
-    """The matrix of a comparison, with at most `most` cells along each side.
+    """Return the matrix of a comparison, with at most `most` cells along each side.
 
     Examples
     --------

@@ -54,7 +54,7 @@ class Plane:
     aspect: float = 1.0
 
     def across(self, axes: int) -> tuple[int, ...]:
-        """The axes perpendicular to a slice."""
+        """Return the axes perpendicular to a slice."""
         return tuple(axis for axis in range(axes) if axis not in (self.rows, self.columns))
 
     def drawn(self, image: NDArray[Any], axes: int) -> NDArray[Any]:
@@ -124,7 +124,7 @@ def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry |
 
 
 def _anatomical(geometry: Geometry, towards: NDArray[np.int64], across: int) -> Plane:
-    """The plane perpendicular to one direction of the body."""
+    """Return the plane perpendicular to one direction of the body."""
     name, down, right = ANATOMY[across]
     rows, columns = (int(np.flatnonzero(towards == world)[0]) for world in (down, right))
     flips, ends = [], []

@@ -73,7 +73,7 @@ class View:
         return self.sides[side].dtype.kind == "i"
 
     def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """The index, in the image, of a selected pixel."""
+        """Return the index, in the image, of a selected pixel."""
         return tuple(chosen[k] for chosen, k in zip(self.ranges, index, strict=True))
 
 
@@ -138,7 +138,7 @@ def images_of(comparison: Comparison) -> Images:
 
 
 def group_numbers(comparison: Comparison, side: Side) -> list[int]:
-    """The group number of every region in ``comparison.labels(side)``."""
+    """Return the group number of every region in ``comparison.labels(side)``."""
     numbers = {
         label: number
         for number, group in enumerate(comparison.groups)
@@ -244,7 +244,7 @@ def _chosen(
 def _ranks(
     places: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The ranks of pixels of a block among those in Ω, and which of them are in Ω."""
+    """Return the ranks of pixels of a block among those in Ω, and which of them are in Ω."""
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
@@ -253,14 +253,14 @@ def _ranks(
 
 
 def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
-    """The index of each label among the ascending regions; −1 for labels outside Ω."""
+    """Return the index of each label among the ascending regions; −1 for labels outside Ω."""
     labels = labels.astype(keys.dtype)
     places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
     return np.where(keys[places] == labels, places, -1).astype(np.int32)
 
 
 def _members(comparison: Comparison) -> Both[Lists]:
-    """The regions of every group, by their index in ``comparison.labels(side)``.
+    """Return the regions of every group, by their index in ``comparison.labels(side)``.
 
     For a label map and probabilities, all groups that contain only labels are joined. A pixel
     belongs to at most one of these groups, and their probabilities are 0, so f does not change and

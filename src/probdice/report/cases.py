@@ -45,7 +45,7 @@ Pages = dict[tuple[str, str], str]  # page addresses by case and method
 
 
 def worst_count(reports: str) -> int | None:
-    """The number N of "worst:N"; 0 for "none" and None for "all"."""
+    """Return the number N of "worst:N"; 0 for "none" and None for "all"."""
     if reports in ("all", "none"):
         return None if reports == "all" else 0
     worst = re.fullmatch(r"worst:([0-9]{1,9})", reports)
@@ -55,7 +55,7 @@ def worst_count(reports: str) -> int | None:
 
 
 def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
-    """The cases and methods that get a page.
+    """Return the cases and methods that get a page.
 
     "worst:N" selects the N worst cases of every method, and all methods of the N cases with the
     lowest means over methods.
@@ -71,7 +71,7 @@ def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
 
 
 def _worst_on_average(evaluation: Evaluation, count: int) -> set[str]:
-    """The cases with the worst means over methods, among cases with at least two methods."""
+    """Return the cases with the worst means over methods, among cases with at least two methods."""
     values = np.array(list(_costs(evaluation).values()))
     known = (~np.isnan(values)).sum(axis=0) > 1
     means = np.full(known.shape, -np.inf)
@@ -160,14 +160,14 @@ def _names(
 
 
 def _on_vertices(evaluation: Evaluation) -> bool:
-    """Whether the references are files of surfaces."""
+    """Return whether the references are files of surfaces."""
     suffixes = tuple(suffix for form in FORMATS if form.surfaces for suffix in form.suffixes)
     files = {file.partition(":")[0] for record in evaluation.records for file in record.reference}
     return any(file.lower().endswith(suffixes) for file in files)
 
 
 def _worst_first(evaluation: Evaluation, case: str, wanted: list[tuple[str, str]]) -> list[str]:
-    """The selected methods of a case, worst first.
+    """Return the selected methods of a case, worst first.
 
     The worst method determines the displayed slice.
     """

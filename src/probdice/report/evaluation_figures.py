@@ -90,7 +90,7 @@ class Stability:
 def interval_plot(
     key: str, title: str, summary: dict[str, Any], colours: dict[str, str]
 ) -> IntervalPlot | None:
-    """The plot of a measure; None if no method has a finite value."""
+    """Return the plot of a measure; None if no method has a finite value."""
     content = summary["measures"][key]
     entries = {entry["method"]: centre_of(entry) for entry in content["methods"]}
     order = [rank["method"] for rank in content["ranks"]]
@@ -184,7 +184,7 @@ def _value_text(values: tuple[float | None, ...]) -> str:
 def _band(
     across: Callable[[float | None], float | None], agreement: tuple[float | None, ...]
 ) -> Band | None:
-    """The raters' band. Without a confidence interval, the band is a line."""
+    """Return the raters' band. Without a confidence interval, the band is a line."""
     centre, low, high = (across(value) for value in agreement)
     if centre is None:
         return None

@@ -110,7 +110,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
 
 
 def _headline(evaluation: Evaluation) -> str:
-    """The numbers of failed and missing cases by method, or ""."""
+    """Return the numbers of failed and missing cases by method, or ""."""
     parts = []
     for name, counts in evaluation.counts.items():
         unscored = [
@@ -125,7 +125,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """The mean chance level of the measures that have one."""
+    """Return the mean chance level of the measures that have one."""
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):
@@ -153,7 +153,7 @@ def _missing_rule(summary: dict[str, Any]) -> str:
 
 
 def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
-    """The remarks on methods, and the notes on the whole run."""
+    """Return the remarks on methods, and the notes on the whole run."""
     remarks = (
         f"{shortened(method)}: {text}"
         for method, texts in summary["remarks"].items()
@@ -163,7 +163,7 @@ def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict[str, Any]:
-    """The data of every case, for the dots and the table."""
+    """Return the data of every case, for the dots and the table."""
     methods, measures = list(evaluation.methods), list(evaluation.measures)
     place = {case: k for k, case in enumerate(evaluation.cases)}
     values = {key: evaluation.values(key) for key in measures}

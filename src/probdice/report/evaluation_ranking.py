@@ -75,7 +75,7 @@ def measure_block(key: str, summary: dict[str, Any], colours: dict[str, str]) ->
 def _statistics(
     name: str, content: dict[str, Any], summary: dict[str, Any], colours: dict[str, str]
 ) -> Table:
-    """The place and the statistics of every method."""
+    """Return the place and the statistics of every method."""
     entries = {entry["method"]: entry for entry in content["methods"]}
     counts = {entry["method"]: entry for entry in summary["counts"]}
     differing = any(entry["equal_labels"] is not None for entry in entries.values())
@@ -120,7 +120,7 @@ def _quartiles(entry: dict[str, Any]) -> Cell:
 
 
 def _differences(name: str, differences: list[dict[str, Any]]) -> Table:
-    """The differences of every pair of methods, with tests."""
+    """Return the differences of every pair of methods, with tests."""
     columns = (
         Column("First", number=False),
         Column("Second", number=False),
@@ -148,7 +148,7 @@ def _probability(p: float | None) -> str:
 
 
 def places_by_measure(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """The place of every method by every measure, the best method first."""
+    """Return the place of every method by every measure, the best method first."""
     places = {
         measure_words(summary, key)[0]: content["ranks"]
         for key, content in summary["measures"].items()

@@ -79,7 +79,7 @@ def _rule(options: CompareOptions) -> str:
 
 
 def _per_side(values: Both[str]) -> tuple[str, ...]:
-    """The values of both sides."""
+    """Return the values of both sides."""
     return (f"reference {values.reference}, prediction {values.prediction}",)
 
 

@@ -64,7 +64,7 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
 
 
 def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
-    """The median of the boundary distances of every method, if they were computed."""
+    """Return the median of the boundary distances of every method, if they were computed."""
     known = (
         record.comparison.numbers.known("boundaries")
         for record in evaluation.records
@@ -98,7 +98,7 @@ def _mean_cells(summary: dict[str, Any]) -> list[Cell]:
 
 
 def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
-    """One row per derived region and label, and one column per method."""
+    """Return one row per derived region and label, and one column per method."""
     table: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for key in ("derived", "regions"):
         for entry in summary[key]:
@@ -114,7 +114,7 @@ def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
 
 
 def _region_cell(entry: dict[str, Any] | None) -> Cell:
-    """The mean Dice of a region by one method, with its confidence interval."""
+    """Return the mean Dice of a region by one method, with its confidence interval."""
     if entry is None or entry["mean"] is None:
         return NOTHING
     interval = interval_cell(entry["interval"])

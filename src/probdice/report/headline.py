@@ -116,7 +116,7 @@ def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
 
 
 def scale_of(comparison: Comparison) -> Scale | None:
-    """The scale of score and chance level, or None if one of them is unknown."""
+    """Return the scale of score and chance level, or None if one of them is unknown."""
     score, chance = available(lambda: comparison.score), available(lambda: comparison.chance)
     if isnan(score) or isnan(chance):
         return None
@@ -133,7 +133,7 @@ def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
 
 
 def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentence, ...]:
-    """The notes of a comparison, after the notice and the caveat if there are any."""
+    """Return the notes of a comparison, after the notice and the caveat if there are any."""
     sentences = [
         Sentence(in_words(note.message, words), note.kind if note.kind in DRAWN else "note")
         for note in comparison.notes
@@ -159,7 +159,7 @@ def _worst_figure(comparison: Comparison) -> Figure:
 
 
 def _chance(comparison: Comparison) -> str:
-    """The chance level, with its standard error if it was estimated by sampling."""
+    """Return the chance level, with its standard error if it was estimated by sampling."""
     level, error = available(lambda: comparison.chance), available(lambda: comparison.chance_error)
     return f"{decimal(level)} ± {decimal(error)}" if error > 0 else decimal(level)
 

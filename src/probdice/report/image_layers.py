@@ -29,7 +29,7 @@ CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 def background_images_of(
     images: Images, options: CompareOptions, image: Any
 ) -> tuple[BackgroundImage, ...]:
-    """The background images given by the user, on the grid of the segmentations."""
+    """Return the background images given by the user, on the grid of the segmentations."""
     reference = images.reference
     one = not isinstance(image, list | tuple) or is_image(image)
     layers = []
@@ -100,12 +100,12 @@ def packed_layer(
 
 
 def _file(value: Comparable) -> str:
-    """The prefix of a message about a file."""
+    """Return the prefix of a message about a file."""
     return "" if not isinstance(value, str) else f"{value}: "
 
 
 def _means(values: NDArray[np.float32], step: int, axes: int) -> NDArray[np.float32]:
-    """The means of blocks of `step` pixels along each axis."""
+    """Return the means of blocks of `step` pixels along each axis."""
     if step == 1:
         return values
     counts = np.ones((1,) * values.ndim, np.float32)
@@ -123,7 +123,7 @@ def _means(values: NDArray[np.float32], step: int, axes: int) -> NDArray[np.floa
 def _window(
     values: NDArray[np.float32], view: View, regions: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """The initial window: the values shown as black and white."""
+    """Return the initial window: the values shown as black and white."""
     under = values[np.ix_(*(np.asarray(indices) for indices in view.ranges))]
     inside = under[regions]
     sample = inside if inside.size else under
@@ -148,7 +148,7 @@ def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[f
 
 
 def _reduction(layer: BackgroundImage, step: int, levels: int) -> str:
-    """A sentence about the reduction of an image, or ""."""
+    """Return a sentence about the reduction of an image, or ""."""
     texts = []
     if step > 1:
         texts.append(f"means over {step} pixels along each axis")

@@ -99,7 +99,7 @@ def pixels_of(
 
 
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
-    """The smallest step along each axis that is within the limits of pixels and values."""
+    """Return the smallest step along each axis that is within the limits of pixels and values."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
     most = MOST_LABELS
     if channels:
@@ -127,7 +127,7 @@ def _crisp(comparison: Comparison, side: Side) -> bool:
 
 
 def _follows(comparison: Comparison) -> bool:
-    """Whether f follows from the regions that the page distinguishes."""
+    """Return whether f follows from the regions that the page distinguishes."""
     few = all(len(comparison.labels(side)) <= NAMED for side in SIDES)
     return comparison.overlap.crisp and few
 
@@ -135,7 +135,7 @@ def _follows(comparison: Comparison) -> bool:
 def _regions(
     view: View, side: Side, most: int
 ) -> tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]:
-    """The largest regions of each pixel and, for probabilities, their values."""
+    """Return the largest regions of each pixel and, for probabilities, their values."""
     if view.crisp(side):
         return view.sides[side][None], np.empty(0, np.float32)
     return largest(view, side, most)
@@ -160,7 +160,7 @@ def _content(
     background: int | None,
     foreground: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """The data of the viewer except pixel values."""
+    """Return the data of the viewer except pixel values."""
     reference = images_of(comparison).reference
     axes, geometry = len(view.ranges), reference.geometry
     planes = planes_of(axes, geometry)
@@ -195,7 +195,7 @@ def _content(
 
 
 def _frame(foreground: NDArray[np.bool_]) -> list[list[int]]:
-    """The first and last foreground pixel along each axis, with a margin."""
+    """Return the first and last foreground pixel along each axis, with a margin."""
     frame = []
     for axis, size in enumerate(foreground.shape):
         others = tuple(k for k in range(foreground.ndim) if k != axis)
@@ -214,7 +214,7 @@ def _packed_side(
     colours: Colours,
     digits: int,
 ) -> dict[str, Any]:
-    """The regions of one side and, per pixel, its largest regions with their values.
+    """Return the regions of one side and, per pixel, its largest regions with their values.
 
     Region codes start at 1. Code 0 means no region, for example outside the mask.
     """

@@ -80,13 +80,13 @@ NOTHING = Cell(None, "–")
 
 
 def measure_words(summary: dict[str, Any], key: str) -> tuple[str, str]:
-    """The name of a measure, and a remark."""
+    """Return the name of a measure, and a remark."""
     title = str(summary["titles"][key])
     return shortened(title[:1].upper() + title[1:], 100), REMARKS.get(key, "")
 
 
 def centre_of(entry: dict[str, Any]) -> tuple[float | None, ...]:
-    """The mean, or the median if a value is infinite, and its confidence interval."""
+    """Return the mean, or the median if a value is infinite, and its confidence interval."""
     return entry[entry["aggregate"]], entry["interval"]["low"], entry["interval"]["high"]
 
 
@@ -133,7 +133,7 @@ def shade_of(value: float) -> int | None:
 
 
 def signed(value: float | None) -> str:
-    """A difference with its sign."""
+    """Return a difference with its sign."""
     return f"+{decimal(value)}" if value is not None and value >= 0 else decimal(value)
 
 

@@ -95,7 +95,7 @@ def raters_page(
     words: Words = "python",
     image: BackgroundImage | Comparable | None = None,
 ) -> RatersPage:
-    """The page as data."""
+    """Return the page as data."""
     agreement = consensus.agreement
     layer = None
     if image is not None:
@@ -123,7 +123,7 @@ def raters_page(
 
 
 def _subtitle(consensus: Consensus) -> str:
-    """The raters, the common regions and the image."""
+    """Return the raters, the common regions and the image."""
     names = [display_name(name) for name in consensus.names]
     more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
@@ -135,7 +135,7 @@ def _subtitle(consensus: Consensus) -> str:
 
 
 def _weakest(agreement: Agreement) -> RegionAgreement | None:
-    """The common region with the lowest mean Dice, if raters have regions."""
+    """Return the common region with the lowest mean Dice, if raters have regions."""
     known = [region for region in agreement.regions if not isnan(region.mean_dice)]
     return min(known, key=lambda region: region.mean_dice, default=None)
 
@@ -218,7 +218,7 @@ def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Matr
 def _region_dice(
     agreement: Agreement, regions: tuple[RegionAgreement, ...], weakest: RegionAgreement | None
 ) -> dict[str, Any]:
-    """The Dice of every pair and region: the rows of the upper triangle of each matrix."""
+    """Return the Dice of every pair and region: the rows of the upper triangle of each matrix."""
     order = list(agreement.order)
     upper = np.triu_indices(len(order), 1)
     dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]

@@ -85,7 +85,7 @@ def rater_slices(consensus: Consensus, image: BackgroundImage | None) -> RaterSl
 
 
 def display_name(name: str) -> str:
-    """The name of a rater; raters without a name are numbered."""
+    """Return the name of a rater; raters without a name are numbered."""
     return f"Rater {name}" if name.isdigit() else shortened(name, 60)
 
 

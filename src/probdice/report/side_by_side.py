@@ -147,7 +147,7 @@ def write_side_by_side(
 
 
 def _regions(stack: Stack, view: View, side: Side, colours: list[str]) -> dict[str, Any]:
-    """The most probable region of every pixel."""
+    """Return the most probable region of every pixel."""
     codes: NDArray[Any] = largest(view, side, 1)[0][0]
     return region_layer(stack, np.where(view.inside, codes, -1), colours)
 

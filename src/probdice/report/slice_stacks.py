@@ -59,7 +59,7 @@ class Stack:
         return number
 
     def content(self, start: int) -> dict[str, Any]:
-        """The size and names of the slices for the page, and the slice at which it opens."""
+        """Return the size and names of the slices for the page, and the slice at which it opens."""
         plane, axes = self.plane, len(self.ranges)
         across = plane.across(axes)
         places = np.stack(
@@ -109,7 +109,7 @@ def fraction_layer(stack: Stack, values: NDArray[np.floating[Any]], ramp: str) -
 
 
 def image_layer(stack: Stack, image: BackgroundImage) -> dict[str, Any]:
-    """A background image in 256 grey values or in colour."""
+    """Return a background image in 256 grey values or in colour."""
     values = np.asarray(image.array[(slice(None),) * len(image.array.shape)])
     chosen = values[np.ix_(*(np.array(indices) for indices in stack.ranges))].astype(np.float32)
     finite = chosen[np.isfinite(chosen)]

@@ -47,7 +47,7 @@ def vertex_space_of(images: Images | None) -> VertexSpace | None:
 def check_surfaces(
     images: Images, surfaces: Sequence[Surface], *, every: bool = True
 ) -> tuple[VertexSpace, list[tuple[int, Surface]]]:
-    """The vertices of a comparison, and the structures that surfaces show, by index.
+    """Return the vertices of a comparison, and the structures that surfaces show, by index.
 
     Raises an error if the images are on a grid or a surface does not belong to them. `every`
     determines whether each surface must belong to a structure.
@@ -91,7 +91,7 @@ def pictures_on(
 
 
 def _address(picture: NDArray[Any]) -> str:
-    """A picture as a data URL."""
+    """Return a picture as a data URL."""
     from matplotlib.image import imsave
 
     stream = BytesIO()
