@@ -209,7 +209,7 @@ def test_a_softmax_that_is_right_everywhere_without_foreground_has_no_foreground
 def test_numbers_of_the_foreground_need_a_background():
     result = compare([0, 1], [0, 1])
     for name in ("foreground_dice", "pooled_dice", "foreground_score", "adjusted_foreground_score"):
-        with pytest.raises(InputError, match=f"{name} needs a background.*background=LABEL"):
+        with pytest.raises(InputError, match=f"{name} requires a background.*background=LABEL"):
             getattr(result, name)
     assert result.background is None
 
@@ -276,7 +276,7 @@ def test_json_of_a_comparison_without_a_background_is_read():
     assert "background" not in content and "background" not in content["options"]
     again = probdice.Comparison.from_dict(content)
     assert again.background is None
-    with pytest.raises(InputError, match="needs a background"):
+    with pytest.raises(InputError, match="requires a background"):
         _ = again.foreground_score
 
 

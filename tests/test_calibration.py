@@ -194,5 +194,5 @@ def test_invalid_options_are_rejected(options, message):
 
 def test_it_needs_the_images():
     result = probdice.compare([0, 1], [[0.5, 0.5], [0.5, 0.5]]).detach()
-    with pytest.raises(InputError, match=r"calibration\(\) needs the images"):
+    with pytest.raises(InputError, match=r"calibration\(\) requires the images"):
         result.calibration()

@@ -94,7 +94,7 @@ def test_excluding_cases_lets_the_easy_team_share_the_first_place(
 ) -> None:
     places = {method: place for place, method in places_in(runs["exclude"].stdout)}
     assert places == {"right": "1", "easy": "1", "swapped": "1", "shifted": "4", "broken": "–"}
-    assert "are left out of the ranking for all methods (exclude)" in runs["exclude"].stdout
+    assert "are excluded from the ranking for all methods (exclude)" in runs["exclude"].stdout
 
 
 def test_the_tables_contain_the_reasons_of_failures(

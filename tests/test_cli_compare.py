@@ -1039,7 +1039,7 @@ def test_components_are_separate_regions(tmp_path: Path) -> None:
     np.save(soft, np.full((2, 1, 7), 0.5))
     done = run("compare", paths[0], soft, "--components", "--background", "0")
     assert done.code == 1
-    assert "prediction: components need a label map, found probabilities" in done.message
+    assert "prediction: components require a label map, found probabilities" in done.message
 
 
 def test_components_need_a_background(tmp_path: Path) -> None:
@@ -1047,7 +1047,7 @@ def test_components_need_a_background(tmp_path: Path) -> None:
     np.save(path, np.array([[0, 1]]))
     done = run("compare", path, path, "--components")
     assert done.code == 2
-    assert "--components: needs --background" in done.message
+    assert "--components: requires --background" in done.message
 
 
 def test_max_bytes_limits_the_memory_of_a_file(reference: Path, prediction: Path) -> None:

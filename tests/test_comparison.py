@@ -211,7 +211,7 @@ def test_a_result_is_pickled_without_its_images(again):
     assert other.to_dict() == result.to_dict()
     assert other.images is None
     assert result.images is not None
-    with pytest.raises(ProbdiceError, match=r"map\(\) needs the images.*unpickled"):
+    with pytest.raises(ProbdiceError, match=r"map\(\) requires the images.*unpickled"):
         other.map()
 
 

@@ -128,12 +128,12 @@ def test_the_groups_as_csv_have_the_distances(squares):
 
 
 def test_images_of_one_dimension_have_no_boundaries():
-    with pytest.raises(InputError, match="boundaries need images of two or three axes"):
+    with pytest.raises(InputError, match="boundaries require images with two or three axes"):
         compare([1, 1, 2], [1, 2, 2]).boundaries()
 
 
 def test_boundaries_need_the_images(squares):
-    with pytest.raises(InputError, match=r"boundaries\(\) needs the images"):
+    with pytest.raises(InputError, match=r"boundaries\(\) requires the images"):
         compare(*squares).detach().boundaries()
 
 
@@ -146,7 +146,7 @@ def test_the_comparison_stores_the_last_boundaries_also_in_json(squares):
     assert again["nsd@0.5"][1] == 0.5
     assert "boundaries (pixels): hd 1.0000" in str(result)
     assert result.detach().boundaries(tolerances=[0.5]).means["hd"].mean == 1
-    with pytest.raises(InputError, match=r"boundaries\(\) needs the images"):
+    with pytest.raises(InputError, match=r"boundaries\(\) requires the images"):
         result.detach().boundaries(tolerances=[0.7])
 
 
@@ -155,5 +155,5 @@ def test_boundaries_that_do_not_fit_the_groups_are_rejected(squares):
     result.boundaries()
     content = result.to_dict()
     content["boundaries"]["groups"].pop()
-    with pytest.raises(InputError, match="the boundaries do not fit the groups"):
+    with pytest.raises(InputError, match="the boundaries do not match the groups"):
         probdice.Comparison.from_dict(content)

@@ -75,10 +75,10 @@ def test_numbers_that_need_the_images_raise_a_named_error():
     again = Comparison.from_json(compare(SOFT_REFERENCE, SOFT_SPLIT).to_json())
     assert again.images is None
     for ask, name in (
-        (lambda: again.map(), r"map\(\) needs the images"),
-        (lambda: again.relabelled(), r"relabelled\(\) needs the images"),
-        (lambda: again.chance, "chance level of probabilities needs the images"),
-        (lambda: again.explained, "explained shares of probabilities need the images"),
+        (lambda: again.map(), r"map\(\) requires the images"),
+        (lambda: again.relabelled(), r"relabelled\(\) requires the images"),
+        (lambda: again.chance, "chance level of probabilities requires the images"),
+        (lambda: again.explained, "explained shares of probabilities require the images"),
     ):
         with pytest.raises(ProbdiceError, match=name):
             ask()

@@ -115,7 +115,7 @@ def test_components_are_those_of_scipy(labels):
 
 def test_invalid_arguments_are_rejected():
     soft = Segmentation.from_probabilities([[0.5], [0.5]])
-    with pytest.raises(InputError, match="components need a label map"):
+    with pytest.raises(InputError, match="components require a label map"):
         soft.components(background=0)
     with pytest.raises(InputError, match="connectivity must be 4 or 8 for an image of 2 axes"):
         components([[1]], background=0, connectivity=6)
@@ -247,10 +247,10 @@ def test_nothing_is_read_outside_the_mask_and_ignored_labels_are_left_out():
 def test_scores_need_a_label_map_and_the_images():
     soft = [[0.9, 0.2], [0.1, 0.8]]
     with pytest.raises(
-        InputError, match="need a reference that is a label map, found probabilities"
+        InputError, match="require a reference that is a label map, found probabilities"
     ):
         compare(soft, [0, 1], background=0).component_scores()
-    with pytest.raises(InputError, match=r"component_scores\(\) needs the images"):
+    with pytest.raises(InputError, match=r"component_scores\(\) requires the images"):
         compare([0, 1], [0, 1], background=0).detach().component_scores()
 
 

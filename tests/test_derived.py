@@ -175,7 +175,7 @@ def test_tables_and_json_forms():
 def test_probabilities_need_the_images():
     p = softened(toy(0), 1)
     detached = compare(p, p, match="labels").detach()
-    with pytest.raises(InputError, match="derived\\(\\) of probabilities needs the images"):
+    with pytest.raises(InputError, match="derived\\(\\) of probabilities requires the images"):
         detached.derived(BRATS)
 
 

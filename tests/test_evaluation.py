@@ -392,9 +392,9 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
         ({"sums": "guess"}, "sums must be"),
         ({"sums": {"truth": "error"}}, "expected values for 'reference' and 'prediction'"),
         ({"scale": -1}, "scale must be a positive number"),
-        ({"workers": 0}, "workers must be a whole number of at least 1, found 0"),
-        ({"workers": True}, "workers must be a whole number of at least 1, found True"),
-        ({"workers": 2.0}, r"workers must be a whole number of at least 1, found 2\.0"),
+        ({"workers": 0}, "workers must be a positive integer, found 0"),
+        ({"workers": True}, "workers must be a positive integer, found True"),
+        ({"workers": 2.0}, r"workers must be a positive integer, found 2\.0"),
         ({"ignore": True}, "ignore must contain whole numbers, found True"),
         ({"ignore": [1, "2"]}, "ignore must hold whole numbers, found '2'"),
         ({"ignore": "12"}, "ignore must hold whole numbers, found '12'"),
@@ -633,7 +633,7 @@ def test_a_folder_of_an_older_format_is_rejected_and_computed_again(folders: Pat
     for name, current in (("summary.json", 4), ("cases.jsonl", 3)):
         path = folders / "out" / name
         path.write_text(path.read_text().replace(f'"format": {current}', '"format": 2'))
-    with pytest.raises(InputError, match=r"expected a summary of format 4, found 2, which another"):
+    with pytest.raises(InputError, match=r"expected a summary of format 4, found 2, written by"):
         Evaluation.load(folders / "out")
     run(folders)
     assert lines(folders / "out") == 32
@@ -753,7 +753,7 @@ def test_the_page_of_a_case_with_a_missing_file_has_a_notice(folders: Path) -> N
 
 def test_a_report_needs_a_path_and_no_concurrent_run(folders: Path, tmp_path: Path) -> None:
     result = run(folders, None)
-    with pytest.raises(InputError, match="path: expected the file to write, found None"):
+    with pytest.raises(InputError, match="path: expected a file to write, found None"):
         result.report()
     assert result.report(tmp_path / "page.html", reports="worst:1") == tmp_path / "page.html"
     assert all(shows_images(file) for file in (tmp_path / "page_cases").iterdir())
@@ -965,7 +965,7 @@ def test_methods_are_ranked_by_the_given_measure(folders: Path) -> None:
     case = foreground.comparison("a", "poor")
     assert case.background == {"reference": 1, "prediction": 1}
     assert foreground.values()["poor"][0] == case.foreground_dice
-    with pytest.raises(InputError, match="foreground_dice needs a background; pass background=0"):
+    with pytest.raises(InputError, match="foreground_dice requires a background; pass"):
         run(folders, rank_by="foreground_dice")
     with pytest.raises(InputError, match=r"measure must be one of score, .*found 'beauty'"):
         run(folders, rank_by="beauty")

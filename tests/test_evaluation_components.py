@@ -170,7 +170,7 @@ def test_classes_connectivity_smallest_size_and_threshold(folder: Path, tmp_path
 
 def test_invalid_requests_are_rejected(folder: Path, tmp_path: Path) -> None:
     output = run(folder, tmp_path, "--rank-by", "components_f1", expected=1)
-    assert "components_f1 needs --components all" in " ".join(output.split())
+    assert "components_f1 requires --components all" in " ".join(output.split())
     output = run(folder, tmp_path, "--strata", "0,10", expected=2)
     assert "has no effect without components" in " ".join(output.split())
 
@@ -190,7 +190,7 @@ def test_components_need_a_reference_beside_raters(folder: Path) -> None:
 def test_components_of_probabilities_are_rejected() -> None:
     soft = [[1.0, 0.4], [0.0, 0.6]]
     result = compare([0, 1], soft, background=0)
-    with pytest.raises(InputError, match="components need label maps, but the prediction holds"):
+    with pytest.raises(InputError, match="components require label maps, but the prediction holds"):
         component_table(result)
 
 

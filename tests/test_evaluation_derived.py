@@ -123,7 +123,7 @@ def test_tables_have_the_dice_of_every_union(results: tuple[Path, str]) -> None:
         core = np.mean([by_hand(method, case, (53,)) for case in "ab"])
         assert means["dice:core", method] == approx(core, rel=1e-6)
     how = (out / "how.md").read_text(encoding="utf-8")
-    assert "a region of its own: whole (17, 53); core (53)." in how
+    assert "a single region: whole (17, 53); core (53)." in how
 
 
 def test_boundaries_of_unions(results: tuple[Path, str]) -> None:
@@ -190,7 +190,7 @@ def test_a_configuration_file_has_derived_regions(folder: Path, tmp_path: Path, 
 
 
 def test_a_region_to_rank_by_must_exist(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"names the region 'cor'.* are 0, 17, 53, core, whole"):
+    with pytest.raises(InputError, match=r"refers to region 'cor'.*: 0, 17, 53, core, whole"):
         evaluate(
             folder / "reference",
             {"crisp": folder / "crisp"},

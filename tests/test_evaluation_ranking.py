@@ -64,7 +64,7 @@ def test_every_scheme_equals_a_hand_computation(root: Path) -> None:
     assert {name: place for name, (_, place) in means.items()} == {"b": 1, "c": 2, "a": 3}
     assert means["c"][0] == pytest.approx(14 / 18)
     assert {place for _, place in places(result, scheme="test-based").values()} == {1}
-    assert result.conclusion.startswith("a, b and c share the first place by foreground Dice.")
+    assert result.conclusion.startswith("a, b and c are tied for first by foreground Dice.")
     assert "depends on the ranking scheme: b by the scheme aggregate-then-rank" in result.conclusion
 
 
@@ -129,11 +129,11 @@ def test_a_region_ranks(root: Path) -> None:
 def test_unknown_measures_name_the_option_or_the_regions(root: Path) -> None:
     with pytest.raises(InputError, match=r"no case has it; the regions are 0, 1, 2"):
         run(root, rank_by="dice:tumour")
-    with pytest.raises(InputError, match=r"hd95 needs boundary distances; pass boundaries=True"):
+    with pytest.raises(InputError, match=r"hd95 requires boundary distances; pass boundaries=True"):
         run(root, rank_by="hd95:1")
-    with pytest.raises(InputError, match=r"nsd@1 needs boundary distances at this tolerance"):
+    with pytest.raises(InputError, match=r"nsd@1 requires boundary distances at this tolerance"):
         run(root, rank_by="nsd@1", boundaries=True, tolerance=2)
-    with pytest.raises(InputError, match="nsd needs a tolerance, as in nsd@1"):
+    with pytest.raises(InputError, match="nsd requires a tolerance, as in nsd@1"):
         run(root, rank_by="nsd", boundaries=True)
     with pytest.raises(InputError, match=r"measure must be one of score, .*found 'beauty'"):
         run(root, rank_by="beauty")

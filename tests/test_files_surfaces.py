@@ -324,7 +324,7 @@ def test_a_mask_on_the_surface_is_applied(tmp_path):
 
 def test_components_of_vertices_are_rejected():
     parcels = Segmentation.from_labels(LABELS, geometry=LEFT)
-    with pytest.raises(InputError, match="components need an image on a grid"):
+    with pytest.raises(InputError, match="components require an image on a grid"):
         parcels.components(background=0)
 
 

@@ -112,7 +112,7 @@ def test_workers_is_a_positive_whole_number_or_none():
     assert as_workers(None) is None
     assert as_workers(np.int64(2)) == 2
     for wrong in (True, False, 0, -1, 2.0, "2"):
-        with pytest.raises(ProbdiceError, match="workers must be a whole number of at least 1"):
+        with pytest.raises(ProbdiceError, match="workers must be a positive integer"):
             as_workers(wrong)
 
 

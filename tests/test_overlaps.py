@@ -204,21 +204,21 @@ def test_many_overlaps_are_added_in_little_memory(monkeypatch):
 def test_numbers_that_need_the_pixels_raise_a_named_error():
     soft = overlap(SOFT[:, ::-1], SOFT)
     assert 0 <= soft.compare().score <= 1
-    with pytest.raises(ProbdiceError, match="chance level of probabilities needs the images"):
+    with pytest.raises(ProbdiceError, match="chance level of probabilities requires the images"):
         _ = soft.compare().chance
-    with pytest.raises(ProbdiceError, match="explained shares of probabilities need the images"):
+    with pytest.raises(ProbdiceError, match="explained shares of probabilities require the images"):
         _ = soft.compare().explained
     with pytest.raises(
-        ProbdiceError, match="The aitchison score of probabilities needs the images"
+        ProbdiceError, match="The aitchison score of probabilities requires the images"
     ):
         _ = overlap(SOFT, SOFT, similarity="aitchison").compare().score
     with pytest.raises(ProbdiceError, match="Merging regions of a prediction"):
         overlap(SOFT[:1] * 0 + 1, SOFT).compare(merge="prediction")
     with pytest.raises(ProbdiceError, match="groups of several soft regions need the images"):
         _ = overlap(SOFT, SOFT).compare(match={0: 0, 1: 0}).score
-    with pytest.raises(ProbdiceError, match=r"map\(\) needs the images"):
+    with pytest.raises(ProbdiceError, match=r"map\(\) requires the images"):
         soft.compare().map()
-    assert "score: needs the images" in str(overlap(SOFT, SOFT, similarity="aitchison").compare())
+    assert "requires the images" in str(overlap(SOFT, SOFT, similarity="aitchison").compare())
 
 
 # Files -----------------------------------------------------------------------------------------

@@ -393,7 +393,7 @@ def test_a_drawing_of_the_correspondence_needs_no_images():
 @pytest.mark.parametrize("kind", ["overview", "map", "slices", "histogram"])
 def test_drawing_pixels_of_a_detached_comparison_is_an_error(kind):
     result = compare(soft((2, 2), 2), soft((2, 2), 2, seed=1))
-    with pytest.raises(NeedsImages, match="a picture of the pixels needs the images"):
+    with pytest.raises(NeedsImages, match="a picture of the pixels requires the images"):
         plot(result.detach(), kind)
 
 
@@ -679,7 +679,7 @@ def test_impossible_pictures_raise_an_error():
     result = compare([[1, 2]], [[1, 2]])
     with pytest.raises(InputError, match="kind must be one of 'overview'"):
         plot(result, "pie")
-    with pytest.raises(InputError, match="needs a volume with three axes, found shape"):
+    with pytest.raises(InputError, match="requires a volume with three axes, found shape"):
         plot(result, "views")
     with pytest.raises(InputError, match="index of a pixel of shape"):
         plot(result, "map", place=(5, 5))

@@ -95,7 +95,7 @@ def test_differences_are_computed_per_case(result):
     expected = [(1 + k) / 20 for k in range(CASES)]
     assert sorted(dots(ax)) == pytest.approx(expected)
     assert [text.get_text() for text in ax.get_yticklabels()] == ["near − far"]
-    with pytest.raises(InputError, match="needs at least two methods"):
+    with pytest.raises(InputError, match="requires at least two methods"):
         _only(result, "near").plot("differences")
 
 
@@ -160,5 +160,5 @@ def test_impossible_pictures_of_an_evaluation_raise_an_error(result):
 def test_regions_needs_labels_with_the_same_meaning_in_every_case(result):
     other = _only(result, "near")
     other.__dict__["labels_agree"] = False
-    with pytest.raises(InputError, match="needs labels with the same meaning in every case"):
+    with pytest.raises(InputError, match="requires labels with the same meaning in every case"):
         other.plot("regions")

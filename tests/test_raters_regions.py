@@ -119,7 +119,7 @@ def test_the_report_shows_regions_over_the_image(files, tmp_path):
         assert "Regions are drawn over the image" in text and "scan.nii.gz" in text
         assert "Lowest Dice" in text and ">0.3889<" in text
     done = run("agree", *files, "--image", scan)
-    assert done.code == 2 and "needs --report" in done.message
+    assert done.code == 2 and "requires --report" in done.message
     np.save(tmp_path / "small.npy", np.zeros((2, 2)))
     done = run("agree", *files, "--report", page, "--image", tmp_path / "small.npy")
     assert done.code == 1 and "small.npy" in done.message

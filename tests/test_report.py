@@ -105,7 +105,7 @@ def test_headline_numbers_equal_those_of_the_comparison(tmp_path):
     words = " ".join(page(result, tmp_path).words)
     for figure in (
         "Mean Dice 0.8730 unmatched regions count as 0",
-        "Score 0.8750 1 means equal",
+        "Score 0.8750 1 means identical",
         "Before merging 0.6250 1 prediction region merged",
         "Adjusted score 0.7500 0 is chance level (0.5000)",
         "Explained 0.6667 / 0.3333 of the reference / of the prediction",
@@ -598,8 +598,8 @@ def test_a_page_without_images_omits_numbers_that_need_them(tmp_path):
     result = probdice.overlap(p, q, similarity="aitchison").compare()
     reader = page(result, tmp_path)
     words = " ".join(reader.words)
-    assert "The score needs the images" in words
-    assert "The explained share of the reference needs the images" in words
+    assert "The score can only be computed from the images" in words
+    assert "The explained share of the reference requires the images" in words
     assert not any("nan" in attributes.values() for _, attributes in reader.tags)
 
 

@@ -58,5 +58,5 @@ def test_the_share_of_infinite_pixels_is_counted():
 def test_numbers_that_need_the_images_raise_their_own_error():
     table = overlap(SOFT_REFERENCE, SOFT_SPLIT, similarity="aitchison")
     found = correspond(table, "overlap", "none", None)
-    with pytest.raises(NeedsImages, match="needs the images"):
+    with pytest.raises(NeedsImages, match="requires the images"):
         measure(table, found.groups, found.costs, None)

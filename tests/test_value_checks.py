@@ -174,8 +174,8 @@ def test_a_foreground_is_between_0_and_1():
         ),
         (lambda: compare([1], [1], similarity="dice"), "similarity must be 'absolute'"),
         (lambda: compare([1], [1], merge="all"), "merge must be 'none'"),
-        (lambda: compare([1], [1], workers=0), "workers must be a whole number of at least 1"),
-        (lambda: compare([1], [1], workers="2"), "workers must be a whole number of at least 1"),
+        (lambda: compare([1], [1], workers=0), "workers must be a positive integer"),
+        (lambda: compare([1], [1], workers="2"), "workers must be a positive integer"),
         (lambda: compare([1, 2], [1, 2], mask=[[True], []]), "an array with rows of equal length"),
         (
             lambda: compare([1], [1], mask=Segmentation.from_probabilities([[1.0]])),

@@ -56,11 +56,11 @@ def test_finer_and_coarser_predictions_are_recognised():
     coarse, fine = np.repeat(np.arange(4), 40), np.repeat(np.arange(16), 10)
     # Each coarse region has one match of Dice 20/50; 12 regions are unmatched: mean 1.6/16.
     assert verdict_of(compare(coarse, fine)) == (
-        "The prediction splits regions of the reference and determines 100 % of it; "
+        "The prediction splits regions of the reference and explains 100 % of it; "
         "mean Dice 0.10; 12 of 16 prediction regions unmatched."
     )
     assert verdict_of(compare(fine, coarse)) == (
-        "The prediction joins regions of the reference; the reference determines 100 % of the "
+        "The prediction joins regions of the reference; the reference explains 100 % of the "
         "prediction; "
         "mean Dice 0.10; 12 of 16 reference regions unmatched."
     )
@@ -74,7 +74,7 @@ def test_the_same_regions_split_differently():
     # Both: 1 − 8·40·(1 − 0.75² − 0.25²) / (640 − (8·30² + 8·10² + 8·40²)/640) = 1 − 120/607.5.
     # Dice: 16 times 60/70, 16 times 0. Adjusted: (0.75 − 0.0508)/0.9492 = 0.74.
     assert verdict_of(compare(reference, prediction)) == (
-        "The same regions, split differently: the prediction determines 80 % of the reference, and "
+        "The same regions, split differently: the prediction explains 80 % of the reference, and "
         "the reference 80 % of the prediction; mean Dice 0.43; 8 of 24 reference and 8 of 24 "
         "prediction regions unmatched."
     )

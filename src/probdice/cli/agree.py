@@ -48,9 +48,10 @@ def agree(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Measure inter-rater agreement on one image: every pair of raters, and each with the others.
+    """Measure inter-rater agreement on one image: of all pairs, and of each rater with the others.
 
-    The score of a rater against the mean of the others is the best score to expect from a method.
+    The score of a rater against the mean of the others is the best score that a method can be
+    expected to reach.
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)

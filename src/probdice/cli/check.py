@@ -46,8 +46,8 @@ def check(
 ) -> None:
     """Check a submission before it is evaluated: names, cases, grids, labels and values.
 
-    Needs only the manifest, not the references. The exit code is 0 if the submission can be
-    evaluated, 1 if it has errors, and 2 if the command is wrong.
+    Requires only the manifest, not the references. The exit code is 0 if the submission can be
+    evaluated, 1 if it has errors, and 2 if the command is invalid.
     """
     if not os.path.isdir(submission):
         reason = "is a file, expected a folder" if os.path.exists(submission) else "no such folder"

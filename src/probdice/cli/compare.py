@@ -52,7 +52,7 @@ STEPS = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files to read, and the threads or the Dask scheduler that compute."""
+    """The files to read, and the threads or the Dask scheduler for the computation."""
 
     reference: str
     prediction: str
@@ -65,7 +65,10 @@ class Inputs:
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """The further metrics to compute. `instances` needs --background, which is not an instance."""
+    """The additional metrics to compute.
+
+    `instances` requires --background, because the background is not an instance.
+    """
 
     indices: bool = False
     components: bool = False
@@ -110,7 +113,7 @@ def compare(
         bool,
         flag(
             "Comparison",
-            "Compare the connected components of both label maps as separate regions. Needs "
+            "Compare the connected components of both label maps as separate regions. Requires "
             "--background and the extra 'instances'.",
             "--components",
             advanced=True,
@@ -123,7 +126,7 @@ def compare(
             "Comparison",
             "SCHEDULER",
             "Run on Dask: threads, processes, or the address of a scheduler (tcp://host:8786). "
-            "Needs a Zarr store on at least one side.",
+            "Requires a Zarr store on at least one side.",
             advanced=True,
         ),
     ] = None,
@@ -295,10 +298,10 @@ def _check_scheduled(images: "Images") -> None:
 
 
 def _metric_options(indices: bool, components: bool, background_is_given: bool) -> MetricOptions:
-    """Check the options of further metrics."""
+    """Check the options of additional metrics."""
     if components and not background_is_given:
         raise typer.BadParameter(
-            "needs --background LABEL (--background none if there is no background)",
+            "requires --background LABEL (--background none if there is no background)",
             param_hint="--components",
         )
     return MetricOptions(indices, components, background_is_given and (indices or components))
@@ -321,7 +324,7 @@ def _with_components(images: "Images", options: CompareOptions) -> "Images":
 
 
 def _as_json(result: "Comparison", inputs: Inputs, metrics: MetricOptions) -> str:
-    """Return the result with its input files and further metrics as JSON."""
+    """Return the result with its input files and additional metrics as JSON."""
     from json import dumps
 
     from probdice.files.atomic_files import null_for_nan
@@ -380,7 +383,7 @@ def _warm_up(display: Progress) -> None:
     """Load Numba by comparing one pixel.
 
     Importing Numba takes 0.3 s; loading a cached kernel takes milliseconds. The kernel for label
-    maps is the smallest one to compile.
+    maps takes the least time to compile.
     """
     import numpy as np
 
@@ -423,7 +426,7 @@ def _check_formats(images: "Images", geometry: "Geometry | None", outputs: Outpu
 def _background_images(
     images: "Images", options: CompareOptions, files: tuple[str, ...]
 ) -> "tuple[BackgroundImage, ...]":
-    """Read the background images of the report; reject a wrong one before the computation."""
+    """Read the background images of the report; reject invalid files before the computation."""
     if not files:
         return ()
     from probdice.report.image_layers import background_images_of
@@ -432,7 +435,7 @@ def _background_images(
 
 
 def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]":
-    """Read the surfaces of the report; reject a wrong one before the computation."""
+    """Read the surfaces of the report; reject invalid files before the computation."""
     if not files:
         return ()
     from probdice.files.inputs import as_surfaces

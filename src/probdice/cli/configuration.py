@@ -1,4 +1,4 @@
-"""Read the options of a command from a TOML file, and write them to one.
+"""Read the options of a command from a TOML file, and write them to a TOML file.
 
 Keys are option names without leading dashes. `reference` is the folder of the reference, and
 `methods` is a table with the folder of every method. Paths are relative to the folder of the TOML
@@ -116,7 +116,7 @@ def _is_path(key: str, value: Any) -> bool:
 
 
 def _joined(value: Any) -> Any:
-    """Join a list, such as the labels of a derived region, to one word."""
+    """Join a list, such as the labels of a derived region, into one word."""
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 

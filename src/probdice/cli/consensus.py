@@ -63,8 +63,8 @@ def consensus(
         bool,
         flag(
             "Output",
-            "Write the consensus as a label map: the most probable region of every voxel. Ties go "
-            "to the smallest label. Needs --output.",
+            "Write the consensus as a label map: the most probable region of every voxel. Ties "
+            "are resolved in favour of the smallest label. Needs --output.",
             "--labels",
         ),
     ] = False,

@@ -11,7 +11,7 @@ __all__ = ["console"]
 
 
 class _EscapingConsole(Console):
-    """A console that prints its own control codes and escapes those in text."""
+    """A console that prints its own control codes and escapes control codes in text."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -44,7 +44,7 @@ def show_comparison(
     detection: "Detection | None" = None,
     all_groups: bool = False,
 ) -> None:
-    """Print scores, groups (the worst first), further metrics, notes and the written files."""
+    """Print scores, groups (the worst first), additional metrics, notes and the written files."""
     parts: list[RenderableType] = [
         Text(printable(title), style="bold"),
         _settings(result),
@@ -99,7 +99,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def wrap_lines(text: str | Text, width: int) -> Text:
-    """Break a text into lines between words; a path longer than a line stays whole."""
+    """Break a text into lines between words; a path longer than a line is not broken."""
     text = Text(text) if isinstance(text, str) else text.copy()
     letters = list(text.plain)
     start = 0
@@ -124,7 +124,7 @@ def _settings(result: Comparison) -> str:
 
 
 def _headline(result: Comparison) -> Table:
-    """Return the summary table, without numbers that need images no longer in memory."""
+    """Return the summary table, without numbers that require images no longer in memory."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -222,7 +222,7 @@ def _indices(indices: "Indices") -> Table:
 
 
 def _if_available(number: Callable[[], T]) -> T | None:
-    """Return a number of a result, or None if it needs images that are no longer in memory."""
+    """Return a number of a result, or None if it requires images that are no longer in memory."""
     try:
         return number()
     except NeedsImages:

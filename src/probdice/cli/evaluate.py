@@ -75,7 +75,7 @@ def evaluate(
         option(
             "Output",
             REPORTS,
-            "Cases that get a page with images, linked from OUT/report.html: all, the N lowest "
+            "Cases that get a page with images, linked from OUT/report.html: all, the N worst "
             "cases of every method by the ranking measure, or none.",
         ),
     ] = "worst:5",
@@ -98,15 +98,15 @@ def evaluate(
         option(
             "Output",
             "FILE",
-            "Write what a submission must look like (cases, grids, labels, kind) as JSON for the "
-            "command check. Without PREDICTION_DIR and --output, only write this file.",
+            "Write the required form of a submission (cases, grids, labels, kind) as JSON for the "
+            "check command. Without PREDICTION_DIR and --output, only write this file.",
         ),
     ] = None,
     strict: Annotated[
         bool,
         flag(
             "Ranking",
-            "Exit with code 1 if any case is missing, as for failed cases.",
+            "Exit with code 1 if any case is missing, as if it had failed.",
             "--strict",
             advanced=True,
         ),
@@ -116,8 +116,8 @@ def evaluate(
 ) -> None:
     """Score one or more methods against a folder of reference segmentations and rank them.
 
-    Every finished case is stored immediately. A case that cannot be compared does not stop the
-    others; the exit code is then 1. OUT/report.html shows the results.
+    Every finished case is stored immediately. If a case cannot be compared, the other cases are
+    still evaluated, and the exit code is 1. OUT/report.html shows the results.
     """
     check_reports(reports)
     methods = _methods(predictions or ())
@@ -181,7 +181,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
 
     if reference == CONSENSUS:
         raise typer.BadParameter(
-            "needs a folder of references, found consensus", param_hint="--write-manifest"
+            "requires a folder of references, found consensus", param_hint="--write-manifest"
         )
     check_outputs({"--write-manifest": path}, inputs={})
     manifest = Manifest.of(reference, options)
@@ -228,7 +228,7 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
 
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
-    """Return the pattern of every side and method; one without a prefix applies to all sides."""
+    """Return the patterns by side and method; a pattern without a prefix applies to all sides."""
     from probdice.evaluation.folders import as_name
 
     patterns: dict[str, str] = {}

@@ -105,7 +105,7 @@ def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]
 
 
 def _panel(option: Any) -> str:
-    """Return the title above an option; options without one come first."""
+    """Return the title above an option; options without a title come first."""
     return (getattr(option, "rich_help_panel", None) or "Options").removesuffix(ADVANCED)
 
 

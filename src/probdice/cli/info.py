@@ -226,7 +226,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
 
 
 def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str | Option] | None]":
-    """Compute statistics of the stored values, and the message about invalid ones."""
+    """Compute statistics of the stored values, and the message about invalid values."""
     import numpy as np
 
     from probdice.data.value_checks import TOLERANCE, examine_values

@@ -32,7 +32,7 @@ def paper(
 ) -> None:
     """Repeat the experiments of the paper and write figures, numbers and an HTML page.
 
-    Needs the extra 'paper', for photographs and their segmentations.
+    Requires the extra 'paper', for photographs and their segmentations.
     """
     with reporting_errors(debug=debug):
         from probdice.paper import run_paper
@@ -41,7 +41,7 @@ def paper(
             page = run_paper(
                 folder, seed=seed, survey=survey_sheet, people=people, progress=show_progress
             )
-        print_text(f"wrote {page}: report; numbers.json and the figures are beside it\n")
+        print_text(f"wrote {page}: report; numbers.json and the figures are in the same folder\n")
         if survey_sheet:
             print_text(f"wrote {folder / 'survey'}: {people} sheets, answers.csv and guide.txt\n")
 

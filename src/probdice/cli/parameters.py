@@ -1,4 +1,4 @@
-"""Options of the commands: those of `probdice.options`, and those that several commands share.
+"""Options of the commands: declared in `probdice.options`, or shared by several commands.
 
 `with_options` adds the declared options to a command. `ReadOptions.of` checks their values, and an
 `InputError` that it raises becomes a usage error.
@@ -62,7 +62,7 @@ def option(
     minimum: int | None = None,
     completion: Callable[[], list[str]] | None = None,
 ) -> Any:
-    """Return the Typer form of an option. Without `names`, the parameter gives the name."""
+    """Return the Typer form of an option. Without `names`, the name of the parameter is used."""
     return typer.Option(
         *names,
         metavar=metavar,
@@ -117,7 +117,7 @@ COMPLETIONS: dict[str, Callable[[], list[str]]] = {
 def with_options(command: Command) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that adds the declared options of a command to a function.
 
-    The function gets the options that the user gave as one argument, `given`.
+    The function receives the options given by the user as one argument, `given`.
     """
     declared = {
         name: declaration
@@ -198,7 +198,7 @@ def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration])
 
 
 def checked(options: type[Chosen], given: Mapping[str, Any]) -> Chosen:
-    """Convert and check the options that the user gave.
+    """Convert and check the options given by the user.
 
     An invalid value raises a usage error. A --match file that cannot be read raises `FormatError`,
     like any other file.

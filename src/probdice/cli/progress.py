@@ -1,4 +1,4 @@
-"""Progress bars: of a command that takes longer than a second, and of a known number of steps."""
+"""Progress bars for commands that take longer than a second, and for a known number of steps."""
 
 import sys
 from collections.abc import Iterator
@@ -92,7 +92,7 @@ def progress(*, shown: bool) -> Iterator[Progress]:
 
 
 class CountingBar:
-    """A bar with the number of finished steps, and the time that is left."""
+    """A bar with the number of finished steps and the remaining time."""
 
     def __init__(self, description: str, *, shown: bool) -> None:
         from rich.progress import (

@@ -42,7 +42,7 @@ class Failures:
         self.last: dict[str, str] = {}
 
     def line(self, case: str, method: str, error: str) -> str:
-        """Return the line of a failed case, or "" after the first ones of its kind."""
+        """Return the line of a failed case, or "" after the first failures of its kind."""
         message = error.strip().partition("\n")[0]
         kind = _kind(message.replace(case, ""))
         self.counts[kind] += 1
@@ -69,7 +69,7 @@ def _kind(message: str) -> str:
 def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None:
     """Print the ranking with remarks, then all measures, regions, failures and notes.
 
-    `measure` replaces the measures that rank.
+    `measure` replaces the ranking measures.
     """
     chosen = measure or summary["rank_by"][0]
     measured = summary["measures"][chosen]
@@ -200,7 +200,8 @@ def _methods(
 def _raters(agreement: dict[str, Any]) -> FittingTable:
     """Return a table of methods and raters against each rater, with inter-rater agreement.
 
-    Inter-rater agreement is over the cases of the method; in the last row it is over all cases.
+    Inter-rater agreement is computed over the cases of the method, and in the last row over all
+    cases.
     """
     table = plain_table(
         "",
@@ -227,7 +228,7 @@ def _mean_and_interval(summary: dict[str, Any]) -> list[str]:
 
 
 def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
-    """Return a table of the means of every method. The measure that ranks comes first."""
+    """Return a table of the means of every method. The ranking measure comes first."""
     measures = _shown_measures(summary, chosen)
     means = [
         {row["method"]: row[row["aggregate"]] for row in summary["measures"][measure]["methods"]}
@@ -253,14 +254,14 @@ def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
 
 
 def _shown_measures(summary: dict[str, Any], chosen: str) -> list[str]:
-    """Return the measures, the chosen one first, without a matched score that is the score."""
+    """Return the measures, starting with the selected one, without a redundant matched score."""
     merged = summary["options"]["merge"] != "none"
     others = [one for one in summary["measures"] if merged or one != "matched_score"]
     return list(dict.fromkeys([chosen, *others]))
 
 
 def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[Column]:
-    """Return one column per measure; a narrow terminal omits the last ones first."""
+    """Return one column per measure; on a narrow terminal, the last columns are omitted first."""
     heads = [SHORT.get(one, summary["titles"][one]) for one in measures]
     return [Column(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
 
@@ -328,7 +329,7 @@ def _regions(summary: dict[str, Any], labels: Sequence[Any], key: str = "regions
 
 
 def _component_heading(summary: dict[str, Any]) -> str:
-    """Return the heading of the components: connectivity, smallest size and threshold."""
+    """Return the heading of the components: connectivity, minimum size and threshold."""
     components = summary["options"]["components"]
     neighbours = components["connectivity"] or "all"
     return (
@@ -365,7 +366,7 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
 
 
 def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
-    """List the cases that lack a side, in one line per method and side."""
+    """List the cases without one of the sides, in one line per method and side."""
     cases: dict[tuple[str, str], list[str]] = {}
     for one in missing:
         cases.setdefault((one["method"], one["side"]), []).append(one["case"])
@@ -382,7 +383,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
-    """Explain missing and unusual numbers: every reason once, with its methods."""
+    """Explain missing and unusual numbers: each reason once, with the methods concerned."""
     measured, title = summary["measures"][measure], summary["titles"][measure]
     scored = {row["method"]: row["scored"] for row in summary["counts"]}
     subjects: dict[str, list[str]] = {}

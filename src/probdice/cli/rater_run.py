@@ -1,4 +1,4 @@
-"""What the commands for several raters share: options, reading, writing and tables."""
+"""Code shared by the commands for several raters: options, reading, writing and tables."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class RaterRun:
     def checked(
         self, given: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
     ) -> CompareOptions:
-        """Check the options and all output files. `images` are further outputs by option."""
+        """Check the options and all output files. `images` are additional outputs by option."""
         options = checked(CompareOptions, given | {"match": match.value})
         inputs = {f"FILES ({file})": file for file in self.files}
         check_outputs(
@@ -144,11 +144,13 @@ class RaterRun:
     def _background_image(
         self, panel: "Panel", options: CompareOptions
     ) -> "BackgroundImage | None":
-        """Read the background image; reject a wrong one before the computation."""
+        """Read the background image; reject an invalid file before the computation."""
         if self.image is None:
             return None
         if self.report is None:
-            raise typer.BadParameter("needs --report, which shows the image", param_hint="--image")
+            raise typer.BadParameter(
+                "requires --report, which shows the image", param_hint="--image"
+            )
         from probdice.report.image_layers import background_images_of
 
         pair = panel.several.pair(*panel.names[:2])
@@ -209,7 +211,7 @@ def names_of(files: Sequence[str]) -> list[str]:
 
 
 def region_table(agreement: "Agreement") -> "list[RenderableType]":
-    """Return a table of Dice and volumes per region, and the number of regions left out."""
+    """Return a table of Dice and volumes per region, and the number of omitted regions."""
     from probdice.cli.terminal_tables import plain_table
 
     known = any(region.pixel_volume is not None for region in agreement.regions)

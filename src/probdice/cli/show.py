@@ -13,7 +13,7 @@ def show(
     out: ResultsArgument,
     case: Annotated[str, argument("CASE", "Name of the case.")],
     method: Annotated[
-        str | None, option("Options", "NAME", "Print only this method; by default, all.")
+        str | None, option("Options", "NAME", "Print only this method; by default, all methods.")
     ] = None,
     all_: AllOption = False,
     debug: DebugOption = False,

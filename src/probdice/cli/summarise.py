@@ -31,7 +31,7 @@ def summarise(
         option(
             "Options",
             REPORTS,
-            "Write OUT/report.html again, with pages for all cases, for the N lowest cases of "
+            "Write OUT/report.html again, with pages for all cases, for the N worst cases of "
             "every method by the ranking measure, or for none.",
         ),
     ] = None,

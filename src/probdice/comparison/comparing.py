@@ -53,8 +53,8 @@ def compare(
     ----------
     reference, prediction : Segmentation, array_like, path or image
         An integer array is a label map. A floating-point array holds probabilities with the
-        regions along the first axis. Paths, and arrays, tensors and images of other libraries also
-        work. For everything else, use a `Segmentation` or `read`.
+        regions along the first axis. Paths, and arrays, tensors and images of other libraries, are
+        also accepted. For everything else, use a `Segmentation` or `read`.
     similarity : {"absolute", "aitchison"} or Similarity, optional
         The similarity of two probability vectors.
     match : {"overlap", "paper", "labels"}, mapping or Comparison, optional
@@ -78,22 +78,22 @@ def compare(
         other under every matching rule. No region is merged into them, and foreground measures
         exclude them.
     resample : {"linear", "nearest"}, optional
-        Bring a prediction on another grid onto the grid of the reference. On the same lattice
-        (equal axes and spacing, whole offsets) it is cropped or padded. Otherwise "linear"
-        interpolates probabilities, so that labels become probabilities, and "nearest" keeps
-        labels. Pixels outside the field of view of the prediction count as background. Without a
-        background, they are left out. By default, different grids are an error.
+        How to resample a prediction that is on a different grid onto the grid of the reference. On
+        the same lattice (equal axes and spacing, whole offsets) it is cropped or padded. Otherwise
+        "linear" interpolates probabilities, so that labels become probabilities, and "nearest"
+        keeps labels. Pixels outside the field of view of the prediction count as background.
+        Without a background, they are excluded. By default, different grids are an error.
     ignore_geometry : bool, optional
         Ignore image geometry and compare in array order.
     geometry_tolerance : float, optional
-        Largest allowed distance between the corners of the two grids, in pixels; 0.1 by default.
+        Maximum allowed distance between the corners of the two grids, in pixels; 0.1 by default.
     workers : int, optional
         Number of threads; the number of cores by default. It does not affect the result.
 
     Returns
     -------
     Comparison
-        Scores, correspondence and merges. The similarity map, relabelled images, further metrics
+        Scores, correspondence and merges. The similarity map, relabelled images, additional metrics
         and figures are computed on request.
 
     Examples
@@ -135,7 +135,7 @@ def images_of(
     mask: Segmentation | Array | None = None,
     workers: int | None = None,
 ) -> Images:
-    """Bring both sides to one grid, or to array order if the geometry is ignored."""
+    """Align both sides to one grid, or to array order if the geometry is ignored."""
     notes: tuple[Note, ...] = ()
     if options.ignore_geometry:
         if reference.geometry is not None or prediction.geometry is not None:
@@ -160,7 +160,7 @@ def compare_images(
 ) -> "Comparison":
     """Compare two segmentations on one grid.
 
-    With `of_many`, the images may lack labels that the matching rule names.
+    With `of_many`, labels of the matching rule may be absent from these images.
     """
     table, notes = images.first_pass(options.similarity)
     if not of_many:

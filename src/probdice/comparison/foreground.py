@@ -21,7 +21,7 @@ def check_named(result: "Comparison", number: str) -> None:
     """Raise an error that names the number if the comparison has no background."""
     if result.background is None:
         raise InputError(
-            f"{number} needs a background, and this comparison has none. Compare with ",
+            f"{number} requires a background, and this comparison has none. Compare with ",
             Option("background", python="background=LABEL", command="--background LABEL"),
             ".",
         )
@@ -59,13 +59,13 @@ class Foreground:
 
     @property
     def dice(self) -> float:
-        """Mean Dice of the groups that count; NaN if there are none."""
+        """Mean Dice of the groups that are not faint; NaN if there are none."""
         dice = [group.dice for group in self.counted]
         return sum(dice) / len(dice) if dice else nan
 
     @property
     def pooled_dice(self) -> float:
-        """2 Σ overlap / Σ volumes over all groups; NaN if none counts."""
+        """2 Σ overlap / Σ volumes over all groups; NaN if all groups are faint."""
         if not self.counted:
             return nan
         volumes = sum(group.total_volume for group in self.groups)
@@ -73,7 +73,7 @@ class Foreground:
 
     @property
     def score(self) -> float:
-        """Σ overlap / (pixels − overlap of the background); NaN if no group counts."""
+        """Σ overlap / (pixels − overlap of the background); NaN if all groups are faint."""
         if not self.counted:
             return nan
         common = np.array([group.common_volume for group in self.all_groups])

@@ -1,4 +1,4 @@
-"""Read both sides and a mask from files, with the options that all commands share."""
+"""Read both sides and a mask from files, with the options common to all commands."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def read_images(
 ) -> tuple[Images, Geometry | None]:
     """Read both sides onto one grid; also return the geometry of the reference.
 
-    With more than one worker, each side is read on its own thread: decompression takes most of the
+    With more than one worker, each side is read in its own thread: decompression takes most of the
     time and releases the GIL. `one_of_many` means one case of a folder; see `read_side`.
     """
     if workers == 1:
@@ -63,8 +63,8 @@ def read_side(
     """Read one side; return it with a note if it was scaled.
 
     A scale for both sides applies only to values above 1: the reference may be a label map while
-    the prediction is in percent. With `one_of_many`, `priority` may name regions that this case
-    lacks.
+    the prediction is in percent. With `one_of_many`, regions in `priority` may be absent from this
+    case.
     """
     scale, names, nested = options.scale_of(side), options.names[side], options.nested[side]
     table = dict(names) if isinstance(names, tuple) else names

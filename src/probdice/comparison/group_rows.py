@@ -39,7 +39,10 @@ def groups_as_csv(result: Comparison) -> str:
 
 
 def group_cells(result: Comparison) -> list[dict[str, Any]]:
-    """Return one row per group with its number. The labels of a side become one text."""
+    """Return one row per group, with the index of the group.
+
+    The labels of a side become one text.
+    """
     return [
         _with_labels_joined(row) | {"group": number} | distances
         for number, (row, distances) in enumerate(

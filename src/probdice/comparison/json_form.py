@@ -1,4 +1,4 @@
-"""Convert a comparison to plain types and back."""
+"""Convert a comparison to built-in Python types and back."""
 
 from dataclasses import asdict, fields, replace
 from math import inf, isfinite, nan
@@ -33,7 +33,7 @@ NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
-    """Return all numbers that need no further pass over the pixels."""
+    """Return all numbers that do not require another pass over the pixels."""
     content: dict[str, Any] = {"format": FORMAT}
     names = ["score", "matched_score", "explained"]
     if result.without_a_pass("score") is not None:
@@ -176,11 +176,11 @@ def _check(result: Comparison) -> None:
         fits = fits and 0 <= join.region < len(overlap.side(join.side))
         fits = fits and all(0 <= k < len(overlap.side(other(join.side))) for k in join.into)
     if not fits:
-        raise InputError("not a complete comparison: the groups do not fit the overlap")
+        raise InputError("not a complete comparison: the groups do not match the overlap")
 
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
-    """Restore the groups with their stored numbers, since some numbers need the images."""
+    """Restore the groups with their stored numbers, because some numbers require the images."""
     grouping = result.correspondence.groups
     groups = []
     faint = (~counted(result.overlap, grouping)).tolist()
@@ -192,7 +192,7 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
             for side in SIDES
         }
         if any(group[side] != list(labels[side]) for side in SIDES):
-            raise InputError("not a complete comparison: the groups do not fit the overlap")
+            raise InputError("not a complete comparison: the groups do not match the overlap")
         numbers = {name: _number(group[name]) for name in NUMBERS}
         groups.append(
             Group(labels["reference"], labels["prediction"], **numbers, faint=faint[number])
@@ -203,7 +203,7 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
 def _read_boundaries(result: Comparison, content: dict[str, Any]) -> Boundaries:
     boundaries = Boundaries.from_dict(content)
     if len(boundaries) != result.correspondence.groups.count:
-        raise InputError("not a complete comparison: the boundaries do not fit the groups")
+        raise InputError("not a complete comparison: the boundaries do not match the groups")
     return boundaries
 
 

@@ -1,4 +1,4 @@
-"""Notes on a comparison. A note holds the options that it recommends as data."""
+"""Notes on a comparison. A note contains the recommended options as data."""
 
 from typing import Any
 
@@ -101,7 +101,7 @@ def faint_notes(result: Comparison) -> list[Note]:
     text = (
         f"The overlap was saved by an older version, which did not record faint "
         f"{' and '.join(unknown)} regions. All regions count in mean and lowest Dice. "
-        f"To leave out faint regions, compare the segmentations again."
+        f"To exclude faint regions, compare the segmentations again."
     )
     return [Note("faint", (text,))]
 
@@ -114,7 +114,7 @@ def intensities(
     Regions of a label map are compact: a region of volume V in d dimensions begins V^((d−1)/d)
     times along an axis, so V^(−1/d) of its voxels follow a voxel with another label. The values
     of a scan change nearly everywhere. The estimate uses the middle of the image and the axis with
-    the fewest changes. It leaves out the most frequent label, which may be an empty background.
+    the fewest changes. It excludes the most frequent label, which may be an empty background.
     """
     if labels.size <= MANY:
         return None
@@ -145,7 +145,7 @@ def intensities(
 
 
 def _background_notes(result: Comparison) -> list[Note]:
-    """Return a note on a likely background without a name, or on a named one without pixels."""
+    """Return a note on a background that is probably missing in the options or has no pixels."""
     if result.options.background is not None:
         if any(place is not None for place in result.background_regions):
             return []
@@ -158,7 +158,7 @@ def _background_notes(result: Comparison) -> list[Note]:
             text = (
                 f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
                 f"{percent(group.common_volume / result.pixels)} of the pixels. If it is the "
-                f"background, get numbers of the foreground with "
+                f"background, compute measures of the foreground with "
             )
             return [Note("background", (text, named_background(labels), "."))]
     return []
@@ -247,7 +247,7 @@ def _assumption_notes(result: Comparison) -> list[Note]:
 
 
 def _difference_notes(result: Comparison) -> list[Note]:
-    """Return notes on regions with the same number and different names, or the reverse."""
+    """Return notes on regions whose number or name, but not both, is the same on both sides."""
     reference, prediction = result.overlap.reference, result.overlap.prediction
     by_number = {
         number: (k, name)

@@ -1,4 +1,4 @@
-"""The numbers of a comparison that were computed so far."""
+"""The numbers of a comparison that have been computed so far."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -11,7 +11,8 @@ T = TypeVar("T")
 class Numbers:
     """Derived values by name, each computed once.
 
-    `get` computes a missing value. `known` never computes one. Text, JSON and pages use it.
+    `get` computes a missing value. `known` never computes one. Text, JSON and pages use this
+    version of the value.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:

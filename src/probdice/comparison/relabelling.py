@@ -40,9 +40,9 @@ def relabelled(
 
 
 def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
-    """Return the reference region whose label each prediction region takes, or −1.
+    """Return the reference region whose label is assigned to each prediction region, or −1.
 
-    After merging on the reference side, it is the matched region of the group.
+    If reference regions were merged, this is the matched region of the group.
     """
     groups, matched = correspondence.groups, correspondence.matched
     first = np.full(groups.count + 1, -1, np.int64)  # the last entry is for group −1
@@ -138,7 +138,7 @@ def _regrouped(
 def _labels_of_groups(
     overlap: Overlap, regions: Sequence[tuple[bool, int]]
 ) -> tuple[list[int | None], dict[int, str]]:
-    """Return the number of every group, None if it has none, and the names by channel.
+    """Return the number of every group (None if it has no number), and the names by channel.
 
     Each entry is (False, reference region) or (True, unmatched prediction region). An unmatched
     region keeps its number if the reference does not use it; otherwise it gets a new one.
@@ -184,7 +184,10 @@ def reference_numbers(overlap: Overlap) -> list[int]:
 
 
 def _free(used: set[int]) -> Iterator[int]:
-    """Return unused numbers. They exceed all used numbers if 64 bits suffice."""
+    """Return unused numbers.
+
+    Unused numbers are greater than all used numbers if 64 bits suffice.
+    """
     above = max(used, default=0) + 1
     if above + len(used) < 2**63:
         return count(above)
@@ -192,7 +195,7 @@ def _free(used: set[int]) -> Iterator[int]:
 
 
 def _smallest_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
-    """Return the given type if it can hold these labels, else a larger one; None if no type can."""
+    """Return the given type if it can represent these labels, else a larger type or None."""
     least, most = min(labels, default=0), max(labels, default=0)
     for larger in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
         if larger.kind in "iu" and np.iinfo(larger).min <= least and most <= np.iinfo(larger).max:

@@ -32,7 +32,7 @@ def measured_boundaries(
 ) -> "Boundaries":
     """Measure the distances between the outlines of the groups or of derived regions.
 
-    The distances of the groups are stored. They are not measured again if the stored ones have
+    The distances of the groups are stored. They are not measured again if the stored distances have
     the same percentiles, tolerances and levels.
     """
     levels = LEVELS if levels is None else levels

@@ -65,8 +65,8 @@ THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 class Comparison:
     """The result of `compare`.
 
-    A number is computed when it is first accessed, then stored. Numbers that need another pass
-    over the pixels raise an error if the comparison no longer has the images.
+    A number is computed when it is first accessed, then stored. Numbers that require another pass
+    over the pixels raise an error if the images are no longer available.
 
     Attributes
     ----------
@@ -96,8 +96,9 @@ class Comparison:
     foreground : tuple of Group
         All groups except the background.
     foreground_dice : float
-        Mean Dice of the foreground groups except faint ones. This attribute and the next four need
-        a background. They are NaN if no foreground group counts.
+        Mean Dice of the foreground groups except faint ones. Requires a background, like all
+        attributes whose names begin with ``foreground`` and like `pooled_dice` and
+        `adjusted_foreground_score`. They are NaN if all foreground groups are faint.
     pooled_dice : float
         2 Σ overlap / Σ volumes over all foreground groups.
     foreground_score : float
@@ -108,10 +109,10 @@ class Comparison:
     adjusted_foreground_score : float
         (foreground_score − foreground_chance) / (1 − foreground_chance).
     explained : dict
-        ``explained["reference"]`` (reference explained) is the share of the reference that the
-        prediction determines (1 if it only subdivides). ``explained["prediction"]`` (prediction
-        explained) is the share of the prediction that the reference determines (1 if the
-        prediction only merges reference regions).
+        ``explained["reference"]`` (reference explained) is the share of the reference explained by
+        the prediction (1 if the prediction only subdivides reference regions).
+        ``explained["prediction"]`` (prediction explained) is the share of the prediction explained
+        by the reference (1 if the prediction only merges reference regions).
     groups : tuple of Group
         Corresponding regions, then unmatched regions.
     lowest : Group
@@ -165,7 +166,7 @@ class Comparison:
     numbers: Numbers = field(default_factory=Numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything except the images. They may be far larger than the rest."""
+        """Return everything except the images. The images may be far larger than the rest."""
         return {entry.name: getattr(self.detach(), entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -313,11 +314,12 @@ class Comparison:
 
     @property
     def explained(self) -> dict[Side, float]:
-        """Per side, the share of its variance that the other side determines.
+        """Per side, the share of its variance that is explained by the other side.
 
-        ``explained["reference"]`` (reference explained) is the share of the reference that the
-        prediction determines (1 if it only subdivides). ``explained["prediction"]`` (prediction
-        explained) is the reverse (1 if the prediction only merges reference regions).
+        ``explained["reference"]`` (reference explained) is the share of the reference explained by
+        the prediction (1 if the prediction only subdivides reference regions).
+        ``explained["prediction"]`` (prediction explained) is the share of the prediction explained
+        by the reference (1 if the prediction only merges reference regions).
         """
         return self.numbers.get("explained", self._explained)
 
@@ -326,14 +328,15 @@ class Comparison:
             return explained_by_counts(self.overlap)
         if self.images is None:
             raise NeedsImages(
-                "The explained shares of probabilities need the images. Compare the segmentations "
+                "The explained shares of probabilities require the images. Compare the "
+                "segmentations "
                 "themselves, or access .explained before .detach()."
             )
         keys = Both(self.overlap.reference.keys, self.overlap.prediction.keys)
         return explained_by_moments(self.images.moments(keys), self.pixels)
 
     def without_a_pass(self, name: str) -> Any:
-        """Return a number if it needs no further pass over the pixels, else None.
+        """Return a number if it does not require another pass over the pixels, else None.
 
         Parameters
         ----------
@@ -377,12 +380,12 @@ class Comparison:
 
     @property
     def pooled_dice(self) -> float:
-        """2 Σ overlap / Σ volumes over all foreground groups; NaN if none counts."""
+        """2 Σ overlap / Σ volumes over all foreground groups; NaN if all are faint."""
         return Foreground.named(self, "pooled_dice").pooled_dice
 
     @property
     def foreground_score(self) -> float:
-        """Σ overlap of the foreground / (pixels − overlap of the background); NaN if none counts.
+        """Σ overlap of the foreground / (pixels − overlap of the background); NaN if all are faint.
 
         For label maps it is the share of agreeing pixels among those that are foreground on at
         least one side. Overlaps are Σ min(p, q), as in Dice, for every similarity.
@@ -468,7 +471,7 @@ class Comparison:
     def mean_dice(self) -> float:
         """Mean Dice of all groups except faint ones. An unmatched region counts as 0.
 
-        NaN if the Dice of a group needs the images and they are not available.
+        NaN if the Dice of a group requires the images and they are not available.
         """
         dice = [group.dice for group in self.groups if not group.faint]
         return sum(dice) / len(dice)
@@ -513,12 +516,13 @@ class Comparison:
     def detection(self, *, threshold: float = 0.5, by: "Measure" = "jaccard") -> "Detection":
         """Compute detection metrics with the groups as instances.
 
-        The background of the comparison is not an instance. Without one, every region is.
+        The background of the comparison is not an instance. Without a background, every region is
+        an instance.
 
         Parameters
         ----------
         threshold : float, optional
-            A group is a true positive if its index `by` is at least this.
+            A group is a true positive if its index (see `by`) is at least this value.
         by : {"jaccard", "dice"}, optional
             The index that is compared with the threshold.
 
@@ -539,7 +543,7 @@ class Comparison:
 
         A component is compared with the prediction regions of its group, restricted to the pixels
         that are nearer to it than to the other components of the group (as in CC-Metrics, with
-        distances in pixels). The reference must be a label map. This method needs
+        distances in pixels). The reference must be a label map. This method requires
         connected-components-3d (extra `instances`) and both images in memory.
 
         Parameters
@@ -576,24 +580,26 @@ class Comparison:
     ) -> "Boundaries":
         """Measure distances between the outlines of the groups: Hausdorff, average, surface Dice.
 
-        Distances are exact, between surfaces halfway between voxels, in millimetres where the
-        images have a geometry and in pixels otherwise. Probabilities are not hardened: every
-        number is the mean over several levels. Means over groups leave out faint groups and the
-        background, if one was named. Needs images of two or three dimensions. The last result is
-        stored in the comparison and included in its JSON.
+        Distances are exact distances between surfaces halfway between voxels, in millimetres if the
+        images have a geometry and in pixels otherwise. Probabilities are not thresholded at one
+        half: every number is the mean over several levels. Means over groups exclude faint groups
+        and the background, if one is given. This method requires images with two or three
+        dimensions. The last result is stored in the comparison and included in its JSON.
 
         Parameters
         ----------
         tolerances : iterable of float, optional
-            Of the surface Dice (``nsd``), in the unit of distances. There is no default tolerance.
+            Tolerances of the surface Dice (``nsd``), in the unit of distances. There is no default
+            tolerance.
         percentiles : iterable of float, optional
-            Of the Hausdorff distance, such as 95 for ``hd95``.
+            Percentiles of the Hausdorff distance, such as 95 for ``hd95``.
         levels : iterable of float, optional
             Of probabilities; 0.1, 0.2, …, 0.9 by default. A label map is the same at every level.
         infinite : float, optional
-            A penalty distance for regions that one side lacks. They are infinitely far by default.
+            A penalty distance for regions that are absent from one side. By default, their
+            distances are infinite.
         derived : mapping of str to label or sequence of labels, optional
-            Measure these unions of regions instead of the groups, as in `derived`. The result is
+            Unions of regions to measure instead of the groups (see `derived`). The result is
             not stored.
 
         Returns
@@ -631,7 +637,7 @@ class Comparison:
         """Return the derived regions that the options request, or None.
 
         If the options request boundaries too, their distances are computed and stored. A member
-        that this image lacks is empty, even if neither side has it.
+        that is absent from both sides of this image is empty.
         """
         from probdice.comparison.requested_metrics import requested_derived
 
@@ -648,7 +654,7 @@ class Comparison:
 
         With ``match="labels"``, members are labels or names of both sides. Otherwise they are
         labels or names of the reference, with the prediction regions that correspond to them. A
-        member that this image lacks is empty.
+        member that is absent from this image is empty.
 
         Parameters
         ----------
@@ -712,23 +718,23 @@ class Comparison:
     # -- images ----------------------------------------------------------------------------------
 
     def need_images(self, method: str) -> Images:
-        """Return the images, or raise an error that names the method that needs them."""
+        """Return the images, or raise an error with the name of the method that requires them."""
         if self.images is None:
             raise NeedsImages(
-                f"{method} needs the images. This comparison has none: it was detached, unpickled, "
-                f"or made from JSON or an overlap. Compare the segmentations again."
+                f"{method} requires the images. This comparison has none: it was detached, "
+                f"unpickled, or made from JSON or an overlap. Compare the segmentations again."
             )
         return self.images
 
     def map(self, *, into: Any = None) -> NDArray[np.float32]:
         """Return the similarity f at every pixel, under the correspondence; NaN outside the mask.
 
-        If a side is a Dask array, the map is a Dask array too, and it is computed lazily.
+        If a side is a Dask array, the map is also a Dask array and is computed lazily.
 
         Parameters
         ----------
         into : array, optional
-            Output array of the shape of the image, such as a Zarr array or a memory map. The map
+            Output array with the shape of the image, such as a Zarr array or a memory map. The map
             is written to it block by block, without holding the whole map in memory, and `into` is
             returned.
 
@@ -745,8 +751,8 @@ class Comparison:
         """Return the prediction with the labels of the reference.
 
         Every group gets the label of its matched reference region. An unmatched prediction region
-        keeps its label if the reference does not use that label; otherwise it gets a new one. Its
-        name ends in "(unmatched)". If the prediction is a Dask array, the result is one too.
+        keeps its label if the reference does not use that label; otherwise it gets a new label. Its
+        name ends in "(unmatched)". If the prediction is a Dask array, so is the result.
 
         Parameters
         ----------
@@ -840,10 +846,10 @@ class Comparison:
     # -- storing ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all known numbers as plain types, with the version of the format.
+        """Return all numbers computed so far as built-in Python types, with the format version.
 
-        Numbers that need another pass over the pixels (chance and explained shares of
-        probabilities) are included only if they were computed before.
+        Numbers that require another pass over the pixels (chance and explained shares of
+        probabilities) are included only if they have already been computed.
 
         Examples
         --------
@@ -891,7 +897,7 @@ class Comparison:
     def from_json(cls, text: str) -> "Comparison":
         """Restore a comparison, without images, from the output of `to_json`.
 
-        Methods that need the images, such as `map` and `relabelled`, raise an error.
+        Methods that require the images, such as `map` and `relabelled`, raise an error.
 
         Examples
         --------
@@ -910,7 +916,7 @@ class Comparison:
         """Return the groups as a table with one row per group. Labels are tuples.
 
         Volumes and their differences (prediction − reference) are in pixels. If `pixel_volume` is
-        known, the columns `reference_ml`, `prediction_ml` and `difference_ml` hold them in
+        known, the `reference_ml`, `prediction_ml` and `difference_ml` columns contain them in
         millilitres.
 
         Examples
@@ -923,7 +929,7 @@ class Comparison:
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
+            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
         from probdice.comparison.group_rows import group_rows
 
         return pandas.DataFrame(group_rows(self))
@@ -945,7 +951,7 @@ class Comparison:
     # -- showing ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """Return one line that computes nothing. `print` shows the numbers."""
+        """Return one line without computing any numbers. `print` shows the numbers."""
         reference, prediction = (self.overlap.side(side).occupied.size for side in SIDES)
         return (
             f"Comparison({self.similarity}: {reference} reference and {prediction} prediction "

@@ -45,8 +45,8 @@ class Group(VolumeDifferences):
     relative_volume_difference : float
         The volume difference divided by `reference_volume`; NaN if that is 0.
     faint : bool
-        Whether means over regions and counts of regions leave out the group. A group is faint if
-        it contains no region of a label map and none of its regions is the most probable
+        Whether the group is excluded from means over regions and from counts of regions. A group is
+        faint if it contains no region of a label map and none of its regions is the most probable
         (within 1e-6) at any pixel.
 
     Examples

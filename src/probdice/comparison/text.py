@@ -44,7 +44,7 @@ def as_html(result: Comparison) -> str:
 
 
 def _omitted(result: Comparison) -> list[str]:
-    """What the table in a notebook omits, and how to get it."""
+    """Return a text about the values that the table omits, and how to get them."""
     hidden = len(result.groups) - SHOWN
     if hidden > 0:
         groups = "group" if hidden == 1 else "groups"
@@ -82,7 +82,7 @@ def _title(result: Comparison) -> str:
 
 
 def _lines(result: Comparison) -> list[str]:
-    """Return the lines above the table: the numbers that are known, then the score."""
+    """Return the lines above the table: the numbers computed so far, then the score."""
     score, chance = result.without_a_pass("score"), result.without_a_pass("chance")
     headline, lowest = [], result.lowest
     if result.background is not None:
@@ -102,7 +102,7 @@ def _lines(result: Comparison) -> list[str]:
     if not isnan(lowest.dice):
         pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
         unmatched = f"lowest Dice {decimal(lowest.dice)} ({pair})   {unmatched}"
-    needs = "score: needs the images"
+    needs = "score: requires the images"
     lines += [unmatched, needs if score is None else f"score {decimal(score)}"]
     if result.merges:
         counts = []
@@ -136,7 +136,7 @@ def _foreground(result: Comparison) -> str:
 
 
 def _rows(result: Comparison) -> list[tuple[str, ...]]:
-    """Return the table of groups. If there are faint groups, the last column marks them."""
+    """Return the table of groups. Faint groups are marked in an additional last column."""
     shown = result.groups[:SHOWN]
     faint = any(group.faint for group in shown)
     mark = ("",) if faint else ()

@@ -1,4 +1,4 @@
-"""Bring segmentations and masks of one image onto one grid."""
+"""Align segmentations and masks of one image to one grid."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -26,7 +26,7 @@ IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
 def aligned(
     reference: Segmentation, prediction: Segmentation, *, tolerance: float = TOLERANCE
 ) -> Segmentation:
-    """The prediction on the reference's grid, to within `tolerance` pixels at every corner."""
+    """Return the prediction on the reference's grid, within `tolerance` pixels at every corner."""
     if reference.geometry is not None and prediction.geometry is not None:
         try:
             return prediction.onto(reference.geometry, tolerance=tolerance)
@@ -69,10 +69,10 @@ def moved_onto(
     interpolation: Interpolation | None,
     background: Label | None,
 ) -> tuple[Segmentation, FieldOfView | None, tuple[Note, ...]]:
-    """The prediction on the reference's grid, resampled if necessary and allowed.
+    """Return the prediction on the grid of the reference, resampled if necessary and allowed.
 
-    The second value is its field of view if pixels outside are left out. The third value holds a
-    note if it was resampled.
+    The second value is its field of view, if pixels outside it are excluded. The third value
+    contains a note if the prediction was resampled.
     """
     to, own = reference.geometry, prediction.geometry
     if interpolation is not None and to is own is None and reference.shape != prediction.shape:
@@ -119,7 +119,7 @@ def within(mask: Array | None, views: Sequence[Array]) -> Array | None:
 def _resampling_hint(
     reference: Geometry, prediction: Geometry, tolerance: float
 ) -> tuple[str | Option, ...]:
-    """Which kind of resampling the grids need, and the option."""
+    """Return the kind of resampling that the grids require, and the option that enables it."""
     if not (reference.on_grid and prediction.on_grid):
         return (
             "Use files of the same surface, or resample one of them first, for example with "
@@ -134,7 +134,8 @@ def _resampling_hint(
             Option("resample", "linear"),
         )
     return (
-        "The grids differ in axes, spacing or by a part of a pixel, so the prediction must be "
+        "The grids differ in axes or spacing, or are offset by a fraction of a pixel, so the "
+        "prediction must be "
         "interpolated: use ",
         Option("resample", "linear"),
         " (labels become probabilities) or ",
@@ -154,7 +155,7 @@ def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Op
 def mask_on(
     reference: Segmentation, mask: Segmentation | Array, tolerance: float
 ) -> tuple[Array, int]:
-    """The mask as an array on the reference's grid, and the number of its NaN values."""
+    """Return the mask as an array on the reference's grid, and the number of its NaN values."""
     array: Array
     if isinstance(mask, Segmentation):
         if not mask.crisp:
@@ -257,7 +258,7 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
 
 
 def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
-    """The file of an image in parentheses, for messages; an empty string without a file."""
+    """Return the file of an image in parentheses, for messages; "" if there is no file."""
     if not isinstance(image, Segmentation) or not image.source:
         return ""
     return f" ({short_paths(image.source, *(other.source for other in others))[0]})"
@@ -277,6 +278,6 @@ def _side_by_side(**images: Segmentation) -> str:
 
 
 def _relation(*images: Segmentation) -> str:
-    """What two images should have in common: a grid, or the vertices of a surface."""
+    """Return the property that two images should share: a grid, or the vertices of a surface."""
     grids = all(image.geometry is None or image.geometry.on_grid for image in images)
     return "lie on the same grid" if grids else "have the same vertices"

@@ -129,7 +129,7 @@ class Blocks:
         return values.transpose((*range(first), *back))
 
     def located(self, fault: Fault, block: Block, inside: NDArray[np.int64] | None = None) -> Fault:
-        """A fault of a block, with pixel numbers of the whole image."""
+        """Return an invalid value of a block, with its pixel number in the whole image."""
 
         def number(pixel: int) -> int:
             place = np.unravel_index(pixel if inside is None else inside[pixel], block.shape)
@@ -144,7 +144,7 @@ class Blocks:
         return tuple(int(index[self.order.index(axis)]) for axis in range(len(self.shape)))
 
     def _inside(self, block: Block) -> NDArray[np.int64] | None:
-        """The compared pixels of a block; None for all."""
+        """Return the compared pixels of a block; None if all are compared."""
         if self.whole:
             return None
         inside = np.ones(block.size, np.bool_)
@@ -160,7 +160,7 @@ class Blocks:
 
 
 def _traversal(sides: Sequence[Segmentation]) -> tuple[int, ...]:
-    """Spatial axes by descending stride of the largest array."""
+    """Return the spatial axes in descending order of the strides of the largest array."""
     axes = tuple(range(len(sides[0].shape)))
     arrays = [side.array for side in sides if isinstance(side.array, np.ndarray)]
     if not arrays or not axes or all(array.flags.c_contiguous for array in arrays):

@@ -68,7 +68,7 @@ class AitchisonKernels:
         return PairSums(volumes, likeliest, losses, savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """The same sums for a label map as reference."""
+        """Return the same sums for a reference that is a label map."""
         counts = np.zeros(labels, np.int64)
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
@@ -95,5 +95,5 @@ class AitchisonKernels:
 
 
 def _rest(rows: Rows, members: Integers) -> NDArray[Any]:
-    """The rows that are in no group."""
+    """Return the rows that belong to no group."""
     return np.setdiff1d(np.arange(rows.shape[0]), members)

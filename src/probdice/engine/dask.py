@@ -1,9 +1,9 @@
 """Run a pass over all blocks as Dask tasks, on the active scheduler.
 
-There is one task per block, and further tasks add their results in a tree. Tasks are created and
-submitted in rounds, so that neither the scheduler nor this process ever holds all of them. A task
-carries its inputs: the tasks that compute the chunks of a Dask array, the location of a store that
-every worker can read, or the values of an array in the memory of this process.
+There is one task per block, and additional tasks add the results in a tree. Tasks are created and
+submitted in rounds, so that neither the scheduler nor this process ever has all tasks in memory. A
+task carries its inputs: the tasks that compute the chunks of a Dask array, the location of a store
+that every worker can read, or the values of an array in the memory of this process.
 """
 
 import sys
@@ -41,10 +41,10 @@ AHEAD = 4  # queued tasks per thread of a cluster
 
 
 def runs_on_dask(blocks: Blocks) -> bool:
-    """Whether Dask runs the passes over these blocks.
+    """Return whether Dask runs the passes over these blocks.
 
     Dask always runs them for Dask arrays. It also runs them for stores that every worker can read
-    if the user has chosen a scheduler, by a client of a cluster or by Dask's configuration.
+    if the user has selected a scheduler, with a cluster client or in Dask's configuration.
     """
     arrays = _arrays(blocks)
     if any(has_type(array, "dask", "Array") for array in arrays):
@@ -66,7 +66,7 @@ def image(
     dtype: np.dtype[Any],
     rows: int | None,
 ) -> Any:
-    """A Dask array of the results of `visit` for every block, in one row or several."""
+    """Return a Dask array of the results of `visit` for every block, with one or more rows."""
     from dask import array as library
 
     arrays = _arrays(blocks)
@@ -92,7 +92,7 @@ def image(
 
 
 def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """One block of an image. Its position in the image does not matter."""
+    """One block of an image. Its position in the image is irrelevant."""
     shape = values[0].shape[-len(work.sides[0].shape) :]
     block = Block(tuple(slice(0, length) for length in shape), 0)
     piece: NDArray[Any] = work(block, *values).astype(dtype, copy=False)
@@ -106,7 +106,7 @@ def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
         import dask
     except ImportError:
         raise MissingExtraError(
-            'a scheduler needs dask, which is not installed: pip install "probdice[dask]"'
+            'a scheduler requires dask, which is not installed: pip install "probdice[dask]"'
         ) from None
     if scheduler == "threads":
         with dask.config.set(scheduler="threads", num_workers=workers or cores()):
@@ -138,7 +138,7 @@ def connected(address: str) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         raise MissingExtraError(
-            'a cluster needs distributed, which is not installed: pip install "probdice[dask]"'
+            'a cluster requires distributed, which is not installed: pip install "probdice[dask]"'
         ) from None
     try:
         client = Client(address, timeout=TIMEOUT)
@@ -149,7 +149,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _scheduler() -> Any:
-    """The scheduler that the user has chosen, or None; always None inside a task."""
+    """Return the scheduler that the user has selected, or None; always None inside a task."""
     if "dask" not in sys.modules:
         return None
     distributed = sys.modules.get("distributed")
@@ -248,7 +248,7 @@ def _visited(work: _Work, block: Block, made: Callable[..., list[Any]], *shared:
 
 
 def _made(tasks: dict[Any, Any], keys: list[Any], names: list[Any], *shared: Any) -> list[Any]:
-    """The values of these keys; `shared` are results of other tasks with these names."""
+    """Return the values of these keys; `shared` contains the results of other tasks by name."""
     from dask import get
 
     values: list[Any] = get({**tasks, **dict(zip(names, shared, strict=True))}, keys)
@@ -289,7 +289,7 @@ def _work(
 
 
 def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
-    """A function that creates the tasks of some blocks."""
+    """Return a function that creates the tasks for the given blocks."""
     from dask import delayed
 
     arrays = [_origin(array) for array in _arrays(blocks)]
@@ -315,7 +315,7 @@ def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
 
     Tasks of Dask arrays that only one block needs, mostly reads of chunks, are fused with the task
     of that block: the scheduler would otherwise get thousands of tasks. Tasks that several blocks
-    need stay separate.
+    need remain separate.
     """
     from dask.core import get_dependencies
     from dask.delayed import Delayed
@@ -355,7 +355,7 @@ def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
 
 
 def _held(array: Array) -> dict[Any, Any]:
-    """The chunks of an array that are in the memory of workers."""
+    """Return the chunks of an array that are in the memory of workers."""
     distributed = sys.modules.get("distributed")
     if distributed is None or not has_type(array, "dask", "Array"):
         return {}
@@ -382,7 +382,7 @@ def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, An
 
 
 def _origin(array: Array) -> Array:
-    """The store behind a Dask array that only reads it, as created by `from_zarr`.
+    """Return the store of a Dask array that only reads it, such as an array created by `from_zarr`.
 
     All chunks of a block are then read with one call instead of one call per chunk. Any other array
     is returned unchanged.
@@ -404,12 +404,12 @@ def _origin(array: Array) -> Array:
 
 
 def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
-    """Chunks that equal the blocks. An axis of regions is one chunk."""
+    """Return chunks that are identical to the blocks. An axis of regions is one chunk."""
     return (*((length,) for length in shape[: len(shape) - len(grid.shape)]), *grid.lengths)
 
 
 def _rounds(task: Pass[R], blocks: Blocks) -> Iterator[R]:
-    """The sum of every round, in order. The watcher gets the number of finished blocks."""
+    """The sum of every round, in order. The watcher receives the number of finished blocks."""
     tasks, grid, add = _tasks(task, blocks), blocks.blocks, task.add
     arrays: list[Any] = [_origin(array) for array in _arrays(blocks)]
     sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
@@ -478,7 +478,7 @@ def _on_cluster(
 
 
 def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
-    """One task that returns the sum of all, always added in the same order."""
+    """Return one task that adds all results, always in the same order."""
     from dask import delayed
 
     join = delayed(add, pure=False)
@@ -491,8 +491,8 @@ def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
 def _naming_block(some: Grid, leaves: list[Any]) -> Iterator[None]:
     """Raise errors that name the block in which they occurred.
 
-    Errors of our own tasks already do. For an error of a task that computes a chunk of a Dask
-    array, the blocks of the round are computed one by one to find the block.
+    Errors of the tasks of this module already name it. For an error of a task that computes a chunk
+    of a Dask array, the blocks of the round are computed one by one to find the block.
     """
     try:
         yield

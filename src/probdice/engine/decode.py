@@ -49,7 +49,7 @@ class Soft:
 class Crisp:
     """One code per pixel, and the label of every code.
 
-    Labels that occur in the block only outside the mask have a code without pixels.
+    A label that occurs only outside the mask also has a code, but no pixels.
     """
 
     codes: NDArray[np.int32]
@@ -68,9 +68,9 @@ class Crisp:
 
 @dataclass(frozen=True)
 class Ready:
-    """The compared pixels of one block of every side, and the faults of each side.
+    """The compared pixels of one block of every side, and the invalid values of each side.
 
-    `inside` holds their positions in the block, or is None if all pixels are compared.
+    `inside` contains their positions in the block, or is None if all pixels are compared.
     """
 
     sides: tuple[Soft | Crisp, ...]
@@ -101,7 +101,7 @@ def decoder_of(
 
 
 def working_type(side: Segmentation) -> np.dtype[Any]:
-    """float32 if it holds every value, else a larger type."""
+    """float32 if it can represent every value, otherwise a larger type."""
     if side.crisp:
         return np.dtype(np.float32)
     return np.result_type(side.array.dtype, np.float32)
@@ -122,7 +122,10 @@ class ProbabilityDecoder:
             self.flat = _flat(self.array, (self.regions, -1))
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
-        """Rows of probabilities. If values are used unchanged, the kernels check for faults."""
+        """Rows of probabilities.
+
+        If values are used unchanged, the kernels check for invalid values.
+        """
         if self.flat is not None and inside is None:
             pixels = block.range_in(self.array.shape[1:])
             if pixels is not None:
@@ -167,7 +170,7 @@ class LabelDecoder:
             self.plain = self.plain and self.array.flags.c_contiguous and self.array.flags.aligned
 
     def values(self, block: Block) -> NDArray[Any]:
-        """The labels of a block, contiguous; floating point if the map is."""
+        """Return the labels of a block as a contiguous array."""
         if self.plain and isinstance(self.array, np.ndarray):
             return np.asarray(self.array[block.box]).reshape(-1)
         return self.scratch.last(block, lambda: self._read(block))
@@ -217,13 +220,13 @@ class _Scratch(threading.local):
         self._last: tuple[Block, NDArray[Any]] | None = None
 
     def last(self, block: Block, read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """The values of a block, read once as long as the block stays the same."""
+        """Return the values of a block, which are read again only if the block changes."""
         if self._last is None or self._last[0] != block:
             self._last = block, read()
         return self._last[1]
 
     def array(self, purpose: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """An uninitialised contiguous array, which replaces the last one for this purpose."""
+        """Return an uninitialised contiguous array, which replaces the previous one."""
         size = prod(shape)
         buffer = self._buffers.get((purpose, dtype))
         if buffer is None or buffer.size < size:
@@ -248,7 +251,7 @@ def encoded(
 
 
 def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
-    """A view of the array with its spatial axes flattened, if it is contiguous; else None."""
+    """Return a view of the array with its spatial axes flattened; None if it is not contiguous."""
     if isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned:
         return np.asarray(array).reshape(shape)
     return None

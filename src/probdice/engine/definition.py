@@ -92,7 +92,7 @@ def _columns(rows: NDArray[Any], start: int, size: int) -> Floats:
 
 
 def _auxiliaries(rows: Floats) -> list[Floats]:
-    """The binary segmentation of each region: the region, and the sum of all others."""
+    """Return binary segmentations: each region, and the sum of all other regions."""
     return [_binary(rows, np.array([k])) for k in range(len(rows))]
 
 
@@ -107,7 +107,7 @@ def _members(side: RowGroups, group: int) -> Integers:
 
 
 def _saved(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
-    """The saving of a pair compared with its regions alone, at every pixel."""
+    """Return the saving of a pair at every pixel, compared with its two regions separately."""
     return np.maximum((p_alone + q_alone - pair) / 2, 0)
 
 

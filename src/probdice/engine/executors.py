@@ -58,7 +58,7 @@ def using(executor: Executor) -> Iterator[None]:
 
 
 def executor_for(blocks: Blocks, workers: int, *, local: bool = False) -> Executor:
-    """The executor for these blocks.
+    """Return the executor for these blocks.
 
     Dask runs passes over Dask arrays, and over stores that every worker can read if the user has
     chosen a scheduler. `local` keeps the pass in this process, because it writes to its memory. It
@@ -88,8 +88,8 @@ def image(
 ) -> Any:
     """An image of the results of `visit` for every block, with `rows` values per pixel.
 
-    It is written `into` an array block by block, or into a new array. For Dask arrays, it is a Dask
-    array that is computed lazily.
+    The image is written `into` an array block by block, or into a new array. For Dask arrays, the
+    result is a Dask array that is computed lazily.
     """
     if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
         from probdice.engine import dask

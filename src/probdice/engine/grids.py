@@ -1,7 +1,7 @@
 """Divide images into blocks.
 
-If an array is stored in chunks, blocks are unions or parts of its chunks, chosen to decode as
-little as possible more than once. Otherwise, a block is a range of pixels in C order.
+If an array is stored in chunks, blocks are unions or parts of its chunks, chosen so that as few
+bytes as possible are decoded more than once. Otherwise, a block is a range of pixels in C order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ class Block:
         return range(start, start + self.size)
 
     def around(self, halo: int, shape: tuple[int, ...]) -> "Block":
-        """The block with `halo` more pixels on every side, within the image."""
+        """Return the block extended by `halo` pixels on every side, within the image."""
         box = tuple(
             slice(max(part.start - halo, 0), min(part.stop + halo, length))
             for part, length in zip(self.box, shape, strict=True)
@@ -209,7 +209,7 @@ def _ways_to_cut(
     *,
     parts: bool,
 ) -> list[_Cuts]:
-    """Ways to cut an axis: into unions of whole chunks of some store, and into parts of chunks.
+    """Yield ways to cut an axis: into unions of whole chunks of a store, and into parts of chunks.
 
     `grids` are the edges of the chunks of each store.
     """

@@ -1,4 +1,4 @@
-"""Passes over groups of regions: scores, f at every pixel, and groups with added regions."""
+"""Passes over groups of regions: scores, f at every pixel, and groups with an additional region."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ class Members:
         return len(self.lists)
 
     def group_of(self, labels: NDArray[Any], none: int) -> Integers:
-        """The group of each of these labels; `none` for a label without a group."""
+        """Return the group of each of these labels; `none` for a label that belongs to no group."""
         keys, numbers = self._ascending
         groups = np.full(labels.size, none, np.int64)
         codes, places = known(labels, keys)
@@ -176,7 +176,7 @@ def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArr
 def agreement(
     p: NDArray[Any], q: NDArray[Any], tables: Both[Any], similarity: Similarity
 ) -> NDArray[np.float32]:
-    """f at every pixel of two label maps, by the tables of the groups of labels."""
+    """Return f at every pixel of two label maps, from the tables of the groups of labels."""
     from probdice.engine import kernels
 
     f = np.empty(p.size, np.float32)
@@ -219,7 +219,7 @@ def joined(
 def row_groups(
     side: Soft | Crisp, groups: Members, start: int, stop: int, dtype: np.dtype[Any]
 ) -> RowGroups:
-    """Rows of some pixels, their first column, and the rows of each group.
+    """Return the rows of the given pixels, their first column, and the rows of each group.
 
     A label map has one row per group, and a last row for labels without a group.
     """
@@ -241,7 +241,7 @@ def _starts(groups: Lists) -> tuple[Integers, Integers]:
 
 
 def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
-    """Ranges of pixels; short ones if a label map is expanded to one row per group."""
+    """Yield ranges of pixels, which are short if a label map is expanded to one row per group."""
     spread = any(isinstance(side, Crisp) for side in ready.sides)
     step = max(1024, BLOCK_BYTES // (8 * (groups + 1))) if spread else max(ready.size, 1)
     for start in range(0, ready.size, step):

@@ -47,7 +47,7 @@ def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
 
 
 def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
-    """The moments of a block, for label maps in the order of the labels in `keys`."""
+    """Return the moments of a block; for label maps, in the order of the labels in `keys`."""
     from probdice.engine import kernels
 
     sides = Both(*ready.sides)
@@ -120,7 +120,7 @@ class Forecast:
     moments : ndarray
         By group and by bin of the predicted probability q: pixels, Σp, Σq, Σp², Σq² and Σpq.
     likely : ndarray
-        The same for the most probable group of every pixel, by bin.
+        The same sums for the most probable group of every pixel, by bin.
     above : ndarray
         By group, the number of pixels by the number of thresholds that they exceed in the
         reference and in the prediction.

@@ -28,20 +28,20 @@ FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 
 
 def overlap_pass(similarity: Similarity) -> Pass["Checked"]:
-    """The overlap of every pair of regions, and the faults of the values."""
+    """The overlap of every pair of regions, and any invalid values."""
     return Pass(partial(_checked_overlap, similarity=similarity), Checked.total)
 
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """The overlap of some pixels, and the faults of the values of each side."""
+    """The overlap of a set of pixels, and any invalid values of each side."""
 
     overlap: Overlap
     faults: tuple[Fault | None, ...] = (None, None)
 
     @classmethod
     def total(cls, several: Iterable["Checked"]) -> "Checked":
-        """The sum of the overlaps, with the faults of all parts."""
+        """Return the sum of the overlaps, with the invalid values of all parts."""
         faults: list[Fault | None] = [None, None]
 
         def overlaps() -> Iterator[Overlap]:
@@ -68,7 +68,7 @@ def _checked_overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Ch
 def _faults(
     ready: Ready, sound: Sequence[bool], blocks: Blocks, block: Block
 ) -> tuple[Fault | None, ...]:
-    """The faults of each side, with pixel numbers of the image."""
+    """Return the invalid values of each side, with their pixel numbers in the image."""
     faults = []
     for side, fault, side_sound in zip(ready.sides, ready.faults, sound, strict=True):
         if fault is None and not side_sound:
@@ -81,7 +81,7 @@ def _faults(
 def overlap(
     sides: Both[Segmentation], ready: Ready, similarity: Similarity
 ) -> tuple[Overlap, tuple[bool, bool]]:
-    """The overlap of some pixels, and whether the values of each side are certainly valid."""
+    """Return the overlap of a block, and whether the values of each side are certainly valid."""
     p, q = ready.sides
     if isinstance(p, Crisp) and isinstance(q, Crisp):
         return _crisp_overlap(sides, p, q, similarity), (True, True)

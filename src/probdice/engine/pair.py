@@ -61,7 +61,7 @@ class Images:
     mask_file : str
         " (file)" for messages if the mask comes from a file.
     outside : array or None
-        Pixels that are left out because they are outside the field of view of the prediction.
+        Pixels that are excluded because they are outside the field of view of the prediction.
     """
 
     reference: Segmentation
@@ -88,12 +88,12 @@ class Images:
 
         No pixels are read, except for the labels of a label map that is interpolated linearly. With
         an `interpolation`, pixels outside the field of view of the prediction belong to its region
-        `background`, or are left out.
+        `background`, or are excluded.
         """
         if prediction.ignore:
             raise InputError(
                 f"prediction must not ignore labels, found ignore={prediction.ignore}. Otherwise "
-                f"it could leave out difficult pixels. Set ignore for the reference, or use ",
+                f"it could exclude difficult pixels. Set ignore for the reference, or use ",
                 Option("mask", "FILE", python="mask=…"),
                 ".",
             )
@@ -190,7 +190,7 @@ class Images:
         return f"{overlap.pixels} {pixels} outside the field of view of the prediction ({counts})"
 
     def check_field_of_view(self) -> None:
-        """Reject pixels that are left out, because cropping must not raise the score of a case."""
+        """Reject excluded pixels, because cropping must not increase the score of a case."""
         if self.outside_counts:
             raise GeometryError(
                 f"{self.outside_counts}, so the case is not scored. To count them as background, "
@@ -229,7 +229,7 @@ class Images:
         return result
 
     def group_numbers(self, side: Side, groups: Lists) -> NDArray[np.int32]:
-        """The number of the group of every pixel of a label map; −1 for none and outside Ω."""
+        """Return the group number of every pixel of a label map; −1 if there is no group."""
         return np.asarray(image(numbers_visit(side, groups), self.blocks, np.int32, self.workers))
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
@@ -301,7 +301,7 @@ class Images:
 
 
 def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:
-    """Add the names of labels, which Dask tasks do not carry, and the classes of components."""
+    """Add the names of labels, which Dask tasks do not include, and the classes of components."""
     for name, side in sides.to_dict().items():
         regions = overlap.side(name)
         if side.origins or (side.names and regions.crisp and not regions.names):

@@ -1,4 +1,4 @@
-"""A pass over the pixels as a value: the function of a block, and the sum of results."""
+"""A pass over the pixels as an object: the function applied to a block, and the sum of results."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Pass(Generic[R]):
     add : callable
         The sum of several results, given in the order of their blocks. Sums can be added again.
     halo : int
-        Number of pixels around a block that `visit` reads.
+        The width, in pixels, of the margin around a block that `visit` reads.
     """
 
     visit: Callable[[Blocks, Block], R]
@@ -36,7 +36,7 @@ class Pass(Generic[R]):
 
     @property
     def name(self) -> str:
-        """The name that a scheduler shows."""
+        """The name shown by a scheduler."""
         visit = getattr(self.visit, "func", self.visit)
         return str(visit.__name__).strip("_")
 

@@ -24,7 +24,7 @@ def count_pass() -> Pass[dict[int, int]]:
 
 
 def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
-    """The ranks that each block contains, and their pixels, of both sides.
+    """Return the ranks that each block contains, and the pixels of both sides at these ranks.
 
     `starts` holds the rank of every block's first pixel if not all pixels are compared.
     """
@@ -39,7 +39,7 @@ def _count(blocks: Blocks, block: Block) -> dict[int, int]:
 def _sample(
     blocks: Blocks, block: Block, ranks: Both[Integers], starts: dict[int, int] | None
 ) -> Samples:
-    """The ranks that the block contains, and their pixels, of both sides, by its first pixel."""
+    """Return the ranks in the block and the pixels of both sides, by the block's first pixel."""
     if starts is None:
         chosen = ranks.map(lambda numbers: _within(block, numbers, blocks.shape))
         if not any(places.size for places, _ in chosen):

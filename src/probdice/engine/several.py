@@ -50,7 +50,7 @@ class Content:
         Labels in the order of their first pixels, or channels in the order of their values. This
         order does not depend on the numbers of labels or channels.
     digest : bytes
-        Digest that is equal for two segmentations that differ only in their labels.
+        Digest that is identical for two segmentations that differ only in their labels.
     """
 
     keys: NDArray[Any]
@@ -69,7 +69,7 @@ class Combinations:
 
     @classmethod
     def total(cls, several: Iterable["Combinations"]) -> "Combinations":
-        """The sum of combinations, in ascending order, without those that do not occur."""
+        """Return the sum of all combinations that occur, in ascending order."""
         pending: list[Combinations] = []
         size = compact = 0
         for part in several:
@@ -101,8 +101,8 @@ class Combinations:
 class Several:
     """Named segmentations of one image on one grid.
 
-    A pixel that has an ignored label in any of them is left out of all. `mask` leaves out these
-    pixels, and `not_ignored` only them.
+    A pixel that has an ignored label in any segmentation is excluded from all segmentations. `mask`
+    excludes these pixels in addition, and `not_ignored` excludes only these pixels.
     """
 
     sides: Mapping[str, Segmentation]
@@ -177,7 +177,7 @@ class Several:
 
     @property
     def crisp(self) -> bool:
-        """Whether all are label maps."""
+        """Whether all segmentations are label maps."""
         return all(side.crisp for side in self.sides.values())
 
     def only(self, names: Sequence[str]) -> "Several":
@@ -227,7 +227,7 @@ class Several:
         classes: int,
         work: Callable[[list[Decision]], R],
     ) -> R:
-        """The sum of the results of `work` on the decisions at all compared pixels."""
+        """Return the sum of the results of `work` for the decisions at all compared pixels."""
         sides = self.sides.values()
         blocks = Blocks(*sides, mask=self.mask, most=max(1, BOX_VALUES // classes))
         task = Pass(partial(_worked, numbers=numbers, classes=classes, work=work), summed)

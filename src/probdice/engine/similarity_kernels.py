@@ -30,9 +30,9 @@ def kernels_of(similarity: Similarity) -> "BlockKernels":
 class PairSums(NamedTuple):
     """Sums over some pixels for the regions of two soft sides and for every pair of them.
 
-    `likeliest` is the number of pixels at which each region is the most probable. `losses` is
-    Σ (1 − f) of each region against an empty one, or None if it equals the volume. `sound` is False
-    if the values of a side may be invalid and need a check.
+    `likeliest` is the number of pixels at which each region is the most probable. `losses` is Σ (1
+    − f) of each region against an empty region, or None if it equals the volume. `sound` is False
+    if the values of a side may be invalid and must be checked.
     """
 
     volumes: tuple[Floats, Floats]

@@ -1,7 +1,7 @@
 """Distances between the surfaces of the groups of two images.
 
 One pass collects the cells with a surface of all groups (`surface_pass`). Then, for every pair of
-surfaces, the kernels search the nearest point of the other surface for every element
+surfaces, the kernels find the nearest point of the other surface for every element
 (`surface_search`), and summarise the distances (`surface_summary`). Results do not depend on the
 division into blocks and on the number of workers.
 """
@@ -46,7 +46,8 @@ class Elements:
     points : ndarray
         Centroids, one row each, as indices of pixels.
     distances : ndarray
-        From each centroid to the nearest point of the other surface; infinite if that is empty.
+        Distance from each centroid to the nearest point of the other surface; infinite if that
+        surface is empty.
     weights : ndarray
         Areas of triangles, or lengths of segments.
     """
@@ -63,7 +64,7 @@ class Outlines:
     Attributes
     ----------
     images : Images
-        The images, the mask and the number of workers. They are read again by every method.
+        The images, the mask and the number of workers. Every method reads the images again.
     groups : Both
         Per side, the regions of every group, by channel or label. Groups may share regions.
     """
@@ -85,9 +86,9 @@ class Outlines:
     ) -> Floats:
         """Distances between the surfaces of every group, at every level.
 
-        The axes of the result are the groups, the levels (one where both sides are label maps) and
-        the numbers: hd, assd, masd, the percentiles, and nsd at the tolerances. NaN where both
-        surfaces are empty; where one is, distances are infinite and nsd is 0.
+        The axes of the result are the groups, the levels (one if both sides are label maps) and the
+        measures: hd, assd, masd, the percentiles, and nsd at the tolerances. NaN if both surfaces
+        are empty; if one surface is empty, distances are infinite and nsd is 0.
         """
         groups, count = len(self.groups.reference), 1 if self.crisp else len(levels)
         sets = (
@@ -207,7 +208,7 @@ class _Pairs:
         return Directed(*self._distances(part, other.pyramid), shared, surface.part.cells.size == 0)
 
     def _distances(self, part: Part, other: Pyramid) -> tuple[Floats, Floats]:
-        """Distances from the elements of some cells to another surface, and their weights."""
+        """Return the distances from the elements of cells to another surface, and their weights."""
         distances, weights = np.empty((2, part.starts[-1]))
 
         def visit(first: int) -> None:
@@ -220,7 +221,7 @@ class _Pairs:
 
 
 def _by_set(cells: Cells, count: int, sizes: Integers) -> tuple[Collected, Integers, Integers]:
-    """Cells sorted by set and then by place, and the first and the last cell of each set.
+    """Sort cells by set and then by position, and return the first and the last cell of each set.
 
     In this order, sums do not depend on the division into blocks.
     """

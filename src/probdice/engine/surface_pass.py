@@ -1,7 +1,7 @@
 """A pass over the pixels that collects the surfaces of all groups of two images.
 
-A cell is the 2 × 2 × 2 (or 2 × 2) pixels around a corner of the pixel grid. The cells that have a
-surface are far fewer than the pixels, and only they stay in memory.
+A cell is the 2 × 2 × 2 (or 2 × 2) pixels around a corner of the pixel grid. Far fewer cells than
+pixels have a surface, and only these cells are kept in memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ Codes = NDArray[np.int32]
 
 
 class Cells(NamedTuple):
-    """Cells with a surface: the set that each belongs to, its place, and its configuration."""
+    """Cells with a surface: the set, the position and the configuration of each cell."""
 
     numbers: NDArray[Any]  # int32
     cells: NDArray[Any]  # int64: flat indices in the image
@@ -55,7 +55,7 @@ def cells_pass(groups: Both[Lists], levels: Sequence[float], shapes: Shapes) -> 
 
 
 def cell_counts(shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """The cells of an image along three axes; an image of two axes is one layer."""
+    """Return the number of cells along three axes; a 2-D image has one layer."""
     return np.array([1, *(length + 1 for length in shape)][-3:], np.int64)
 
 
@@ -96,7 +96,7 @@ def _cells(
 def _numbered(
     side: Crisp | Soft, layers: list[Members], levels: tuple[float, ...], dtype: np.dtype[Any]
 ) -> Iterator[tuple[Codes, Sequence[int]]]:
-    """A code per pixel, and the number of the set of every code; −1 for none."""
+    """Return a code per pixel, and the set number of every code; −1 if it has no set."""
     for layer in layers:
         if isinstance(side, Crisp):
             yield side.codes, layer.group_of(side.labels, surfaces.NONE).tolist()

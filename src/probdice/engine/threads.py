@@ -23,7 +23,7 @@ def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[
 
 
 def watched(results: Iterable[R], total: int) -> Iterator[R]:
-    """The same results. The watcher is called before each of them, and may raise an error."""
+    """The same results. The watcher is called before each block, and may raise an error."""
     watch = watcher.get()
     for done, result in enumerate(results, start=1):
         if watch is not None:
@@ -32,7 +32,7 @@ def watched(results: Iterable[R], total: int) -> Iterator[R]:
 
 
 def _ahead(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:
-    """Results from as many threads as there are workers."""
+    """Yield results from as many threads as there are workers."""
     with ThreadPoolExecutor(workers) as pool:
         ahead: deque[Future[R]] = deque()
         try:

@@ -1,4 +1,4 @@
-"""Score one case: the identity of its files, its memory, and its line of the journal."""
+"""Score one case: identify its files, estimate its memory, and create its journal line."""
 
 import json
 import math
@@ -92,7 +92,7 @@ class Request:
 
 
 def scored(request: Request, threads: int) -> str:
-    """Compare the two sides of a job, and return the line of the journal, also after a failure."""
+    """Compare the two sides of a job, and return the journal line, even after a failure."""
     start = time.perf_counter()
     try:
         comparison = compared(request.job, request.options, threads)
@@ -108,7 +108,7 @@ def scored(request: Request, threads: int) -> str:
 
 
 def message_of(error: Exception) -> Message:
-    """The message of an error that fails a case."""
+    """Return the message of an error that makes a case fail."""
     if isinstance(error, ProbdiceError):
         return error.args
     if isinstance(error, MemoryError):
@@ -117,7 +117,7 @@ def message_of(error: Exception) -> Message:
 
 
 def unscored(request: Request, *message: str | Option, seconds: float = 0.0) -> str:
-    """The line of a failed case. No file is read."""
+    """Return the journal line of a failed case. No file is read."""
     failure = Note("failed", message).to_dict()
     return _line(request, seconds, f'"failure": {json.dumps(failure)}')
 
@@ -178,7 +178,7 @@ def inputs_of(job: Job, *, verify: bool) -> Inputs:
 
 
 def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
-    """Whether the present files are the recorded ones."""
+    """Return whether the current files are identical to the recorded ones."""
 
     def identities(inputs: Inputs) -> list[Any]:
         return [
@@ -196,7 +196,7 @@ def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
 
 
 def bytes_needed(job: Job) -> int:
-    """An estimate of the memory of a job: decompressed images plus overhead."""
+    """Estimate the memory required by a job: decompressed images plus overhead."""
     return OVERHEAD + sum(_unpacked(path) for role in ROLES for path in job.files(role))
 
 
@@ -222,7 +222,10 @@ def _since(start: float) -> float:
 
 
 def _identity(file: Path, folders: Sequence[str], verify: bool) -> list[Any]:
-    """Name, size, time and content. A file in another folder is named relative to the first."""
+    """Return name, size, time and content of a file.
+
+    The name of a file in another folder is relative to the folder of the first file.
+    """
     name = file.name
     if os.path.abspath(file.parent) not in map(os.path.abspath, folders):
         name = relative_path(file, folders[0])

@@ -61,7 +61,7 @@ def summary_line(counts: Sequence[Mapping[str, Any]]) -> str:
 def _winner(summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str, Any]) -> str:
     by = joined([summary["titles"][measure] for measure in summary["rank_by"]])
     if len(first) > 1:
-        return f"{joined(first)} share the first place by {by}."
+        return f"{joined(first)} are tied for first by {by}."
     details = [_mean(summary, first[0])] if len(summary["rank_by"]) == 1 else []
     if len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
@@ -71,7 +71,7 @@ def _winner(summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str,
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:
-    """The mean of the measure that ranks, or the median if a value is infinite."""
+    """Return the mean of the ranking measure, or the median if a value is infinite."""
     measure = summary["rank_by"][0]
     entry = next(one for one in summary["measures"][measure]["methods"] if one["method"] == method)
     kind = entry["aggregate"]
@@ -112,7 +112,7 @@ def _test(summary: Mapping[str, Any]) -> str:
 
 
 def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
-    """How methods compare with inter-rater agreement."""
+    """Return sentences that compare methods with inter-rater agreement."""
     if summary["rater_comparison"] is None:
         return []
     sentences = summary["rater_comparison"]["sentences"]
@@ -134,15 +134,16 @@ def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
 
 
 def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
-    """The schemes that have another winner. A scheme that puts all methods first has none."""
+    """Return a sentence about the schemes with a different winner.
+
+    A scheme in which all methods are tied for first has no winner.
+    """
     others = []
     for scheme, ranks in summary["ranking"]["schemes"].items():
         winners = [rank["method"] for rank in ranks if rank["place"] == 1]
         if 0 < len(winners) < len(ranks) and set(winners) != set(first):
             others.append(f"{joined(winners)} by the scheme {scheme}")
-    return (
-        [f"The first place depends on the ranking scheme: {'; '.join(others)}."] if others else []
-    )
+    return [f"The winner depends on the ranking scheme: {'; '.join(others)}."] if others else []
 
 
 def joined(names: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
-"""The measures of a run by name: those of the registry, of one region, and external columns.
+"""Look up measures by name: from the registry, for one region, or from external columns.
 
 A name is ``MEASURE[@TOLERANCE][:REGION]``: ``foreground_dice``, ``dice:2``, ``hd95:tumour``,
-``nsd@1:whole tumour``. Without a region, a measure of regions is its mean over the foreground.
+``nsd@1:whole tumour``. Without a region, a measure that has a value per region is averaged over the
+foreground.
 """
 
 import re
@@ -36,9 +37,9 @@ class Name:
     Attributes
     ----------
     measure : str
-        The name in the registry, or of an external column.
+        The name in the registry, or the name of an external column.
     tolerance : float or None
-        The tolerance of a surface Dice, in the unit of the distances.
+        The tolerance of the surface Dice, in the same unit as the distances.
     region : str or None
         The label or name of a region.
 
@@ -96,7 +97,7 @@ class Criterion:
     value : callable
         Computes the value of one case.
     column : ExternalColumn or None
-        The table that has the values instead.
+        The table that contains the values, for an external measure.
     """
 
     key: str
@@ -107,7 +108,7 @@ class Criterion:
 
 
 def as_rank_by(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names of the measures that rank, each once; empty for the default.
+    """Return the names of the ranking measures without duplicates; empty for the default.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def as_rank_by(given: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = ()) -> Criterion:
-    """Return the measure with a name.
+    """Return the measure with the given name.
 
     Parameters
     ----------
@@ -175,45 +176,47 @@ def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = (
 
 
 def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) -> None:
-    """Reject a region that the reference of no case has."""
+    """Reject a region that no reference contains."""
     names = [Name.of(measure) for measure in measures]
     regions = region_labels(comparisons) if any(name.region for name in names) else set()
     known = sorted(regions, key=natural)
     for name in names:
         if name.region is not None and name.region not in regions:
             raise InputError(
-                f"rank_by: {name} names the region {name.region!r}, but the reference of no case "
-                f"has it; the regions are {listed(known, SHOWN)}"
+                f"rank_by: {name} refers to region {name.region!r}, which no reference contains. "
+                f"Available regions: {listed(known, SHOWN)}"
             )
 
 
 def _check_options(measure: str, others: Others) -> None:
-    """Name the option that a measure needs."""
+    """Reject a measure without the option that it requires, and name this option."""
     if measure in MEASURES and measure not in others.measures:
-        raise InputError(f"{measure} needs a background; pass ", Option("background", 0))
+        raise InputError(f"{measure} requires a background; pass ", Option("background", 0))
     if measure.startswith("nsd@") and measure not in others.distances:
         tolerance = measure.removeprefix("nsd@")
         raise InputError(
-            f"{measure} needs boundary distances at this tolerance; pass ",
+            f"{measure} requires boundary distances at this tolerance; pass ",
             Option("boundaries", python="boundaries=True"),
             " and ",
             Option("tolerance", tolerance),
         )
     if measure == "nsd":
-        raise InputError("nsd needs a tolerance, as in nsd@1")
+        raise InputError("nsd requires a tolerance, as in nsd@1")
     if measure in DISTANCES and measure not in others.distances:
         raise InputError(
-            f"{measure} needs boundary distances; pass ",
+            f"{measure} requires boundary distances; pass ",
             Option("boundaries", python="boundaries=True"),
         )
     if measure in COMPONENT_MEASURES and not others.components:
-        raise InputError(f"{measure} needs ", Option("components", "all", python="components=True"))
+        raise InputError(
+            f"{measure} requires ", Option("components", "all", python="components=True")
+        )
     if measure in INDICES and measure not in (*others.columns, *others.measures):
-        raise InputError(f"{measure} needs ", Option("indices", python="indices=True"))
+        raise InputError(f"{measure} requires ", Option("indices", python="indices=True"))
 
 
 def _value(comparison: Comparison, measure: str, others: Others) -> float:
-    """A number of one case: of the registry, or another column of the table of cases."""
+    """Return a measure of one case, from the registry or from an additional column."""
     if measure in REGISTRY:
         return REGISTRY[measure].compute(comparison)
     if measure in others.distances:

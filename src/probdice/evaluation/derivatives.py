@@ -1,7 +1,8 @@
 """Find the cases of a folder of BIDS derivatives.
 
-A case has a subject, and a session, run or another entity of the recording. Its files are one label
-map (``*_dseg.nii.gz``), or one map of probabilities per region (``*_label-GM_probseg.nii.gz``).
+A case is a subject, optionally with a session, a run or another entity of the recording. Its files
+are one label map (``*_dseg.nii.gz``), or one map of probabilities per region
+(``*_label-GM_probseg.nii.gz``).
 """
 
 from collections.abc import Collection, Mapping
@@ -33,7 +34,7 @@ REGION = "label"
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
     """The files of every case, with the first of these suffixes that exists; {} in other folders.
 
-    If there are several kinds of files with this suffix, the one without further entities counts.
+    If several kinds of files have this suffix, the kind without further entities is used.
     """
     kinds: dict[str, dict[str, dict[str, list[Path]]]] = {suffix: {} for suffix in suffixes}
     for subject in folder.glob("sub-*/"):
@@ -65,7 +66,7 @@ def regions_in_names(files: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[st
 
 
 def recognised_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
-    """A note on the files of the folders that are BIDS derivatives.
+    """Return a note on the files read from folders of BIDS derivatives.
 
     `folders` holds the folder and the files of the reference and of every method.
     """
@@ -79,7 +80,7 @@ def recognised_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[
 
 
 def _layout(folder: str, files: Collection[str]) -> str:
-    """The common form of the paths of derivatives, such as sub-*/anat/*_dseg.nii.gz, or ""."""
+    """Return the common path pattern of derivatives, such as sub-*/anat/*_dseg.nii.gz, or ""."""
     forms = set()
     for file in files:
         *folders, name = relative_path(file, folder).split("/")
@@ -92,7 +93,7 @@ def _layout(folder: str, files: Collection[str]) -> str:
 
 
 def _ending(name: BidsName) -> str:
-    """The end of a file name, with a * for the region."""
+    """Return the end of a file name, in which * replaces the region."""
     pairs = [
         f"{key}-{'*' if key == REGION else value}" for key, value in name.entities if key in DERIVED
     ]
@@ -104,7 +105,7 @@ def _case(name: BidsName) -> str:
 
 
 def _chosen(folder: Path, endings: Mapping[str, object]) -> str:
-    """The only kind of files, or the one without entities other than the region."""
+    """Return the only kind of file, or the kind without entities other than the region."""
     if len(endings) == 1:
         return next(iter(endings))
     plain = [ending for ending in endings if not set(_keys(ending)) - {REGION}]

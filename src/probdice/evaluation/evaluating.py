@@ -117,23 +117,23 @@ def evaluate(
     similarity, match, merge
         As in `compare`.
     correspondence : {"case", "set"}, optional
-        Whether regions are matched in every case ("case"), or once for all cases of a method
-        ("set"), which suits clusters and classes. "set" applies `match` and `merge` to the sum of
-        the overlaps of all cases, and scores every case with the result. It reads every file
+        Whether regions are matched separately in every case ("case"), or once for all cases of a
+        method ("set"). "set" suits clusters and classes. It applies `match` and `merge` to the
+        sum of the overlaps of all cases, scores every case with the result, and reads every file
         twice.
     ignore : int or iterable of int, optional
         Labels of the reference whose pixels are excluded.
     sums : {"error", "normalise", "background"} or mapping, optional
-        What to do if probabilities do not sum to 1, as in `read`; a mapping such as
+        How to handle probabilities that do not sum to 1 (see `read`); a mapping such as
         ``{"prediction": "background"}`` applies to one side.
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
         applies to files with values above 1, and leaves label maps unchanged. A mapping
         such as ``{"prediction": 255}`` scales one side in any case.
     names : mapping, sequence or path, optional
-        The names of labels, as in `read`; ``{"reference": …, "prediction": …}`` per side.
+        The names of labels (see `read`); ``{"reference": …, "prediction": …}`` per side.
     priority : sequence of str or mapping, optional
-        The order of regions where masks overlap, as in `read`; a mapping has one per side.
+        The order of regions where masks overlap (see `read`); a mapping sets one order per side.
     nested : iterable of int or mapping, optional
         Read nested channels (whole ⊇ core ⊇ enhancing) as `Segmentation.from_nested` does: the
         labels of the background, of the differences of successive channels, and of the last
@@ -151,7 +151,7 @@ def evaluate(
     surface : path or several, optional
         Surfaces on which case pages show values at vertices, one per hemisphere.
     probabilities : bool, optional
-        Whether to read nnU-Net's probabilities (.npz) instead of the label map beside them.
+        Whether to read nnU-Net's probabilities (.npz) instead of the label maps in the same folder.
     missing : {"worst", "zero", "exclude"}, optional
         How a missing or failed case of a method counts: the method ranks last on it ("worst"); it
         also enters means as 0 ("zero"); or no method is ranked on it ("exclude").
@@ -178,9 +178,9 @@ def evaluate(
         Whether to ignore image geometry and compare in array order. Cannot be combined with
         `geometry_tolerance` and `resample`.
     geometry_tolerance : float, optional
-        The largest accepted distance between the grids, in pixels; 0.1 by default.
+        The maximum accepted distance between the grids, in pixels; 0.1 by default.
     max_bytes : int, optional
-        The largest accepted size of the decompressed values of one file, as in `read`.
+        The maximum accepted size of the decompressed values of one file (see `read`).
     workers : int, optional
         The number of cores for processes and threads together; all by default. The result does
         not depend on it.
@@ -191,46 +191,46 @@ def evaluate(
         Whether to recognise finished cases by the content of their files instead of size and
         modification time.
     parquet : bool, optional
-        Whether to also write the tables as Parquet (needs pandas and pyarrow).
+        Whether to also write the tables as Parquet (requires pandas and pyarrow).
     columns : str or iterable of str, optional
         The columns of table.md and table.tex: "place", "mean_rank", "stability", "wins",
         "equal_labels", "cases" or measures. All by default.
     booktabs : bool, optional
         Whether table.tex uses the rules of the LaTeX package booktabs.
     indices : bool, optional
-        Whether to add the numbers of `Comparison.indices` to the table of cases.
+        Whether to add the values of `Comparison.indices` to the table of cases.
     boundaries : bool, optional
-        Whether to measure distances between boundaries, as in `Comparison.boundaries`. The table of
+        Whether to measure distances between boundaries (see `Comparison.boundaries`). The table of
         cases has means over regions (without the background, if given), and the table of regions
         has the values.
     tolerance : float or iterable of float, optional
-        Tolerances of the surface Dice, in mm, or in pixels for images without geometry.
+        Tolerances of the surface Dice in mm (in pixels for images without geometry).
     infinite : float, optional
-        The distance of regions that one side lacks; infinite by default.
+        The distance assigned to regions that are absent from one side; infinite by default.
     derived : mapping of str to label or sequence of labels, optional
         Unions of regions to compare in every case, as in `Comparison.derived`:
-        ``{"whole tumour": (1, 2, 3)}``. A member that a case lacks is empty there; one that no
-        case has is an error. The tables have the Dice of each union and, with `boundaries`, its
-        distances. ``rank_by="dice:whole tumour"`` ranks by it.
+        ``{"whole tumour": (1, 2, 3)}``. A member that is absent from a case is empty in that case;
+        a member that is absent from all cases is an error. The tables have the Dice of each union
+        and, with `boundaries`, its distances. ``rank_by="dice:whole tumour"`` ranks by it.
     components : bool, label or iterable of labels, optional
         Whether to divide both sides into connected components (lesions), or the classes to divide.
         Components are matched one-to-one and many-to-one within corresponding classes. The table
         of cases has counts of found, missed and false components, F1, panoptic quality and its
-        factors, over classes and per class, and components.csv has one row per component. Needs
+        factors, over classes and per class, and components.csv has one row per component. Requires
         label maps and `background`.
     connectivity : {4, 8, 6, 18, 26}, optional
-        The number of neighbours of a pixel in a component; all neighbours by default.
+        The number of neighbours of a pixel that can belong to the same component; all by default.
     minimum_size : float, optional
-        The smallest size of a component, in mm³, or in pixels for images without geometry and in
-        2-D. Smaller components of both sides are left out.
+        Minimum component size in mm³ (in pixels for 2-D images and images without geometry).
+        Smaller components of both sides are removed.
     component_threshold : float, optional
-        The smallest Jaccard index of a found component with its partner.
+        Minimum Jaccard index at which a matched component counts as found.
     strata : iterable of float, optional
-        The lower limits of ranges of sizes, in the unit of `minimum_size`. strata.csv counts the
-        components of each range over all cases, by their own size.
+        The lower limits of size ranges, in the unit of `minimum_size`. strata.csv reports the
+        number of components in each range over all cases.
     background : int, str or mapping of side to int or str, optional
         As in `compare`. If given, methods are ranked by foreground Dice by default, and the table
-        of cases has the numbers of the foreground and of `Comparison.detection`.
+        of cases includes the measures of the foreground and of `Comparison.detection`.
     progress : callable, optional
         Called with a `Progress` at the start and after every case.
 
@@ -242,7 +242,7 @@ def evaluate(
     ------
     InputError
         If folders are missing or have no case in common, or if another run writes into `out`.
-        Missing and failed cases do not raise: see `Evaluation.missing` and
+        Missing and failed cases do not raise an error; see `Evaluation.missing` and
         `Evaluation.failures`.
 
     Examples
@@ -302,7 +302,7 @@ def evaluate_folders(
             target = folder_for_results(Path(place), images)
             return _with_raters(run, reference, methods, raters, target, out)
     if reference is None:
-        raise InputError("reference must be a folder, found None; only raters can replace it")
+        raise InputError("reference must be a folder, found None; None requires raters")
     return run.against(reference, methods, out=out, pattern=options.pattern)
 
 
@@ -317,9 +317,9 @@ def _with_raters(
     """Evaluate against each rater, then against the reference or the raters' consensus."""
     if reference is None and run.options.components is not None:
         raise InputError(
-            "components need label maps, but the consensus of raters contains probabilities. Use a "
-            "folder of label maps as reference, such as those that probdice consensus --labels "
-            "writes."
+            "components require label maps, but the consensus of raters contains probabilities. "
+            "Use a folder of label maps as reference, such as the output of probdice consensus "
+            "--labels."
         )
     pattern = run.options.pattern
     given = patterns_of(pattern, [*methods, *raters])
@@ -329,7 +329,7 @@ def _with_raters(
     shared = {"mask": given.mask, "image": given.image}
 
     def patterns(names: Iterable[str], reference: str | None) -> dict[str, str] | None:
-        """The patterns of an evaluation of these methods or raters; None without any."""
+        """Return the patterns that apply to these methods or raters; None if there are none."""
         own = {name: by_name.get(name) for name in names} | shared | {"reference": reference}
         return {name: text for name, text in own.items() if text is not None} or None
 
@@ -366,14 +366,14 @@ def _with_raters(
 
 
 def _without_external(options: EvaluateOptions) -> EvaluateOptions:
-    """The options of evaluations against raters, which have no values in external columns."""
+    """Return the options of evaluations against raters, who have no values in external columns."""
     external = {as_external_column(column).name for column in options.column}
     measures = tuple(name for name in options.rank_by if name not in external)
     return replace(options, column=(), rank_by=measures, columns=())
 
 
 def _without_components(options: EvaluateOptions) -> EvaluateOptions:
-    """The options of evaluations against the consensus, which contains probabilities."""
+    """Return the options of evaluations against the consensus, which contains probabilities."""
     rank_by, columns = (
         tuple(name for name in names if not name.startswith("components_"))
         for names in (options.rank_by, options.columns)

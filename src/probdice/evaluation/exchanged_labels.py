@@ -1,4 +1,4 @@
-"""Labels over many cases: whether they mean the same, and which different labels are matched.
+"""Compare labels across cases: whether their meaning is the same, and which are exchanged.
 
 Everything is computed from the stored overlaps.
 """
@@ -65,10 +65,10 @@ class LabelDifference:
 def label_difference(
     method: str, comparisons: Iterable[Comparison], labels: frozenset[Label]
 ) -> LabelDifference | None:
-    """The cases in which a method's labels are matched to different labels.
+    """Return the cases in which labels of a method are matched to different labels.
 
-    None if equal labels are matched in all cases. None also if the method uses a label that is not
-    in `labels`, the labels of the reference, because its labels then have another meaning.
+    None if equal labels are matched in all cases. Also None if the method uses a label that is not
+    in `labels` (the labels of the reference), because its labels then have a different meaning.
     """
     counts: Counter[tuple[Label, Label]] = Counter()
     cases = total = 0
@@ -90,7 +90,7 @@ def label_difference(
 def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
     """Matched pairs (reference label, prediction label) with different labels.
 
-    Regions that are merged into a pair do not count.
+    Regions that are merged into a pair are ignored.
     """
     groups = comparison.correspondence.matched
     pairs = []
@@ -105,9 +105,9 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
 
 
 def equal_labels_value(record: Record, measure: str) -> float:
-    """A measure of a case if equal labels are matched.
+    """Return a measure of a case, computed with equal labels matched.
 
-    NaN if the case failed or the measure needs the images.
+    NaN if the case failed or the measure can only be computed from the images.
     """
     if record.comparison is None or measure in EXPLAINED:
         return record.value(measure)
@@ -122,10 +122,10 @@ def equal_labels_value(record: Record, measure: str) -> float:
 
 
 def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
-    """Whether a label of the reference means the same region in every case.
+    """Return whether a label of the reference means the same region in every case.
 
-    It does if labels have names, if at least half of the cases have the same labels, or if a
-    method mostly matches a label to the same prediction label in two cases. It does not in
+    This is true if labels have names, if at least half of the cases have the same labels, or if a
+    method mostly matches a label to the same prediction label in two cases. This is not true for
     photographs that people segmented freely.
     """
     sets: Counter[frozenset[Label]] = Counter()

@@ -1,4 +1,4 @@
-"""Columns that other programs computed, such as the run time of every method and case."""
+"""Read columns computed by other programs, such as the run time of every method and case."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +52,7 @@ class ExternalColumn:
         Raises
         ------
         InputError
-            If a method has no value at all, or two values for a case.
+            If a method has no value, or has two values for the same case.
         """
         known = {as_name(case) for case in cases}
         table: dict[str, dict[str, float]] = {as_name(method): {} for method in methods}
@@ -67,7 +67,7 @@ class ExternalColumn:
             if not own:
                 raise InputError(
                     f"{self.file}: column {self.name!r} has no value for any case of method "
-                    f"{method!r}; expected rows with this name in the column method"
+                    f"{method!r}; expected rows with this name in the method column"
                 )
         return replace(self, values=table)
 

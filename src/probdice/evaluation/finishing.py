@@ -38,7 +38,7 @@ class Progress:
     Attributes
     ----------
     doing : {"comparisons", "overlaps"}
-        The unit of the numbers below: comparisons, one per case and method. With
+        What the numbers below count: comparisons, one per case and method. With
         ``correspondence="set"``, overlaps are computed first.
     total : int
         The number of all comparisons.
@@ -158,7 +158,7 @@ def _recorded(
 ) -> dict[tuple[str, str], Record]:
     """The records of these requests in the journal, with the same version, options and files.
 
-    The latest line of a case counts.
+    If a case has several lines, the last one is used.
     """
     expected_options = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}
@@ -192,7 +192,7 @@ def _recorded(
 def _record_places(
     requests: Mapping[tuple[str, str], Request], journal: Journal, numbers: set[int]
 ) -> None:
-    """Append lines of the journal again, with the current paths of their files.
+    """Append existing lines to the journal again, with the current paths of their files.
 
     The journal is read a second time, because all lines together may not fit in memory.
     """

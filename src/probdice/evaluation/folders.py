@@ -36,9 +36,9 @@ NO_PATTERNS = Patterns()
 
 
 def as_name(text: str) -> str:
-    """A name of a case, method or rater in one Unicode spelling (NFC).
+    """Return the name of a case, method or rater in Unicode normal form C (NFC).
 
-    macOS writes é as two characters and most other systems as one. Paths stay as they are.
+    macOS stores é as two characters, most other systems as one. Paths are not normalised.
     """
     return unicodedata.normalize("NFC", text)
 

@@ -3,9 +3,9 @@
 A resample draws subjects with replacement, and a drawn subject contributes all of its cases (the
 cluster bootstrap). Without subjects, every case is its own subject.
 
-Confidence intervals are withheld for fewer than 6 subjects, and the result has the reason: the
-bootstrap distribution then has very few distinct values. From 6 to 49 subjects, the coverage of a
-confidence interval is below its nominal level (`benchmarks/intervals.py`).
+For fewer than 6 subjects, confidence intervals are withheld because the bootstrap distribution has
+very few distinct values, and the result contains this reason. From 6 to 49 subjects, the coverage
+of a confidence interval is below its nominal level (`benchmarks/intervals.py`).
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -58,9 +58,10 @@ class Interval:
     high : float
         The upper end; NaN if withheld.
     kind : {"bca", "percentile", "withheld"}
-        Bias-corrected and accelerated (BCa), by percentiles, or not computed.
+        Whether the interval is bias-corrected and accelerated (BCa), uses percentiles, or is
+        withheld.
     reason : str
-        The reason if the kind is not "bca", or "".
+        Why the kind is not "bca", or "".
     """
 
     low: float
@@ -103,7 +104,7 @@ def mean_interval(
     values : array of float
         One finite value per case.
     subjects : array of int, optional
-        The number of the subject of every case.
+        The index of the subject of every case.
     resamples, seed : int, optional
         The number of bootstrap resamples, and the seed.
 
@@ -163,7 +164,7 @@ def median_interval(
 def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> Iterator[Floats]:
     """Yield how often each resample draws each subject, in blocks of shape (resamples, subjects).
 
-    `width` is how many numbers the caller needs per resample; it bounds the size of a block.
+    `width` is the number of values that the caller computes per resample; it limits the block size.
     """
     generator = np.random.default_rng(seed)
     step = max(1, CELLS // max(width, subjects, 1))
@@ -176,7 +177,7 @@ def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> It
 
 
 def weighted_medians(values: Floats, weights: Floats) -> Floats:
-    """Return the median of values that occur as often as every row of weights states.
+    """Return the weighted median of the values for every row of weights.
 
     Examples
     --------
@@ -203,7 +204,7 @@ def percentiles(drawn: NDArray[Any], reason: str) -> Interval:
 
 
 def withheld(n: int, of_subjects: bool) -> Interval:
-    """Return the interval of too few cases or subjects."""
+    """Return the withheld interval for too few cases or subjects."""
     return Interval(nan, nan, "withheld", few(n, of_subjects))
 
 
@@ -250,6 +251,6 @@ def _bootstrap(
 
 
 def _ratio(sums: Floats, counts: Floats, axis: int = -1) -> Floats:
-    """The mean over the cases of some subjects."""
+    """Return the mean over the cases of the given subjects."""
     means: Floats = np.sum(sums, axis=axis) / np.sum(counts, axis=axis)
     return means

@@ -1,9 +1,10 @@
 """The journal of a run: one line of JSON per finished case.
 
-A line is written completely before its case counts as finished, so a killed run loses no finished
-case. Lines are flushed to disk about once per second, so a power failure can lose the cases of one
-second. A kill or a full disk can truncate the last line, which is removed when the journal is
-opened. Invalid lines and lines of another format are ignored, and their cases are computed again.
+A line is written completely before its case counts as finished, so no finished case is lost when
+the process is killed. Lines are flushed to disk about once per second, so a power failure can lose
+the cases finished in the last second. If the process is killed or the disk is full, the last line
+may be incomplete; it is removed when the journal is next opened. Invalid lines and lines of another
+format are ignored, and their cases are computed again.
 """
 
 import json
@@ -49,7 +50,7 @@ class Journal:
         self._flushed = time.monotonic()
 
     def append(self, line: str) -> None:
-        """Write one complete line, and flush to disk if the last flush is `FLUSHED` seconds ago."""
+        """Write one complete line, and flush to disk if `FLUSHED` seconds have passed."""
         left = memoryview(f"{line}\n".encode())
         with _naming(self.path):
             while left:

@@ -1,8 +1,8 @@
-"""The manifest of a challenge: what a submission must look like, without the references.
+"""The manifest of a challenge: the required form of a submission, without the references.
 
-A manifest holds the names and grids of all cases, the labels that occur in at least one reference,
-and the options for reading predictions. It holds no values, volumes or labels of single cases, so
-it can be published before the references.
+A manifest contains the names and grids of all cases, the labels that occur in at least one
+reference, and the options for reading predictions. It contains no values, volumes or labels of
+individual cases, so it can be published while the references are still secret.
 """
 
 import json
@@ -54,7 +54,7 @@ class Grid:
     geometry: Geometry | None
 
     def blank(self) -> Segmentation:
-        """Return a label map of zeros on this grid, which needs no memory."""
+        """Return a label map of zeros on this grid that uses almost no memory."""
         zeros = np.broadcast_to(np.zeros((), np.uint8), self.shape)
         return Segmentation.from_labels(zeros, geometry=self.geometry)
 
@@ -82,7 +82,7 @@ class AllowedLabel(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a submission to a challenge must look like.
+    """The required form of a submission to a challenge.
 
     Create one with `Manifest.of` or `Manifest.read`. `check_submission` compares a folder with it.
 
@@ -93,11 +93,12 @@ class Manifest:
     labels : tuple of AllowedLabel
         The labels that occur in at least one reference.
     kinds : tuple of {"labels", "probabilities"}
-        The kinds of files that are accepted. By default, the kinds of the references.
+        The accepted kinds of segmentation. By default, the kinds of the references.
     pattern : str or None
         The file names of a submission, with ``{case}``; None for the default names.
     probabilities : bool
-        Whether the submission has nnU-Net's probabilities (.npz) beside the label maps.
+        Whether the submission contains nnU-Net's probabilities (.npz) in addition to the label
+        maps.
     options : CompareOptions
         The options for reading predictions. If `match` is "labels", a label that is not in `labels`
         is an error.
@@ -184,11 +185,14 @@ class Manifest:
 
     @property
     def strict_labels(self) -> bool:
-        """Whether other labels are an error, because equal labels correspond."""
+        """Whether other labels are an error because regions are matched by equal labels."""
         return self.options.match == "labels"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the manifest as JSON data. Cases with the same grid share one entry of `grids`."""
+        """Return the manifest as JSON data.
+
+        Cases with the same grid refer to the same entry of `grids`.
+        """
         grids = {grid: k for k, grid in enumerate(dict.fromkeys(self.cases.values()))}
         return {
             "format": FORMAT,
@@ -283,7 +287,7 @@ def _grid(segmentation: Segmentation, options: CompareOptions) -> Grid:
 
 
 def _labels(regions: Regions) -> Iterable[AllowedLabel]:
-    """The labels with pixels. A channel without number and name has its index as number."""
+    """The labels with pixels. The number of a channel without a number and a name is its index."""
     for k in regions.occupied.tolist():
         number, name = regions.number(k), regions.name(k)
         if number is None and name is None:
@@ -292,7 +296,10 @@ def _labels(regions: Regions) -> Iterable[AllowedLabel]:
 
 
 def _merged(labels: Iterable[AllowedLabel]) -> tuple[AllowedLabel, ...]:
-    """The labels in order. A number that has a name in one case needs no entry without a name."""
+    """The labels in order.
+
+    If a number has a name in at least one case, it has no entry without a name.
+    """
     several = list(labels)
     named = {one.number for one in several if one.name is not None}
     kept = [one for one in several if one.name is not None or one.number not in named]

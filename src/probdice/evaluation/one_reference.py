@@ -47,10 +47,11 @@ NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is compared and reported, checked before the first file is read.
+    """The jobs and options of a run, checked before the first file is read.
 
     `lacking` are the cases without a reference or a prediction, and `measures` rank the methods.
-    Cases in `failed` have no consensus as reference. Each is reported as failed, with its note.
+    Cases in `failed` have no consensus as reference. Each of them is reported as failed, with the
+    reason.
     """
 
     reference: Folder
@@ -67,10 +68,10 @@ class _Plan:
 
 @dataclass(frozen=True)
 class Run:
-    """How methods are evaluated, the same for every reference.
+    """The options of the evaluation, which are the same for every reference.
 
-    `words` selects how notes and errors in files name options. `compiling` is called when a kernel
-    is compiled, which happens once per machine.
+    `words` selects the spelling of option names in notes and errors. `compiling` is called when a
+    kernel is compiled, which happens once per machine.
     """
 
     options: EvaluateOptions
@@ -258,7 +259,7 @@ def _default_measure(options: CompareOptions) -> MeasureName:
 
 
 def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
-    """Reject names in the priority of a side that are no region of any of its cases.
+    """Reject names in the priority of a side that are not regions of any of its cases.
 
     This checks sides with one file per region, whose names are known before reading.
     `_check_noted_priority` checks regions inside files.
@@ -293,7 +294,7 @@ def _check_noted_priority(records: Iterable[Record]) -> None:
 def _check_records(
     records: Sequence[Record], options: CompareOptions, measures: tuple[str, ...]
 ) -> None:
-    """Reject labels and regions that no scored case has."""
+    """Reject labels and regions that are absent from every scored case."""
     _check_noted_priority(records)
     scored = [record.comparison for record in records if record.comparison is not None]
     if not scored:
@@ -305,7 +306,7 @@ def _check_records(
         check_members(dict(options.derived), overlaps)
     for label in options.components or ():
         if not any(overlap.side(side).knows(label) for overlap in overlaps for side in SIDES):
-            raise InputError(f"components: no case has the region {label!r}")
+            raise InputError(f"components: no case contains the region {label!r}")
     check_regions(measures, scored)
 
 

@@ -7,8 +7,8 @@ case is a subfolder, which has one file per segmentation or one file per region.
 
 A folder of BIDS derivatives needs no pattern (`derivatives`). A pattern overrides this.
 
-Two conventions of nnU-Net are supported: ``case_0000.nii.gz`` beside ``case.nii.gz`` is an image,
-not a segmentation; and ``case.npz`` beside it has the probabilities of the label map.
+Two conventions of nnU-Net are supported: ``case_0000.nii.gz`` in the same folder as ``case.nii.gz``
+is an image, not a segmentation; and ``case.npz`` contains the probabilities of the label map.
 """
 
 import re
@@ -198,8 +198,8 @@ def name_regions(
     """The region names of all cases of a folder with one file per region.
 
     A region name is the part in which file names differ, without the name of the case. A region
-    therefore has the same name in all cases, also in cases that lack other regions. A case with one
-    file is included if another case has a file of this name among several.
+    therefore has the same name in all cases, even in cases without some of the other regions. A
+    case with one file is included if another case has several files, one of them with this name.
     """
     if pattern is None and (regions := regions_in_names(files)):
         return regions
@@ -310,8 +310,9 @@ def _find_methods(
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """The methods whose files are in one folder, each with its cases.
 
-    The reference determines the names of cases, and these determine the methods. A file of an
-    unknown case counts if its method is known. Reference files in the same folder are skipped.
+    The reference determines the names of cases, and these determine the methods. A file that
+    belongs to no reference case is used if its method is known. Reference files in the same folder
+    are skipped.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -342,7 +343,7 @@ def _check_sides_differ(
     reference_files: Mapping[str, tuple[str, ...]],
     prediction_files: Mapping[str, tuple[str, ...]],
 ) -> None:
-    """Reject the same files on both sides, which always agree."""
+    """Reject cases with the same files on both sides, because their agreement would be perfect."""
     for case, files in prediction_files.items():
         sides = files, reference_files.get(case, ())
         names = [[Path(file).name for file in side] for side in sides]
@@ -369,7 +370,7 @@ def _check_masks(
 
 
 def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[str]]) -> None:
-    """Reject a case name in several folders, such as site1/p1 and site2/p1."""
+    """Reject a case name that occurs in several folders, such as site1/p1 and site2/p1."""
     places: dict[str, Path] = {}
     for file, match in matches.items():
         places.setdefault(match.string[: match.start("case")].rpartition("/")[0], file)
@@ -482,7 +483,7 @@ def _nothing_in_common(
     else:
         command = " ".join(f"--pattern '{name}:{text}'" for name, text in patterns.items())
         option = Option("pattern", python=f"pattern={patterns!r}", command=command)
-    return InputError(f"{message}Files deeper than one subfolder need a pattern; use ", option)
+    return InputError(f"{message}Files below nested subfolders require a pattern; use ", option)
 
 
 def _deeper_files(folder: Path) -> list[str]:
@@ -496,7 +497,10 @@ def _deeper_files(folder: Path) -> list[str]:
 
 
 def _pattern_for(file: str) -> str:
-    """A pattern for files like this one. In BIDS, subject and session are the case."""
+    """Return a pattern that matches files named like this one.
+
+    In BIDS, subject and session are the case.
+    """
     name = file.rpartition("/")[2]
     if bids := BIDS.fullmatch(name):
         return f"**/{CASE}_{bids[1]}"

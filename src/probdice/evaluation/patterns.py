@@ -1,10 +1,11 @@
 """File name patterns, which select files and mark the case in their names.
 
 ``{case}`` matches a name without a slash, ``{case:path}`` a name that may contain folders, such as
-``site1/p1``. It matches the same text wherever it occurs. ``{method}`` matches a method name if one
-folder has the files of several methods. Other characters work as in a shell: ``*`` matches
-any characters, ``?`` one character, ``[123]`` one of several, ``**`` any folders. A colon after the
-suffix of a file selects a part of it, as in ``{case}.mat:groundTruth/0``.
+``site1/p1``. If a placeholder occurs more than once, it matches the same text each time.
+``{method}`` matches a method name if one folder has the files of several methods. Other characters
+work as in a shell: ``*`` matches any characters, ``?`` one character, ``[123]`` one of several,
+``**`` any folders. A colon after the suffix of a file selects a part of it, as in
+``{case}.mat:groundTruth/0``.
 """
 
 import re
@@ -31,7 +32,7 @@ class Pattern:
     Attributes
     ----------
     glob : str
-        A glob that lists at least all files that match.
+        A glob that finds all matching files and possibly others.
     expression : re.Pattern
         Matches the path of a file relative to the folder, normalised by `as_name`. Its groups are
         "case", "region" if `touched`, and "method" if the pattern has one.
@@ -51,7 +52,7 @@ class Pattern:
     def of(cls, text: str, *, cases: Iterable[str] = (), methods: Iterable[str] = ()) -> "Pattern":
         """Parse a pattern, or raise InputError if it is invalid.
 
-        The names of known cases or methods resolve ambiguities of ``{case}_{method}``.
+        If the names of cases or methods are given, they resolve ambiguities in ``{case}_{method}``.
         """
         one_name = as_name(text).replace(SPANNING, CASE)
         inside = PART.fullmatch(one_name)
@@ -96,9 +97,9 @@ def _check_pattern(text: str, path: str) -> None:
 
 
 def _glob(path: str, spans: bool) -> str:
-    """A pattern of `Path.glob` that lists at least the matching files.
+    """Return a pattern for `Path.glob` that finds all matching files and possibly others.
 
-    Non-ASCII characters have several Unicode forms, so they match anything here.
+    Non-ASCII characters have several Unicode forms, so each is replaced by a wildcard.
     """
     parts = []
     for part in path.split("/"):
@@ -116,7 +117,7 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def _expression(path: str, spans: bool, touched: bool, names: Mapping[str, str]) -> str:
-    """The pattern as a regular expression. All {case} match the same text.
+    """The pattern as a regular expression. All occurrences of {case} match the same text.
 
     Groups whose names start with "case" or "method" hold these names.
     """

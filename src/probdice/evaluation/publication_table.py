@@ -1,6 +1,6 @@
-"""The ranking as a table to publish, in Markdown and LaTeX.
+"""Format the ranking as a table for publication, in Markdown and LaTeX.
 
-Both are written from the content of summary.json, so that they agree with it.
+Both tables are written from the content of summary.json, so that they agree with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,9 +44,9 @@ def table_md(summary: Summary, columns: Sequence[str] = ()) -> str:
 
 
 def table_tex(summary: Summary, columns: Sequence[str] = (), *, booktabs: bool = False) -> str:
-    """The ranking as a LaTeX tabular; conclusion, remarks and notes are comments below.
+    """Return the ranking as a LaTeX tabular. The conclusion, remarks and notes follow as comments.
 
-    It needs no package, or the package booktabs.
+    It requires no LaTeX package, or only booktabs.
     """
     heads, rows = _table(summary, columns)
     alignment = "".join("l" if head == "method" else "r" for head in heads)
@@ -91,7 +91,7 @@ def remarks_by_method(summary: Summary) -> list[str]:
 
 
 def as_sentence(text: str) -> str:
-    """The text with a full stop."""
+    """Return the text with a final full stop."""
     return text if text.endswith(".") else f"{text}."
 
 
@@ -107,7 +107,7 @@ def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[li
 
 
 def _default(summary: Summary) -> list[str]:
-    """The columns by default: the measures that rank, places and their stability, other means."""
+    """Return the default columns: ranking measures, places with stability, and other means."""
     others = [measure for measure in summary["measures"] if measure not in summary["rank_by"]]
     if summary["options"]["merge"] == "none":  # then the matched score is the score
         others = [measure for measure in others if measure != "matched_score"]
@@ -150,7 +150,7 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
 
 
 def _measure_column(summary: Summary, measure: str) -> tuple[str, Callable[[Rank], str]]:
-    """The mean of a measure, or the median if a value is infinite; with 95 % CI if it ranks."""
+    """Return a heading and cells: the mean or median of a measure, with its 95 % CI if it ranks."""
     rows = {one["method"]: one for one in summary["measures"][measure]["methods"]}
     kind = next(iter(rows.values()))["aggregate"]
     ranks = measure in summary["rank_by"]

@@ -1,4 +1,4 @@
-"""Files to publish: the ranking as CSV, how.md and the list of files.
+"""Write files for publication: the ranking as CSV, how.md and the list of files.
 
 All of them are written from the content of summary.json, so that they agree with it.
 """
@@ -44,9 +44,9 @@ Summary = Mapping[str, Any]
 
 
 def ranking_csv(summary: Summary) -> bytes:
-    """One row per measure and method: the measures that rank first, the best method first.
+    """Return one row per measure and method; ranking measures come first, and better methods first.
 
-    If several measures rank, the first rows have the ranking by all of them together.
+    If there are several ranking measures, the first rows contain the combined ranking.
     """
     rows = []
     if len(summary["rank_by"]) > 1:
@@ -116,7 +116,7 @@ def how_made(summary: Summary, files: bytes) -> str:
 
 
 def _methods_paragraph(summary: Summary) -> str:
-    """What was compared and how, for a methods section."""
+    """Describe what was compared and how, for a methods section."""
     options = CompareOptions.from_dict(summary["options"])
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
     titles = [summary["titles"][measure] for measure in summary["rank_by"]]
@@ -126,7 +126,8 @@ def _methods_paragraph(summary: Summary) -> str:
     if subjects is not None:
         of_subjects, units = f" of {_count(len(set(subjects.values())), 'subject')}", "subjects"
         together = (
-            " Cases of the same subject belong together: resamples draw subjects with all of their "
+            " Cases of the same subject are not independent: resamples draw subjects with all of "
+            "their "
             "cases, and tests use one mean difference per subject."
         )
     text = (

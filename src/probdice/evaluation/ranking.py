@@ -1,7 +1,7 @@
 """Rank methods by one or several measures, by any ranking scheme, with rank stability.
 
 Rank stability comes from a bootstrap over cases, or over subjects whose cases belong together.
-This module takes numbers and returns frozen results, without access to files or images.
+This module takes numbers and returns frozen results; it does not read files or images.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ FEW_VALUES = "ranks have few values"
 
 @dataclass(frozen=True)
 class Scores:
-    """The values of all methods by one measure.
+    """The values of one measure for all methods.
 
     Attributes
     ----------
@@ -75,15 +75,15 @@ class Rank:
     n : int
         The number of ranked cases.
     last : int
-        The number of ranked cases on which the method has no value and counts as the worst.
+        The number of ranked cases for which the method has no value and is ranked last.
     mean_rank : float
-        The mean over cases (and measures) of the rank within a case: 1 is best, ties share their
-        mean rank.
+        The mean over cases (and measures) of the rank within a case: 1 is best, and tied methods
+        get their mean rank.
     place : int or None
         One more than the number of methods that the scheme puts before this one: 1, 2, 2, 4. None
         for a method without ranked cases.
     mean_rank_interval : Interval
-        The bootstrap confidence interval of the mean rank; all methods share the resamples.
+        The bootstrap confidence interval of the mean rank, from the same resamples for all methods.
     place_interval : Interval
         The bootstrap confidence interval of the place, from the same resamples.
     kept : float
@@ -93,7 +93,7 @@ class Rank:
     value : float
         The number by which the scheme orders the methods: the mean rank; the mean or median; the
         share of other methods that this one beats significantly. With several measures, the last
-        two are replaced by the rank by each measure, averaged over the measures.
+        two are replaced by the average of the ranks by the individual measures.
     """
 
     method: str
@@ -129,17 +129,18 @@ def ranks(
     scores : mapping of str to array_like
         One value per case for every method, in the same order of cases; NaN for missing values.
     missing : {"worst", "zero", "exclude"}, optional
-        With "worst" and "zero", a method without a value ranks last on that case. Several methods
-        without a value share the last rank. In means and tests, a missing value counts as 0 or as
-        the lowest value of all, whichever is lower. If lower is better, it counts as infinity.
-        With "exclude", the case is excluded for all methods, and a method without any value has no
-        place. A case for which no method has a value is never counted.
+        With "worst" and "zero", a method without a value is ranked last for that case. Several
+        methods without a value are tied for last. In means and tests, a missing value counts as 0
+        or as the lowest of all values, whichever is lower. If lower is better, it counts as
+        infinity. With "exclude", the case is excluded for all methods, and a method without any
+        value is not ranked. A case for which no method has a value is always excluded.
     higher_is_better : bool, optional
         False for measures such as distances.
     scheme : str, optional
         How the methods are ordered: a name in `RANKING_SCHEMES`.
     alpha : float, optional
-        The significance level of the test-based scheme, without a correction for several tests.
+        The significance level of the test-based scheme, without a correction for multiple
+        comparisons.
     subjects : sequence, optional
         The subject of every case; resamples then draw subjects, and tests use subject means.
     resamples, seed : int, optional
@@ -183,14 +184,14 @@ def joint_ranks(
 
     "rank-then-aggregate" ranks the methods for every measure and case, and orders them by the mean
     of these ranks. The other schemes rank the methods by every measure and order them by the mean
-    of these ranks. Ties share their mean rank.
+    of these ranks. Tied methods get their mean rank.
 
     Parameters
     ----------
     measures : mapping of str to Scores
-        The values by every measure, with the same methods and cases.
+        The values of every measure, with the same methods and cases.
     missing, scheme, alpha, subjects, resamples, seed
-        As in `ranks`. With "exclude", a method without any value of one measure has no place.
+        As in `ranks`. With "exclude", a method without any value of one measure is not ranked.
 
     Examples
     --------
@@ -234,7 +235,7 @@ def case_ranks(
 ) -> dict[str, Floats]:
     """Return the rank of every method within every case, averaged over the measures.
 
-    NaN for cases that are not ranked. Differences of these ranks compare methods by several
+    NaN for cases that are not ranked. Differences between these ranks compare methods by several
     measures.
 
     Parameters
@@ -265,10 +266,10 @@ def case_ranks(
 
 
 def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
-    """Return Kendall's τ-b between two rankings, over the methods that have a place in both.
+    """Return Kendall's τ-b between two rankings, over the methods that both rankings contain.
 
-    1 for the same order, −1 for the reverse order. NaN if fewer than two methods have a place, or
-    if all methods of a ranking share one place.
+    1 for the same order, −1 for the reverse order. NaN if fewer than two methods are ranked, or if
+    all methods of a ranking are tied.
 
     Parameters
     ----------
@@ -353,7 +354,7 @@ def _ranked(
 
 
 def _with_stability(rank: Rank, drawn: Numbers, means: Floats, methods: int) -> Rank:
-    """The same rank with confidence intervals and shares of resampled places."""
+    """Return the same rank with confidence intervals and the distribution of resampled places."""
     shares = np.bincount(drawn, minlength=methods + 1)[1:] / drawn.size
     return replace(
         rank,
@@ -365,7 +366,7 @@ def _with_stability(rank: Rank, drawn: Numbers, means: Floats, methods: int) -> 
 
 
 def _places(values: Floats) -> Numbers:
-    """Competition places, along the first axis: 1, 2, 2, 4."""
+    """Return standard competition ranks (1, 2, 2, 4) along the first axis."""
     from scipy.stats import rankdata
 
     places: Numbers = rankdata(values, method="min", axis=0).astype(np.int64)
@@ -373,7 +374,7 @@ def _places(values: Floats) -> Numbers:
 
 
 def _tables(measures: Mapping[str, Scores]) -> dict[str, dict[str, Floats]]:
-    """The values by every measure, checked to have the same methods and cases."""
+    """Check that all measures have the same methods and cases, and return their values."""
     tables = {key: as_table(scores.values) for key, scores in measures.items()}
     shapes = {key: (list(table), _cases(table)) for key, table in tables.items()}
     if len({(tuple(names), cases) for names, cases in shapes.values()}) > 1:

@@ -1,9 +1,10 @@
-"""Compare how well methods agree with raters with how well the raters agree with each other.
+"""Compare the agreement between methods and raters with inter-rater agreement.
 
 Every rater is the reference of an evaluation in which all methods and all other raters are
-compared with it, so that methods and raters are in the same tables. Per case, a method's agreement
-with the raters is its mean over them, and inter-rater agreement is the mean over all pairs of
-raters. A method is compared with inter-rater agreement on the cases that both have.
+compared with it, so that methods and raters are in the same tables. For each case, a method's
+agreement with the raters is the mean over the raters, and inter-rater agreement is the mean over
+all pairs of raters. A method is compared with inter-rater agreement on the cases for which both
+exist.
 """
 
 import json
@@ -67,7 +68,7 @@ class RaterFile:
 
 @dataclass(frozen=True)
 class RaterComparison:
-    """How methods agree with the raters, and the raters with each other.
+    """Agreement between methods and raters, and inter-rater agreement.
 
     Attributes
     ----------
@@ -88,8 +89,8 @@ class RaterComparison:
     files : tuple of RaterFile
         Every file of the raters that was read.
     left_out : dict of str to Note
-        Cases that are left out because their raters have no consensus, and why: a file cannot be
-        read, or the raters' images do not have the same grid.
+        Cases that are excluded because their raters have no consensus, each with the reason: a file
+        cannot be read, or the raters' images have different grids.
     reference_is_mean : bool
         Whether the mean of the raters is the reference of the evaluation.
     title : str
@@ -112,7 +113,7 @@ class RaterComparison:
     higher_is_better: bool = True
 
     def sentence(self, method: str) -> str:
-        """How a method compares with the raters."""
+        """Return a sentence that compares a method with the raters."""
         own, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return "no case to compare with inter-rater agreement"
@@ -141,7 +142,7 @@ class RaterComparison:
         return replace(self, raters=raters, files=files)
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain types, with the sentence of every method."""
+        """Return the comparison as built-in Python types, with the sentence about every method."""
         return {
             **asdict(replace(self, left_out={})),
             "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
@@ -245,7 +246,7 @@ def rater_comparison_of(
 def _mean_by_case(
     values: Mapping[str, Mapping[str, Mapping[str, float]]], names: Collection[str]
 ) -> dict[str, float]:
-    """Per case, the mean over all comparisons of some methods or raters with a rater."""
+    """Return, per case, the mean over all comparisons of the given methods or raters."""
     by_case: dict[str, list[float]] = {}
     for name in names:
         for cases in values.get(name, {}).values():
@@ -272,7 +273,7 @@ def write_consensus(
 
     The files are in a subfolder of `out`. A file that is newer than its sources is not written
     again, so that an interrupted run continues. Returns the pattern of the files if case names
-    contain folders, and the cases without a consensus with the reason.
+    contain folders, and the reason for every case without a consensus.
     """
     files: dict[str, dict[str, Record]] = {}
     for rater, evaluation in evaluations.items():

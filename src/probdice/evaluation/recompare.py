@@ -1,4 +1,4 @@
-"""Compare a case of a finished run again, to get its images."""
+"""Compare a case of a finished run again to obtain its images."""
 
 from math import isclose, isnan
 from pathlib import Path
@@ -37,7 +37,7 @@ def compare_again(
     Returns
     -------
     Comparison
-        The comparison with its images, which the record does not have.
+        The comparison with its images, which the record does not contain.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class Record:
     comparison : Comparison or None
         The comparison, without its images; None if the case failed.
     failure : Note or None
-        The reason of the failure; None if the case was scored.
+        The reason for the failure; None if the case was scored.
     seconds : float
         The computing time.
     reference : tuple of str
@@ -58,7 +58,10 @@ class Record:
 
     @classmethod
     def from_line(cls, content: dict[str, Any], out: Path) -> "Record":
-        """Read a line of the journal in a folder. Invalid lines raise InputError."""
+        """Create a record from a line of the journal in a folder.
+
+        Invalid lines raise InputError.
+        """
         comparison = failure = None
         if "comparison" in content:
             comparison = Comparison.from_dict(content["comparison"])

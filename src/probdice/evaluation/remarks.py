@@ -23,7 +23,7 @@ NAMED = 10  # cases in a note
 
 
 def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
-    """Return what readers of the score of a method need to know, as sentences."""
+    """Return remarks that help to interpret the score of a method."""
     counts, texts = evaluation.counts[method], []
     if evaluation.rater_comparison is not None:
         texts.append(evaluation.rater_comparison.sentence(method))
@@ -60,7 +60,7 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
 
 
 def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
-    """The folder and the files of the reference and of methods without a pattern."""
+    """Return the folder and the files of the reference and of methods, if they have no pattern."""
     by_folder = {}
     if evaluation.patterns.reference is None:
         files = [file for record in evaluation.records for file in record.reference]
@@ -73,7 +73,7 @@ def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str
 
 
 def _ignored(evaluation: "Evaluation") -> Iterator[Note]:
-    """Ignored labels that no case has."""
+    """Return a note about ignored labels that are absent from all cases."""
     ignored = [
         [note for note in record.comparison.notes if note.kind == "ignore"]
         for record in evaluation.records
@@ -85,7 +85,7 @@ def _ignored(evaluation: "Evaluation") -> Iterator[Note]:
 
 
 def _few(evaluation: "Evaluation") -> Iterator[Note]:
-    """Too few cases, or subjects, for confidence intervals of the nominal level."""
+    """Return a note if there are too few cases or subjects for reliable confidence intervals."""
     subjects = evaluation.subjects
     if subjects is None:
         numbers, word = [one.scored for one in evaluation.counts.values()], "cases"
@@ -105,12 +105,12 @@ def _few(evaluation: "Evaluation") -> Iterator[Note]:
 
 
 def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
-    """The measure that ranks if equal labels are matched, and how to rank by that."""
+    """Return the ranking measure with equal labels matched, and the option that ranks by it."""
     measure = evaluation.title(evaluation.rank_by[0])
     mean = evaluation.equal_labels_means()[method]
     use = in_words((Option("match", "labels"),), evaluation.words)
     if np.isnan(mean):
-        return f"the mean {measure} with equal labels needs the images: use {use}"
+        return f"the mean {measure} with equal labels requires the images: use {use}"
     return (
         f"with equal labels, the mean {measure} is {decimal(mean)} instead of "
         f"{decimal(evaluation.summaries()[method].mean)}; if equal labels mean the same region, "
@@ -119,7 +119,7 @@ def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
 
 
 def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
-    """Cases that a rater lacks, and cases that the comparison with the raters lacks."""
+    """Return notes about cases that lack raters or are excluded from the rater comparison."""
     rater_comparison = evaluation.rater_comparison
     if rater_comparison is None:
         return

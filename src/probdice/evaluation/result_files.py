@@ -76,7 +76,7 @@ def write_results(
 def _write_components(
     evaluation: "Evaluation", out: Path, pages: Mapping[tuple[str, str], str]
 ) -> None:
-    """Write components.csv, with links into the pages of cases."""
+    """Write components.csv with links to the pages of cases."""
     rows = component_rows(evaluation.records, evaluation.others.component_threshold, pages)
     replace_file(out / "components.csv", as_csv(rows, COMPONENTS))
 
@@ -110,7 +110,7 @@ def write_pages(
         page, lock = evaluation.out / PAGE, locked(evaluation.out)
     else:
         raise InputError(
-            "path: expected the file to write, found None, and the results are not in a folder"
+            "path: expected a file to write, found None; None requires a results folder"
         )
 
     def again(case: str, method: str) -> Comparison:
@@ -170,6 +170,6 @@ def _case_columns(evaluation: "Evaluation") -> tuple[str, ...]:
 
 
 def _added_columns(evaluation: "Evaluation") -> tuple[str, ...]:
-    """Measures of the run that the table does not have already."""
+    """Return the measures of the run that are not yet in the table."""
     known = {*CASES, *evaluation.others.columns}
     return tuple(measure for measure in evaluation.measures if measure not in known)

@@ -64,7 +64,7 @@ NAMED = 10  # cases in a note
 
 @dataclass(frozen=True)
 class Counts:
-    """How many cases the reference has, and how many of them a method has scored or not."""
+    """The number of reference cases, and how many of them were scored, failed or missing."""
 
     cases: int
     scored: int
@@ -87,9 +87,9 @@ class Evaluation:
     methods : dict of str to str
         The folder of every method.
     options : CompareOptions
-        All options that change a score.
+        All options that affect scores.
     words : {"python", "command"}
-        Whether notes and errors in files and pages name options as in Python or as on the command
+        Whether notes and errors in files and pages use the option names of Python or of the command
         line.
     out : Path or None
         The results folder.
@@ -266,9 +266,9 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Methods that use the labels of the reference, but are matched to different labels.
+        """Methods with the labels of the reference whose regions are matched to different labels.
 
-        Empty if labels do not mean the same in every case.
+        Empty if a label does not mean the same region in every case.
         """
         if not self.labels_agree or self.options.match == "labels":
             return {}
@@ -285,7 +285,7 @@ class Evaluation:
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
-        """What readers of the score of every method need to know, as sentences."""
+        """Remarks that help to interpret the score of every method."""
         return {name: remarks_on(self, name) for name in self.methods}
 
     @cached_property
@@ -330,9 +330,10 @@ class Evaluation:
         }
 
     def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
-        """The mean of a measure if equal labels are matched, of methods in `label_differences`.
+        """Return means with equal labels matched, for the methods in `label_differences`.
 
-        NaN if the measure of a case needs the images. Evaluate with ``match="labels"`` instead.
+        NaN if the measure of a case can only be computed from the images. In this case, evaluate
+        with ``match="labels"``.
         """
         key = self.rank_by[0] if measure is None else measure
         differing = self.label_differences
@@ -351,11 +352,11 @@ class Evaluation:
         return means
 
     def differences(self, measure: str | None = None) -> tuple[Difference, ...]:
-        """Every pair of methods, on the cases that both have."""
+        """Compare every pair of methods on the cases that both have."""
         return differences(self._counted(measure), subjects=self._subjects_of_cases)
 
     def joint_differences(self) -> tuple[Difference, ...]:
-        """Every pair of methods by all measures of `rank_by`.
+        """Compare every pair of methods by all measures of `rank_by`.
 
         By several measures, these are differences of the mean rank within a case; lower is better.
         """
@@ -367,10 +368,10 @@ class Evaluation:
     def ranks(
         self, measure: str | None = None, *, scheme: Scheme | None = None
     ) -> tuple[Rank, ...]:
-        """The methods from best to worst. `missing_rule` determines how missing cases count.
+        """Rank the methods from best to worst. `missing_rule` determines how missing cases count.
 
         A case that was scored but has no value, such as the adjusted score of a constant image, is
-        left out of the ranking for all methods.
+        excluded from the ranking for all methods.
 
         Parameters
         ----------
@@ -387,7 +388,7 @@ class Evaluation:
         )
 
     def worst(self, measure: str | None = None, count: int = WORST) -> dict[str, list[str]]:
-        """The cases with the worst values of every method, the worst first."""
+        """Return the cases with the worst values of every method, in order from the worst."""
         sign = 1 if self.higher_is_better(measure or self.rank_by[0]) else -1
         worst = {}
         for name, values in self.values(measure).items():
@@ -399,8 +400,8 @@ class Evaluation:
     def regions(self) -> dict[tuple[str, Label], Summary]:
         """The Dice of every label of the reference, per method, over the cases that have it.
 
-        A merged region has the Dice of its group. An unmatched region has a Dice of 0. Faint
-        groups (`Group.faint`) do not count.
+        A merged region has the Dice of its group. An unmatched region has a Dice of 0. Faint groups
+        (`Group.faint`) are ignored.
         """
         dice = self.region_dice()
         order = list(self.methods)
@@ -460,7 +461,7 @@ class Evaluation:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The content of summary.json: all of the above as plain types, with None for NaN."""
+        """Return the content of summary.json as built-in Python types, with None for NaN."""
         return summary_of(self)
 
     @property
@@ -491,7 +492,7 @@ class Evaluation:
         out : path
             An existing folder.
         parquet : bool, optional
-            Whether to write cases.parquet and regions.parquet too (needs pandas and pyarrow).
+            Whether to write cases.parquet and regions.parquet too (requires pandas and pyarrow).
         table_columns : sequence of str, optional
             The columns of table.md and table.tex after the names of the methods, as in
             `publishing.TABLE_COLUMNS`, or measures; all by default.
@@ -516,11 +517,11 @@ class Evaluation:
         Parameters
         ----------
         path : path, optional
-            The file to write; report.html in the results folder by default. The pages of cases
-            are in a folder of the same name with ``_cases``.
+            The file to write; report.html in the results folder by default. The pages of cases are
+            written to a folder with the same name and the suffix ``_cases``.
         reports : str, optional
-            The cases that get a page: ``"worst:5"`` (the five with the lowest values of every
-            method by the measure that ranks), another number, ``"all"`` or ``"none"``.
+            The cases that get a page: ``"worst:5"`` (the five worst cases of every method by the
+            first ranking measure), another number, ``"all"`` or ``"none"``.
         workers : int, optional
             The number of threads; all cores by default. The pages do not depend on it.
         progress : callable, optional
@@ -567,7 +568,7 @@ class Evaluation:
         measure : str, optional
             The measure to show; the first of `rank_by` by default.
         ax : Axes or several, optional
-            The axes to draw on, as many as the picture has panels; a new figure by default.
+            The axes to draw on, one per panel of the picture; a new figure by default.
         figsize : (float, float), optional
             Width and height of the new figure in inches.
         """
@@ -576,7 +577,7 @@ class Evaluation:
         return plot_evaluation(self, kind, measure=measure, ax=ax, figsize=figsize)
 
     def __repr__(self) -> str:
-        """One line that computes nothing. `print` shows the numbers."""
+        """Return one line without computing statistics. `print` shows the numbers."""
         methods = ", ".join(map(repr, self.methods))
         return f"Evaluation({len(self.records)} comparisons of {methods})"
 
@@ -633,7 +634,7 @@ class Evaluation:
         return None if subjects is None else [subjects[case] for case in self.cases]
 
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
-        """The values that are ranked, by measure."""
+        """Return the ranked values, by measure."""
         was_scored = self._over_cases(lambda one: float(one.comparison is not None))
         scores = {}
         for measure in measures:
@@ -655,7 +656,7 @@ class Evaluation:
     def _with_missing(
         self, method: str, values: NDArray[np.float64], measure: str
     ) -> NDArray[np.float64]:
-        """The values of a method with the worst value for unscored cases, if the rule is "zero"."""
+        """Return the values of a method. With "zero", unscored cases get the worst value."""
         if self.missing_rule != "zero":
             return values
         scored = self._over_cases(lambda record: float(record.comparison is not None))

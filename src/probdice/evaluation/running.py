@@ -1,12 +1,12 @@
 """Run cases in processes, and each case in threads, within the available cores and memory.
 
-There are `workers` slots. A slot is one core and an equal part of half the machine's memory. A case
-takes one slot, or more if its images need more memory, up to all slots, and uses one thread per
-slot. Large cases therefore run one at a time on all cores, small cases in parallel on one core
-each. If fewer cases than free slots are left, the cases share the free slots.
+There are `workers` slots. A slot is one core and an equal share of half of the machine's memory. A
+case takes one slot, or more if its images need more memory, up to all slots, and uses one thread
+per slot. Large cases therefore run one at a time on all cores, small cases in parallel on one core
+each. If fewer cases than free slots remain, the free slots are divided among these cases.
 
-Only worker processes read files. A corrupt file can crash the process that reads it, which then
-fails only this case.
+Only worker processes read files. If a corrupt file crashes the process that reads it, only this
+case fails.
 """
 
 import json
@@ -60,7 +60,7 @@ def run(
 
 
 def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, None, None]:
-    """The same on a Dask cluster, one task per case, in the order of completion.
+    """Yield the lines from a Dask cluster with one task per case, in the order of completion.
 
     Only enough cases to keep the workers busy are submitted at a time.
     """
@@ -90,7 +90,7 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
 
 
 def _importable(similarity: Similarity) -> bool:
-    """Whether other processes can import its class, which excludes scripts and notebooks."""
+    """Return whether other processes can import its class. Classes of scripts cannot."""
     kind = type(similarity)
     return kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
 
@@ -160,7 +160,7 @@ class _Worker:
         )
 
     def answer(self, request: Request, threads: int, compiling: Callable[[], None]) -> str:
-        """The line for a request; the line of a failed case if the process crashes."""
+        """Return the line for a request; the line of a failed case if the process crashes."""
         assert self.process.stdin is not None and self.process.stdout is not None
         line = ""
         with suppress(OSError):

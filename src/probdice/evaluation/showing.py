@@ -1,4 +1,4 @@
-"""The HTML of an evaluation in a notebook: ranking, failures and omissions."""
+"""Show an evaluation as HTML in a notebook: ranking, failures and omissions."""
 
 from html import escape
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """Summaries of the values of a method over its cases, and paired tests between methods.
 
-This module takes numbers and returns frozen results, without access to files or images. NaN values
-are never counted, and every mean is reported with its number of values. If a value is infinite,
-such as the distance to a missed region, the median replaces the mean.
+This module takes numbers and returns frozen results; it does not read files or images. NaN values
+are excluded, and every mean is reported with the number of values. If a value is infinite, such as
+the distance to a missed region, the median replaces the mean.
 
 Cases of one subject are not independent. With `subjects`, confidence intervals resample subjects
 (`intervals`), and tests (`paired_test`) use one value per subject.
@@ -58,11 +58,12 @@ class Summary:
     missing : int
         The number of NaN values.
     mean : float
-        The mean; infinite if a value is.
+        The mean; infinite if a value is infinite.
     median : float
         The median.
     deviation : float
-        The sample standard deviation (n − 1); NaN for fewer than two values or infinite ones.
+        The sample standard deviation (n − 1); NaN for fewer than two values or if a value is
+        infinite.
     lower_quartile : float
         The 25th percentile.
     upper_quartile : float
@@ -124,7 +125,7 @@ class Difference:
     p_holm : float
         The p-value after Holm's correction for all pairs of methods.
     reason : str
-        The reason if there is no test, a remark on the test, or "".
+        The reason why there is no test, a remark on the test, or "".
     subjects : int or None
         The number of subjects whose mean differences are tested; None if cases are tested.
     """
@@ -253,10 +254,10 @@ def differences(
 
 
 def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
-    """Apply Holm's step-down correction to the p-values of several tests.
+    """Apply Holm's step-down correction for multiple comparisons to p-values.
 
     The k-th smallest of m p-values becomes the largest of (m − j + 1)·p_j over j ≤ k, at most 1.
-    NaN (no test) stays NaN and is not counted in m.
+    NaN (no test) remains NaN and is excluded from m.
 
     Examples
     --------
@@ -339,7 +340,7 @@ def _difference(
 def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
     """Return the mean difference of every subject; the median if a difference is infinite.
 
-    The middle between −∞ and +∞ favours neither method and is 0.
+    The midpoint between −∞ and +∞ favours neither method and is set to 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which cases belong to the same subject (patient), for statistics over subjects.
+"""Determine which cases belong to the same subject (patient), for statistics over subjects.
 
 Several images of one subject are not independent. Confidence intervals, tests and rank stability
 then resample subjects instead of cases.
@@ -111,7 +111,7 @@ def _matched(pattern: str, names: list[str]) -> dict[str, str]:
 
 
 def _expression(pattern: str, lazy: str) -> re.Pattern[str]:
-    """A regular expression in which a repeated field matches the same text."""
+    """Return a regular expression in which a repeated field matches the same text each time."""
     known: set[str] = set()
     parts = []
     for k, part in enumerate(FIELD.split(as_name(pattern))):

@@ -55,7 +55,7 @@ class Problem:
     problem : str
         What was expected and what was found.
     consequence : str
-        What the evaluation does with it.
+        What the evaluation does with such cases.
     fix : str
         How to correct it.
     """
@@ -124,7 +124,7 @@ def check_submission(
     manifest : Manifest
         The manifest of the challenge.
     max_bytes : int, optional
-        Largest memory, in bytes, for the decompressed values of one file. The default is the
+        Maximum memory, in bytes, for the decompressed values of one file. The default is the
         memory of the machine.
     progress : callable, optional
         Called with the number of finished cases and of all cases.
@@ -179,7 +179,7 @@ def check_submission(
 def _case_names(
     folder: Path, files: Mapping[str, tuple[str, ...]], manifest: Manifest
 ) -> Iterator[Problem]:
-    """The missing and the unknown cases."""
+    """Return the problems of missing and unknown cases."""
     missing = [case for case in manifest.cases if case not in files]
     extra = sorted(files.keys() - manifest.cases.keys(), key=natural)
     if missing:
@@ -211,7 +211,7 @@ def _other_files(folder: Path, files: Mapping[str, tuple[str, ...]]) -> list[str
 
 
 def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Iterator[Problem]:
-    """The problems of the content of one case: kind, grid, values and labels."""
+    """Return the problems in the content of one case: kind, grid, values and labels."""
     kind = kind_of(segmentation)
     if kind not in manifest.kinds and not _certain(segmentation):
         expected = " or ".join(KINDS[one] for one in manifest.kinds)
@@ -241,7 +241,7 @@ def _certain(segmentation: Segmentation) -> bool:
 
 
 def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: InputError) -> Problem:
-    """The problem of a file that is not on the grid of its case."""
+    """Return the problem if a file is not on the grid of its case."""
     expected, geometry = grid.geometry, segmentation.geometry
     if expected is not None and geometry is not None:
         _, _, apart = geometry.steps_onto(expected)
@@ -262,7 +262,7 @@ def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: Inp
 
 
 def _labels(case: str, images: Images, regions: Regions, manifest: Manifest) -> Iterator[Problem]:
-    """The labels that no reference has, by the rule with which evaluate matches equal labels."""
+    """Return the labels that no reference contains, by the rule of ``match="labels"``."""
     segmentation = images.prediction
     nothing = np.zeros(0, np.int64)
     pairs = Pairs(nothing, nothing, np.zeros(0))

@@ -1,4 +1,4 @@
-"""The content of summary.json: everything about an evaluation except single cases."""
+"""The content of summary.json: everything about an evaluation except individual cases."""
 
 import json
 import os
@@ -63,7 +63,7 @@ INFINITE = "\x00inf"  # cannot occur in a name
 
 
 def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
-    """Return the content of summary.json as plain types, with None for NaN."""
+    """Return the content of summary.json as built-in Python types, with None for NaN."""
 
     def relative(path: str) -> str:
         return relative_path(path, evaluation.out or Path())
@@ -92,7 +92,7 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
 
 
 def _run(evaluation: "Evaluation", relative: Callable[[str], str]) -> dict[str, Any]:
-    """Options, versions and folders: everything that was given or known before the run."""
+    """Return options, versions and folders: everything that is available before the run."""
     return {
         "options": with_names(evaluation.options, relative).to_dict(),
         "words": evaluation.words,
@@ -213,8 +213,8 @@ def read_summary(out: Folder) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         version = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise InputError(
-            f"{path}: expected a summary of format {FORMAT}, found {version}, which another "
-            f"version of probdice wrote; evaluate into this folder again"
+            f"{path}: expected a summary of format {FORMAT}, found {version}, written by another "
+            f"version of probdice; evaluate into this folder again"
         )
     if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
         raise InputError(invalid_summary(path))
@@ -241,7 +241,7 @@ def published(evaluation: "Evaluation", message: Message) -> str:
 
 
 def with_names(options: CompareOptions, path_of: Callable[[str], str]) -> CompareOptions:
-    """Return the same options with other paths of the tables of names."""
+    """Return the same options with different paths for the tables of names."""
     return replace(
         options,
         names=options.names.map(lambda names: path_of(names) if isinstance(names, str) else names),
@@ -249,7 +249,7 @@ def with_names(options: CompareOptions, path_of: Callable[[str], str]) -> Compar
 
 
 def _measured(evaluation: "Evaluation", measure: str) -> dict[str, Any]:
-    """The methods by one measure."""
+    """Return statistics, ranks and differences of the methods by one measure."""
     worst, values = evaluation.worst(measure), evaluation.values(measure)
     equal_labels = evaluation.equal_labels_means(measure)
     place = {case: k for k, case in enumerate(evaluation.cases)}
@@ -270,7 +270,7 @@ def _measured(evaluation: "Evaluation", measure: str) -> dict[str, Any]:
 
 
 def _ranking(evaluation: "Evaluation") -> dict[str, Any]:
-    """The ranking by all measures that rank, by every scheme, and how rankings agree."""
+    """Return the ranking by all measures and schemes, and the agreement between rankings."""
     schemes = {scheme: evaluation.ranks(scheme=scheme) for scheme in SCHEMES}
     ranks = schemes[evaluation.scheme]
     by_measure = {measure: evaluation.ranks(measure) for measure in evaluation.rank_by}

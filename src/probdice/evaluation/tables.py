@@ -1,4 +1,4 @@
-"""Records as tables: rows, CSV, Parquet or a pandas data frame."""
+"""Convert records to tables: rows, CSV, Parquet or a pandas data frame."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,10 +64,10 @@ REGIONS = ("case", "method", *COLUMNS)
 class Others:
     """Additional columns of the table of cases.
 
-    `foreground` adds the measures that need a background. `instances` adds the numbers of
-    `Comparison.detection`. `distances` are the names of boundary distances, which the table of
-    regions has too. `derived_regions` are the names of derived regions. `components` adds the
-    detection of connected components at `component_threshold`, also for each of
+    `foreground` adds the measures that require a background. `instances` adds the numbers of
+    `Comparison.detection`. `distances` are the names of boundary distances, which are also columns
+    of the table of regions. `derived_regions` are the names of derived regions. `components` adds
+    the detection of connected components at `component_threshold`, also for each of
     `component_classes`; `strata` are the lower limits of ranges of their sizes.
     """
 
@@ -90,7 +90,7 @@ class Others:
 
     @property
     def measures(self) -> tuple[MeasureName, ...]:
-        """The measures of a run; some need a background."""
+        """Return the measures of a run; some of them require a background."""
         return MEASURES if self.foreground else WITHOUT_BACKGROUND
 
     @property
@@ -104,7 +104,7 @@ class Others:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that the table does not have already."""
+        """Return the names of the columns that are not yet in the table."""
         names = (*(INDICES if self.indices else ()), *(COUNTS if self.instances else ()))
         foreground = FOREGROUND if self.foreground else ()
         others = (name for name in names if name not in CASES)
@@ -119,7 +119,7 @@ class Others:
         return (*REGIONS, *derived, *self.distances)
 
     def of(self, comparison: Comparison) -> tuple[Row, Message]:
-        """The values for one case, and the reason if some are missing."""
+        """Return the values for one case, and the reason for missing values."""
         values: dict[str, float] = {}
         try:
             values |= boundary_cells(comparison, self.distances)
@@ -172,7 +172,7 @@ def component_rows(
 ) -> list[Row]:
     """One row per connected component of every case and method.
 
-    `pages` has the addresses of the pages of cases, relative to the table.
+    `pages` contains the addresses of the pages of cases, relative to the table.
     """
     rows: list[Row] = []
     for record in records:
@@ -200,7 +200,7 @@ def component_rows(
 
 
 def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
-    """The rows as CSV. Bytes of names that are not valid text are written as escapes."""
+    """The rows as CSV. Invalid bytes in names are written as escape sequences."""
     return csv_of(rows, columns).encode(errors="backslashreplace")
 
 

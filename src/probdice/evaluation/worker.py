@@ -2,7 +2,7 @@
 
 It does not use `multiprocessing`, because `fork` is incompatible with compiled threads, and `spawn`
 runs the user's script again in every worker. The worker exits immediately when its standard input
-closes, because the run ended or was killed.
+closes, which means that the run ended or was killed.
 """
 
 import json

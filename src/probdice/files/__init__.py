@@ -94,7 +94,7 @@ def read(
 
     One whole number per voxel is a label, regardless of its stored type. One fractional number per
     voxel is the probability of a single foreground region. Several numbers per voxel are the
-    probabilities of as many regions. Arrays stay on disk if the format allows it. "Voxel" here
+    probabilities of as many regions. Arrays remain on disk if the format allows it. "Voxel" here
     and "pixel" elsewhere mean the same: one element of a 2-D or 3-D image.
 
     Parameters
@@ -120,18 +120,19 @@ def read(
         values are read as probabilities.
     sums : {"error", "normalise", "background"}, optional
         How to treat probabilities that do not sum to 1; see `Segmentation.from_probabilities`.
-        Overlapping masks need `priority`, "normalise" or "background". For masks the last two
-        mean the same: a shared voxel is divided equally among its masks, and voxels outside all
+        Overlapping masks require `priority`, "normalise" or "background". For masks, the last two
+        are equivalent: a shared voxel is divided equally among its masks, and voxels outside all
         masks are background.
     priority : sequence of str, optional
         Region names in order of priority for overlapping masks of 0 and 1:
         ``("tumour", "kidney")``. A shared voxel gets the first region that covers it. The result
         is a label map.
     ignore : int or iterable of int, optional
-        Labels whose voxels are excluded from the comparison. Only a reference may have them.
+        Labels whose voxels are excluded from the comparison. Only a reference may have ignored
+        labels.
     max_bytes : int, optional
-        Largest memory, in bytes, for the decompressed values of one file. The default is the
-        memory of the machine. Values that stay on disk do not count.
+        Maximum memory, in bytes, for the decompressed values of one file. The default is the
+        memory of the machine. Values that remain on disk are not included.
 
     Returns
     -------
@@ -146,9 +147,9 @@ def read(
     GeometryError
         If the files of one segmentation are not on the same grid.
     MissingExtraError
-        If the format needs an extra that is not installed.
+        If the format requires an extra that is not installed.
     TooLargeError
-        If the values need more memory than `max_bytes`.
+        If the values require more memory than `max_bytes`.
 
     Examples
     --------
@@ -277,7 +278,7 @@ def write(
     `read` returns the same segmentation: labels, names, kind, shape, and geometry or none. If the
     format cannot store all of this, `write` raises `InputError`. The file is replaced atomically:
     `write` creates a temporary file in the same folder, flushes it to disk, and renames it. If
-    writing fails, an existing file stays unchanged.
+    writing fails, an existing file remains unchanged.
 
     Parameters
     ----------
@@ -287,11 +288,11 @@ def write(
         geometry nor names.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that can represent its labels.
-        Probabilities are stored as they are compared (with the added background, divided by the
-        sum, …). The region axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats.
-        The probability of a single foreground is stored as one map, in .npy as two regions. An
-        integer array is a label map. A floating-point array is a map, stored as float32; NaN
-        stays NaN.
+        The stored probabilities are those that are compared (with the added background, divided by
+        the sum, …). The region axis is last in NIfTI, MGZ, NRRD and MHA, and first in other
+        formats. The probability of a single foreground is stored as one map, in .npy as two
+        regions. An integer array is a label map. A floating-point array is a map, stored as
+        float32; NaN is preserved.
     geometry : Geometry, optional
         Position of the image in space. The default is the geometry of the segmentation.
 
@@ -430,7 +431,7 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
 
     This applies to `ProbdiceError`, `OSError` and `MemoryError`. Readers convert errors of
     third-party libraries to `FormatError`. Any other exception is a bug and passes unchanged.
-    Values of a corrupt file may overflow here. Code that uses values rejects infinite ones.
+    Values of a corrupt file may overflow here. Code that uses the values rejects infinite values.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,9 +1,9 @@
 """Read and write FreeSurfer annotations (.annot): one label per vertex of a hemisphere.
 
 A file stores a colour per vertex, and a table of colours and names. The label of a vertex is the
-number of its colour in the table, and −1 if it has none. nibabel writes files. This module reads
-them itself: nibabel 5.4 returns a neighbouring label for a colour that the table does not contain,
-shifts names if the table skips a number, and allocates memory by unchecked lengths.
+number of its colour in the table, or −1 if it has no colour. nibabel writes files. This module
+reads them itself: nibabel 5.4 returns a neighbouring label for a colour that the table does not
+contain, shifts names if the table skips a number, and allocates memory by unchecked lengths.
 """
 
 import struct
@@ -154,7 +154,7 @@ def _table(content: _Bytes) -> list[tuple[Entry, int]]:
 
 
 def _labels(colours: NDArray[np.int64], rows: list[tuple[Entry, int]]) -> NDArray[np.int32]:
-    """Return the label of each colour. If rows share a colour, the first row counts."""
+    """Return the label of each colour. If rows share a colour, the first row is used."""
     numbers = {0: UNLABELLED}
     for entry, colour in reversed(rows):
         numbers[colour] = entry.label
@@ -169,7 +169,7 @@ def _labels(colours: NDArray[np.int64], rows: list[tuple[Entry, int]]) -> NDArra
 
 
 def _distinct(colours: list[str]) -> NDArray[Any]:
-    """Return different colours, none of them black, because the colour identifies the label."""
+    """Return distinct colours other than black, because the colour identifies the label."""
     used = {0}
     triples = []
     for colour in colours:

@@ -19,10 +19,10 @@ __all__ = ["null_for_nan", "replacing", "replacing_folder"]
 def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the folder of the target, and rename it to the target at the end.
 
-    The file is flushed to disk first. If an error occurs, it is removed and the target stays
+    The file is flushed to disk first. If an error occurs, it is removed and the target remains
     unchanged. If the target is a symbolic link, the file that it points to is replaced. With
     `alone`, for a writer that has a lock, the temporary name is always the same, so that the next
-    run overwrites the file of a killed one.
+    run overwrites the file left by a killed run.
     """
     target = Path(os.path.realpath(target))
     if target.is_dir():

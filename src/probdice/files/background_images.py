@@ -88,8 +88,8 @@ def laid_on(
 ) -> BackgroundImage:
     """Reorder a background image to the grid of the segmentations, or raise an error.
 
-    With `placed`, either both or neither must have a geometry. A plain array only needs the same
-    shape.
+    With `placed`, either both or neither must have a geometry. A plain array must only have the
+    same shape.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"

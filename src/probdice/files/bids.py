@@ -2,7 +2,7 @@
 
 A name such as ``sub-01_ses-2_space-T1w_dseg.nii.gz`` consists of entities, a suffix (dseg) and an
 extension. A table ``…_dseg.tsv`` in the same folder, or in a folder above it, names the labels of a
-``dseg`` file. The table has no entities that the file lacks.
+``dseg`` file. All entities of the table are also entities of the file.
 """
 
 import os
@@ -79,7 +79,7 @@ def label_table(path: str | os.PathLike[str]) -> Path | None:
 
 
 def _folders(file: Path, subject: str) -> Iterator[Path]:
-    """Yield the folder of a file and the folders above it, up to the parent of the subject's."""
+    """Yield the folder of a file and its parents, up to the parent of the subject's folder."""
     above = list(file.absolute().parents)
     tops = [k for k, folder in enumerate(above) if folder.name == subject]
     yield from above[: max(tops, default=-1) + 2]

@@ -59,7 +59,7 @@ __all__ = [
 
 LONGEST = 1 << 26  # largest message in bytes
 MOST_AXES = 32
-TOO_MUCH = "needs far more memory than a file of this size should take"
+TOO_MUCH = "needs far more memory than expected for a file of this size"
 NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in library errors
 TYPES = np.typecodes["AllInteger"] + np.typecodes["Float"] + "?"
 NUMBERS = frozenset(order + np.dtype(code).str[1:] for code in TYPES for order in "<>|")
@@ -106,7 +106,7 @@ def conforms(value: object, kind: Any) -> bool:
     kind : type
         ``object`` for any value, a type of JSON, a union, a `Literal`, ``list[…]``, a
         `TypedDict`, or ``tuple[…]`` for a list of fixed length. In ``Annotated[type, test]``, the
-        test must return a true value too.
+        test must also return a true value.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is object:
@@ -131,7 +131,7 @@ def conforms(value: object, kind: Any) -> bool:
 def send_message(
     connection: socket.socket, message: dict[str, Any], descriptor: int | None = None
 ) -> None:
-    """Send a message, and an open file with it."""
+    """Send a message, optionally with an open file."""
     content = json.dumps(message).encode()
     content = struct.pack("<Q", len(content)) + content
     if descriptor is not None:

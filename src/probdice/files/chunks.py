@@ -9,8 +9,8 @@ Local stores are read on the calling thread instead, into memory that earlier ch
 memory pages per chunk take as long as decompression in processes that return freed memory to the
 system at once, such as Dask workers.
 
-Both rely on private parts of Zarr. If a Zarr version changes them, chunks are read by Zarr itself,
-without these limits.
+Both features rely on private parts of Zarr. If a Zarr version changes them, chunks are read by Zarr
+itself, without these limits.
 """
 
 import asyncio
@@ -125,7 +125,7 @@ class _AtOnce(asyncio.SelectorEventLoop):
 
 
 def _bounded_codecs(codecs: Any) -> list[Any]:
-    """Add limits to the codecs of a format 3 array, including those inside shards."""
+    """Add limits to the codecs of a format 3 array, including codecs inside shards."""
     result = []
     for codec in codecs:
         if isinstance(codec, ShardingCodec):

@@ -11,19 +11,19 @@ __all__ = ["as_number", "read_columns"]
 
 
 def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Read some columns of a table: for each row, its file and line for messages, and its cells.
+    """Read columns of a table: for each row, its file and line for messages, and its cells.
 
     Parameters
     ----------
     path : path
-        A file with a header line; .tsv files have tabs, other files commas.
+        A file with a header line; .tsv files are separated by tabs, other files by commas.
     columns : sequence of str
         The names of the columns. Other columns are ignored.
 
     Raises
     ------
     FormatError
-        If the file cannot be read or lacks a column.
+        If the file cannot be read or has no such column.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class _Server:
         self.scratch: mmap.mmap | None = None
 
     def run(self) -> None:
-        """Answer requests; return when too much memory stays in use."""
+        """Answer requests; return when too much memory remains in use."""
         self._start()
         first: int | None = None
         while True:
@@ -144,7 +144,7 @@ class _Limits:
         self.used = time.process_time()
 
     def extend(self, nbytes: int) -> None:
-        """Allow time and memory for `nbytes` more bytes."""
+        """Allow time and memory for `nbytes` additional bytes."""
         self.seconds += PER_VALUE[0] * nbytes
         self.nbytes += PER_VALUE[1] * nbytes
         factor, more = WALL

@@ -1,13 +1,13 @@
 """Run the readers of native libraries in one disposable child process.
 
-HDF5, ITK, DICOM, MATLAB and GIFTI files are parsed by libraries that a corrupt file can crash, run
-forever or make allocate more memory than the machine has. `contained` runs a reader in a child
-process, so that such a file only causes an error message.
+HDF5, ITK, DICOM, MATLAB and GIFTI files are parsed by native libraries. A corrupt file can make
+such a library crash, run forever, or allocate more memory than the machine has. `contained` runs a
+reader in a child process, so that such a file only causes an error message.
 
 The child starts with the first file that needs it (0.3 to 0.7 seconds of CPU time, mostly for
 importing NumPy and the library) and reads all later files, one at a time. It is replaced after a
-crash, and killed on a timeout, on an interrupt and at exit. It leaves no files or named shared
-memory behind: it only has a socket, and exits when the socket closes.
+crash, and killed on a timeout, on an interrupt and at exit. It creates no files and no named shared
+memory: it only has a socket, and exits when the socket closes.
 
 **Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
 and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
@@ -19,8 +19,8 @@ temporary file. The parent maps only memory that is sealed against shrinking.
 **Limits.** A file may take `SECONDS` of CPU time and `BYTES` of memory, plus a share proportional
 to its size. After checking a header, a reader calls `grant` to get time and memory for the values,
 up to `max_bytes`. CPU time is limited on POSIX (SIGPROF), memory on Linux (RLIMIT_DATA), and wall
-time everywhere by the parent. If no child can be started, as on Windows, readers run in this
-process and a warning is issued.
+time everywhere by the parent. If no child can be started (for example on Windows), readers run in
+this process and a warning is issued.
 """
 
 import atexit
@@ -101,14 +101,13 @@ def contained(
         A module-level function. It calls `grant` before it allocates memory for values.
     path : Path
         The file to read. Its size determines the limits of time and memory.
-    *arguments
-        Further arguments, which must be JSON values.
+    *arguments Further arguments, which must be JSON values.
     returns : type
         The type of the value in the answer; see `conforms`.
     library : str
         The module that parses the file. It is imported before time and memory are limited.
     max_bytes : int
-        The largest sum of all grants.
+        The maximum sum of all grants.
 
     Returns
     -------
@@ -118,9 +117,9 @@ def contained(
     Raises
     ------
     FormatError
-        If the library crashes, exceeds its time limit or needs too much memory.
+        If the library crashes, exceeds its time limit or uses too much memory.
     ProbdiceError, OSError
-        If the reader raises one.
+        If the reader raises such an error.
     """
     if _granting is not None or not machine.passes_files():
         return _in_this_process(reader, path, arguments)
@@ -148,14 +147,14 @@ def contained(
 def grant(nbytes: int) -> None:
     """Allow the reader time and memory for `nbytes` of values, after checking their number.
 
-    Outside the child process it does nothing.
+    Outside the child process, this function does nothing.
     """
     if _granting is not None:
         _granting(nbytes)
 
 
 def be_child(granting: Callable[[int], None]) -> None:
-    """Make this process the child: readers run in it and call `granting` for each grant."""
+    """Mark this process as the child process; from now on, `grant` calls `granting`."""
     global _granting
     _granting = granting
 
@@ -220,7 +219,7 @@ class _Child:
 
     @classmethod
     def running(cls) -> "_Child | None":
-        """Return the running child or a new one; None if none can be started."""
+        """Return the running child or a new child; None if no child can be started."""
         if cls.current is None:
             try:
                 child = cls()
@@ -241,7 +240,7 @@ class _Child:
                 os.close(descriptor)
 
     def answer(self, request: dict[str, Any], returns: Any, max_bytes: int) -> Answer:
-        """Return the answer to a request; end the child if there is no valid one."""
+        """Return the answer to a request; end the child if there is no valid answer."""
         factor, more = WALL
         deadline = time.monotonic() + more + factor * request["seconds"]
         descriptor = None
@@ -301,7 +300,7 @@ class _Child:
             self._raise_end()
 
     def _receive(self, deadline: float) -> tuple[dict[str, Any], int | None]:
-        """Return the next message and the open file that came with it, or None."""
+        """Return the next message and the open file sent with it, or None."""
         descriptors: list[int] = []
         try:
             size = struct.unpack("<Q", self._bytes(8, deadline, descriptors))[0]

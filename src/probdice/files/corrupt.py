@@ -40,8 +40,8 @@ def library_call() -> Iterator[None]:
     """Convert exceptions of a third-party reader to `FormatError`.
 
     Libraries raise exceptions of any type on a corrupt file, so all types are converted; only
-    library calls belong inside. Errors of the operating system, `MemoryError`, `ProbdiceError` and
-    programming errors in this package pass unchanged.
+    library calls should be inside the `with` block. Errors of the operating system, `MemoryError`,
+    `ProbdiceError` and programming errors in this package pass unchanged.
     """
     try:
         yield
@@ -78,18 +78,18 @@ def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int =
 
 
 def check_memory(needed: int, shape: tuple[int, ...], most: int) -> None:
-    """Reject values that need more than `most` bytes of memory."""
+    """Reject values that require more than `most` bytes of memory."""
     if needed > most:
         raise TooLargeError(
             f"contains an image of shape {shape}, which takes {needed} bytes of memory; the limit "
             f"is {most}. To allow it, use ",
             Option("max_bytes", needed),
-            ". Uncompressed files (.npy, .nii, .h5) stay on disk and have no limit",
+            ". Uncompressed files (.npy, .nii, .h5) remain on disk and have no limit",
         )
 
 
 def check_crumbs(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> None:
-    """Reject very many tiny chunks, because each chunk costs time and memory of its own."""
+    """Reject a very large number of tiny chunks, because each chunk takes time and memory."""
     count = math.prod(
         -(-length // max(chunk, 1)) for length, chunk in zip(shape, chunks, strict=True)
     )
@@ -112,7 +112,7 @@ def whole_number(value: Any, name: str) -> int:
 def selected(
     wanted: str, names: Sequence[str], kind: str, example: str, shown: Sequence[str] = ()
 ) -> str:
-    """Return the name of the array to read: the wanted one, or the only one.
+    """Return the name of the array to read: the requested array, or the only array.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""The description: one line of JSON with the properties that a format has no field for.
+"""The description: one line of JSON with the properties for which a format has no field.
 
 `write` stores the kind of segmentation and the shape of the image in it. If the format cannot store
-the labels and names of regions or the geometry, they are part of it too. Another program may change
-the values of a file and keep this text, so `read` ignores a description that does not fit.
+the labels and names of regions or the geometry, the description includes them too. Another program
+may change the values of a file and keep this text, so `read` ignores a description that does not
+match the values.
 """
 
 import json
@@ -56,7 +57,7 @@ def description_of(
 
 
 def described(image: Image, text: object) -> Image:
-    """Apply the description in a file, if there is one that fits the values."""
+    """Apply the description in a file, if there is one that matches the values."""
     if not isinstance(text, str) or not text:
         return image
     try:
@@ -113,7 +114,7 @@ def _number(label: Any) -> int | None:
 def _shaped(
     image: Image, kind: str, shape: tuple[int, ...], content: dict[str, Any]
 ) -> Array | None:
-    """Return the values in the described shape; None if the description does not fit them."""
+    """Return the values in the described shape; None if the description does not match them."""
     array, axis = image.array, image.regions
     floating = array.dtype.kind == "f" or (image.slope, image.inter) != (1, 0)
     count = 1 if axis is None else array.shape[axis]

@@ -1,7 +1,7 @@
 """Read DICOM SEG with highdicom (extra `dicom`): BINARY, LABELMAP and FRACTIONAL.
 
 Arrays are transposed to (column, row, slice). Segment numbers are labels, segment labels are names,
-and 0 is the background. Overlapping masks stay separate regions.
+and 0 is the background. Overlapping masks remain separate regions.
 """
 
 import math
@@ -111,7 +111,7 @@ def _checked_frames(pydicom: Any, dataset: Any) -> int:
 def _regions(
     seg: Any, volume: Any, numbers: list[int], kind: Literal["values", "probabilities"]
 ) -> Image:
-    """Make an image with one region per segment."""
+    """Create an image with one region per segment."""
     return Image(
         volume.array.transpose(2, 1, 0, 3),
         regions=3,

@@ -1,7 +1,8 @@
 """Read HDF5 (extra `hdf5`): `file.h5:/path/to/dataset`, or `file.h5` with a single data set.
 
 The `axistags` of ilastik define the axes. Without them, a floating-point array of up to three axes
-has one value per voxel, and one of four axes has the probabilities of regions, regions first.
+has one value per voxel, and an array of four axes has the probabilities of regions, with the
+regions first.
 """
 
 import json
@@ -93,7 +94,7 @@ HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, cont
 class OnDisk(Lazy):
     """A data set in a file; the child process reads one box at a time.
 
-    This process never loads h5py, and a file larger than memory stays on disk. Reading takes 1.1
+    This process never loads h5py, and a file larger than memory remains on disk. Reading takes 1.1
     to 1.5 times as long as with h5py in this process.
     """
 

@@ -94,7 +94,7 @@ def segmentation_of(
 def _channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the label of every region, None if the file has none, and the names by channel."""
+    """Return the label of every region (None if there are no labels), and the names by channel."""
     if names is not None and labels is None:
         names = _distinct(names)
     elif labels is None:
@@ -137,7 +137,7 @@ def segmentation_of_many(
         image = _without_single_region(image)
         if image.regions is not None and not image.assumed:
             raise FormatError(
-                f"{file}: one file per region needs one value per voxel, but this file contains "
+                f"{file}: one file per region requires one value per voxel, but this file contains "
                 f"{image.array.shape[image.regions]} regions. Read it alone"
             )
         image = replace(image, regions=None)
@@ -147,7 +147,7 @@ def segmentation_of_many(
             beyond = other if beyond is None else beyond
             if values.dtype.kind in "iu" and other is not None:
                 raise FormatError(
-                    f"{file}: one file per region needs probabilities or a mask of 0 and 1, "
+                    f"{file}: one file per region requires probabilities or a mask of 0 and 1, "
                     f"found {other}. Read a label map alone; for percentages or 8-bit maps, use ",
                     *SCALES,
                 )
@@ -283,7 +283,7 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
 
 
 def _distinct(names: Sequence[Label | None]) -> list[Label | None]:
-    """Number repeated names, because two segments may both be called "lesion"."""
+    """Add numbers to repeated names, because two segments may both be called "lesion"."""
     distinct: list[Label | None] = []
     for name in names:
         number, candidate = 1, name

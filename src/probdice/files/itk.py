@@ -2,10 +2,10 @@
 
 The child process parses files. Arrays are transposed to (x, y, z); components and fourth axes are
 regions. A 3D Slicer .seg.nrrd names its segments; segments in several layers may overlap. MetaImage
-values stay on disk if they are uncompressed and in one file.
+values remain on disk if they are uncompressed and in one file.
 
-If a VTK, GIPL or MRC file lacks lengths or values, SimpleITK returns uninitialised memory. So this
-module also parses these headers, as far as needed to detect that.
+If a VTK, GIPL or MRC file lacks lengths or values, SimpleITK returns uninitialised memory. This
+module therefore also parses these headers, as far as needed to detect such files.
 """
 
 import math
@@ -330,7 +330,7 @@ def _header_size(head: bytes, io: str) -> int:
 
 
 class _Held:
-    """A view of an image's memory that keeps the image alive, unlike SimpleITK's own view."""
+    """A view of an image's memory that, unlike SimpleITK's own view, keeps the image alive."""
 
     def __init__(self, image: Any, view: NDArray[Any]) -> None:
         self.image = image

@@ -45,7 +45,7 @@ class Claims:
     def error(self) -> "OverlappingMasks":
         """The error if no option is set."""
         return OverlappingMasks(
-            f"{self.text}, so their label is ambiguous. To give them to the first of several "
+            f"{self.text}, so their label is ambiguous. To assign them to the first of several "
             f"regions, use ",
             self.option,
             ". To divide them equally, pass ",
@@ -58,7 +58,7 @@ class Claims:
         return Note(
             "claimed",
             (
-                f"{self.text} and are divided equally. To give them to the first of several "
+                f"{self.text} and are divided equally. To assign them to the first of several "
                 f"regions, use ",
                 self.option,
             ),
@@ -95,12 +95,12 @@ def settled(
     geometry: Geometry | None,
     colours: Mapping[int, str],
 ) -> Segmentation:
-    """Make a label map in which every pixel has the first region of `priority` that covers it.
+    """Create a label map in which every pixel has the first region of `priority` that covers it.
 
     Regions keep their labels if all labels are positive. Otherwise they are numbered from 1.
-    Regions that `priority` does not name come last. If two of them share a pixel that no named
-    region covers, the function raises an error. Each name in `priority` that is not a region adds
-    a note of kind "priority".
+    Regions that are not in `priority` come last. If two of these regions share a pixel that no
+    region in `priority` covers, an error is raised. Each name in `priority` that is not a region
+    adds a note of kind "priority".
     """
     shown = shown_labels(labels, names)
     places = {str(label): k for k, label in enumerate(shown)}
@@ -138,7 +138,7 @@ def settled(
     notes: tuple[Note, ...] = ()
     if claimed:
         count = "1 pixel was" if claimed == 1 else f"{claimed} pixels were"
-        text = f"{count} in several masks and went to the first of {listed(priority)}"
+        text = f"{count} in several masks; the first of {listed(priority)} was used"
         notes = (Note("claimed", (text,)),)
     for name in unknown:
         notes += (Note("priority", (priority_option(priority), f" names {name}", regions)),)

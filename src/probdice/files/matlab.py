@@ -2,12 +2,13 @@
 
 Cells are numbered from 0. A struct with a field `Segmentation`, as in BSDS, is read as that field.
 MATLAB's numbers are floating-point by default: whole numbers are labels; other arrays of three or
-more axes are probabilities with the regions last, as in MATLAB. Version 7.3 is HDF5 and needs the
-extra `hdf5`.
+more axes are probabilities with the regions last, as in MATLAB. Version 7.3 is HDF5 and requires
+the extra `hdf5`.
 
 The child process parses files, with SciPy up to version 7. SciPy does not verify the checksum of a
-compressed variable whose stream is truncated: it read wrong values from one in 3,000 corrupted
-files. So this module decompresses the streams first. This also gives the memory that they take.
+compressed variable whose stream is truncated: it read wrong values from one of 3,000 corrupted
+files. So this module decompresses the streams first. This also determines the memory that they
+require.
 """
 
 import math
@@ -126,7 +127,7 @@ def _variables(file: str, names: list[str], max_bytes: int) -> Mapping[str, Any]
 
 
 def _unpacked_size(file: str, max_bytes: int) -> int:
-    """Return the size of all variables after verifying the checksums of compressed ones."""
+    """Return the size of all variables after verifying the checksums of compressed variables."""
     with open(file, "rb") as stream:
         content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
     order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:128]))

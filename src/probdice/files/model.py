@@ -1,7 +1,7 @@
 """Types shared by all readers: a reader converts a `Source` to an `Image`.
 
-A reader returns only what the file states; `interpretation` decides whether the values are labels
-or probabilities. Readers raise short errors, and `read` prefixes them with the file name.
+A reader returns only the content of the file; `interpretation` decides whether the values are
+labels or probabilities. Readers raise short errors, and `read` prefixes them with the file name.
 """
 
 import math
@@ -141,8 +141,8 @@ def meaning_of(
 ) -> str:
     """Describe how an array would be interpreted, by its shape and type alone.
 
-    `regions` is the possible region axis. `labels` is whether whole floating-point numbers are
-    labels.
+    `regions` is the possible region axis. `labels` determines whether whole floating-point numbers
+    are labels.
     """
     if dtype.kind not in "biuf":
         return "not numeric"
@@ -203,5 +203,5 @@ def as_label(name: str) -> Label:
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert from ITK and DICOM coordinates (left, posterior) to ours (right, anterior)."""
+    """Convert coordinates from left, posterior (ITK and DICOM) to right, anterior."""
     return np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine

@@ -62,8 +62,9 @@ class Entry(NamedTuple):
 def named(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
-    If a table names labels that the image lacks, they are dropped. If a mapping or a list of the
-    user names them, they become empty regions. A `required` table must name at least one label.
+    If a table names labels that are absent from the image, they are dropped. If a mapping or a list
+    given by the user names such labels, they become empty regions. A `required` table must name at
+    least one label.
     """
     table = isinstance(names, str | os.PathLike)
     called = _entries(names, channels=not segmentation.crisp)
@@ -360,7 +361,7 @@ def _none(called: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> 
 
 
 def labels_in(segmentation: Segmentation) -> set[int]:
-    """Return the labels of a label map, including ignored ones."""
+    """Return the labels of a label map, including ignored labels."""
     labels: set[int] = set(segmentation.ignore)
     for block in blocks(segmentation.array):
         values = block.reshape(-1)

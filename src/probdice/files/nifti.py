@@ -5,10 +5,10 @@ are those of the file (i, j, k), with the regions last. The format is three-dime
 has a third axis of length 1.
 
 **Geometry.** The sform is used if valid, otherwise the qform, converted to millimetres. A NIfTI
-header may have neither. Tools make different assumptions then (nibabel: centred and flipped; ITK:
-neither), so such an image has no geometry. It can be compared with another image without geometry;
-comparing it with an image that has a geometry requires `ignore_geometry`. The same is true for
-Analyze.
+header may have neither. In this case, tools make different assumptions (nibabel: centred and
+flipped; ITK: neither), so such an image has no geometry. It can be compared with another image
+without geometry; comparing it with an image that has a geometry requires `ignore_geometry`. The
+same is true for Analyze.
 """
 
 import math
@@ -221,7 +221,7 @@ def _label_table(extensions: bytes) -> dict[str, Any]:
 
 
 def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:
-    """Reshape to three spatial axes and at most one of regions; others must have length 1."""
+    """Reshape to three spatial axes and at most one region axis; other axes must have length 1."""
     space = values.shape[:3] + (1,) * (3 - values.ndim)
     further = [n for n in values.shape[3:] if n != 1]
     if len(further) > 1:
@@ -303,7 +303,10 @@ def _place(image: Any, affine: NDArray[np.float64] | None) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """Open a stream to write to; .gz stores no name or time, so equal images give equal files."""
+    """Open a stream for writing.
+
+    Identical images give identical files: .gz stores no name or time.
+    """
     with path.open("wb") as stream:
         if not path.name.lower().endswith((".gz", ".mgz")):
             yield stream

@@ -1,7 +1,7 @@
 """Read and write NumPy files: .npy, memory-mapped, and .npz. Pickled objects are never loaded.
 
-The values mean the same as in memory: integers are labels, floating-point numbers are
-probabilities with the regions along the first axis. Floating-point whole numbers above 1 are
+The values have the same meaning as arrays in memory: integers are labels, floating-point numbers
+are probabilities with the regions along the first axis. Floating-point whole numbers above 1 are
 labels. There is no geometry, with two exceptions: an .npz file that probdice wrote, and the
 `probabilities` of nnU-Net, whose axes (region, z, y, x) become (region, x, y, z) and whose geometry
 is that of the label image with the same name in the same folder.
@@ -116,7 +116,7 @@ def _read_npz(source: Source) -> Image:
 
 
 def _named(image: Image, names: NDArray[Any]) -> Image:
-    """Add names as older versions stored them: pairs of a label and a name, or one per region."""
+    """Add names in the old format: pairs of a label and a name, or one name per region."""
     if image.regions is not None:
         return replace(image, region_names=[as_label(str(name)) for name in names.ravel()])
     try:
@@ -159,7 +159,7 @@ _parsing = Lock()
 
 @contextmanager
 def _numpy_call() -> Iterator[None]:
-    """Convert errors of NumPy's header parser; report files of Python objects as such."""
+    """Convert errors of NumPy's header parser; report files that contain Python objects."""
     try:
         with library_call(), _parsing:
             yield
@@ -225,7 +225,7 @@ def _key(wanted: str, keys: list[str]) -> str:
 
 
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:
-    """Convert probabilities exported by nnU-Net; their label image holds the geometry."""
+    """Convert probabilities exported by nnU-Net; their label image contains the geometry."""
     label_file = label_image(path)
     if label_file is not None and label_file.suffix == ".png":  # 2-D: (region, 1, y, x)
         return Image(array[:, 0] if array.shape[1] == 1 else array, regions=0)

@@ -89,7 +89,7 @@ class Level:
         return described(image, self.description)
 
     def _axes(self, count: int) -> list[_Axis]:
-        """Return the axes; versions before 0.3 always have five."""
+        """Return the axes; versions before 0.3 always have five axes."""
         axes = []
         for entry in self.image.get("axes", "tczyx"):
             axis = {"name": entry} if isinstance(entry, str) else entry

@@ -34,9 +34,9 @@ def is_gzipped(head: bytes) -> bool:
 def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
     """Decompress the first `size` bytes of a gzipped file and up to `trailing` further bytes.
 
-    The result is shorter if the file is. The checksum is at the end, so the remaining bytes are
-    decompressed and dropped. More than `SURPLUS` of them are an error, because a small file may
-    decompress to terabytes.
+    The result is shorter if the file is shorter. The checksum is at the end, so the remaining bytes
+    are decompressed and dropped. More than `SURPLUS` remaining bytes are an error, because a small
+    file may decompress to terabytes.
     """
     whole = _unpack_at_once(path, size, trailing)
     if whole is not None:

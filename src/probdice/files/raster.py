@@ -124,7 +124,7 @@ def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
 def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
     """Return the values of a Pillow image, converted to `mode` if it is given.
 
-    Some rows are copied at a time, because Pillow makes two temporary copies of what it copies.
+    A few rows are copied at a time, because Pillow makes two temporary copies of the copied rows.
     """
     width, height = picture.size
     step = max(1, STRIP // width)
@@ -268,7 +268,7 @@ def _read_tiff(source: Source) -> Image:
 
 
 def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
-    """Make an image from values and tifffile's names of their axes."""
+    """Create an image from values and tifffile's names of their axes."""
     for channel in "CS":
         if channel in axes:
             return Image(array, regions=axes.index(channel))

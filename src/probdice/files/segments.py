@@ -38,9 +38,9 @@ def image_of_segments(
     *,
     max_bytes: int,
 ) -> Image:
-    """Make an image whose labels have the names of the listed segments.
+    """Create an image whose labels have the names of the listed segments.
 
-    Segments in several layers become one label map if none overlap, otherwise one mask each.
+    Segments in several layers become one label map if none overlap, otherwise one mask per segment.
     """
     segments = _listed(metadata)
     if segments and regions is not None:

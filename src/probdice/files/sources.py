@@ -128,7 +128,7 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
 
 
 def _store(file: Path) -> str:
-    """Return the absolute path of a Zarr store with slashes, as in a URL, also on Windows."""
+    """Return the absolute path of a Zarr store with slashes as in a URL, including on Windows."""
     return Path(os.path.abspath(file)).as_posix()
 
 

@@ -58,7 +58,7 @@ class Maps:
     tables : sequence of list of Entry or None
         The label table of each map; None if the maps are not labels.
     description : str
-        The text that `write` stored, or "".
+        The description stored by `write`, or "".
     slope : float
         Factor of the stored values.
     inter : float
@@ -114,7 +114,7 @@ def map_contents(maps: Maps) -> list[Content]:
 
 
 def names_and_colours(table: Sequence[Entry]) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the names and colours by label; a name that repeats the number does not count."""
+    """Return the names and colours by label; a name that is only the number is ignored."""
     names = {
         label: name.strip()
         for label, name, _ in table
@@ -154,7 +154,7 @@ def rows_to_write(payload: Payload) -> list[Entry]:
 
 
 def map_name(payload: Payload, number: int) -> str:
-    """Return the name under which a map is stored: that of its region, or its number from 1."""
+    """Return the name under which a map is stored: the name of its region, or its number from 1."""
     if payload.kind == "map":
         return "similarity"
     name = payload.region_names[1 if payload.kind == "foreground" else number]
@@ -175,7 +175,7 @@ def space_of(payload: Payload) -> VertexSpace:
 
 
 def structure_of_file(name: str) -> str:
-    """Return the hemisphere that a file name states, as in lh.aparc.annot; "" if it has none."""
+    """Return the hemisphere in a file name such as lh.aparc.annot; "" if there is none."""
     sides = {match[1].lower() for match in HEMISPHERE.finditer(name)}
     if len(sides) != 1:
         return ""
@@ -190,6 +190,6 @@ def _shown(maps: Maps) -> list[str]:
 
 
 def _generated(label: int) -> str:
-    """Return a colour for a label without one; neighbouring labels have different hues."""
+    """Return a colour for a label without a colour; neighbouring labels have different hues."""
     shades = colorsys.hsv_to_rgb(label * HUE % 1, 0.5 + 0.1 * (label % 5), 0.9)
     return as_colour(shades, 1.0) or "#808080"

@@ -2,8 +2,8 @@
 
 SimpleITK reads these formats, but accepts compressed values with a wrong checksum: from files with
 one flipped bit, version 2.5.7 read wrong values without an error in 139 of 141 compressed .mha
-files and 18 of 144 compressed .nrrd files. So this module decompresses the streams first, with
-isal, in a third of the time that SimpleITK takes. SimpleITK also fills missing values with
+files and 18 of 144 compressed .nrrd files. This module therefore decompresses the streams first
+with isal, which takes a third of SimpleITK's time. SimpleITK also fills missing values with
 uninitialised memory, so this module checks their number. It interprets no other header fields.
 """
 
@@ -42,7 +42,7 @@ class Values:
         return self.encoding == "raw" and len(self.files) == 1
 
     def spans(self) -> list[tuple[Path, int, int]]:
-        """Return for every file where its values start and end, in bytes."""
+        """Return the start and the end of the values of every file, in bytes."""
         spans = []
         for file, start in self.files:
             size = file.stat().st_size - start if self.packed_size is None else self.packed_size

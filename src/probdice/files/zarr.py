@@ -1,8 +1,8 @@
 """Read and write Zarr and OME-Zarr (extra `zarr`), formats 2 and 3, from a folder or a URL.
 
 An OME-Zarr image has several levels; the first is read unless the path selects another. An image
-with a geometry is written as OME-Zarr 0.5, one without as a plain array. Arrays stay in their
-store: chunks are decoded on demand.
+with a geometry is written as OME-Zarr 0.5, an image without a geometry as a plain array. Arrays
+remain in their store: chunks are decoded on demand.
 """
 
 import math
@@ -193,7 +193,7 @@ def _check_no_objects(node: Any) -> None:
 def _check_chunks(node: Any) -> None:
     """Reject invalid chunks: of length 0, too many, too small or too large.
 
-    Zarr lists all chunks, and it decompresses whole chunks. Each of them costs time and memory.
+    Zarr lists all chunks, and it decompresses whole chunks. Each chunk takes time and memory.
     """
     lengths = zip(node.shape, node.chunks, strict=True)
     counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]

@@ -5,7 +5,7 @@ Importing SciPy's optimiser takes 0.34 s of CPU time, longer than most compariso
 loops are in `assignment_kernels`, which is imported on first use because importing Numba is slow.
 
 Large tables are treated as sparse. Pairs that are certainly part of an optimum are chosen
-first. In the remaining table, rows bid for columns, and each row without a column searches the
+first. In the remaining table, rows bid for columns, and each row without a column searches for the
 shortest augmenting path (Jonker and Volgenant 1987). The cost of a search depends on the cells that
 it visits, not on the size of the table. If searches become long, an auction with small steps
 (Bertsekas 1988) comes close to the optimum, and searches complete it.
@@ -46,13 +46,13 @@ def largest_total(
     savings : int64 or float64 array of shape (pairs,)
         The saving of each pair, greater than 0.
     shape : (int, int)
-        The numbers of rows and columns of the table. Rows and columns may stay unmatched.
+        The numbers of rows and columns of the table. Rows and columns may remain unmatched.
 
     Returns
     -------
     int64 array
         The chosen pairs as ascending indices into `rows`. For integers, the optimum is exact. For
-        floats, the total may differ from it by the rounding error of the sum of the chosen
+        floats, the total may differ from the optimum by the rounding error of the sum of the chosen
         savings. Equal totals are resolved deterministically.
 
     Examples
@@ -164,7 +164,7 @@ def _augmented(
 
 
 def _starts(rows: Integers, count: int) -> Integers:
-    """Return where the pairs of each row start, and where those of the last row end."""
+    """Return the start of the pairs of each row, and the end of the last row."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
     return starts

@@ -182,7 +182,7 @@ def _sort_descending(low: int, high: int, savings: Any, columns: Any, index: Any
 
 @kernel
 def search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
-    """Match each waiting row, or leave it unmatched, so that the total is the largest.
+    """Match each waiting row, or leave it unmatched, so that the total is maximal.
 
     The duals u of rows and v of columns are never negative. u + v is at least the saving of every
     pair, and equal to it for matched pairs. v is 0 for unmatched columns. Once u is 0 for unmatched

@@ -41,7 +41,7 @@ def find_background(overlap: Overlap, background: Background | None) -> Places:
 
 
 def check_background(background: Background | None, overlaps: Sequence[Overlap]) -> None:
-    """Reject a background name that occurs in none of these overlaps."""
+    """Reject a background that is not a region of any of these overlaps."""
     if background is None:
         return
     for side in SIDES:
@@ -75,7 +75,7 @@ def without_background(overlap: Overlap, places: Places) -> Overlap:
 
 
 def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
-    """Return the two background regions if both sides have one that is not empty."""
+    """Return the two background regions if both sides have a non-empty background."""
     row, column = places
     if row is None or column is None:
         return None
@@ -84,7 +84,7 @@ def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
 
 
 def background_group(groups: Groups, places: Places) -> int | None:
-    """Return the group of the background, or None if neither side has one."""
+    """Return the group of the background, or None if neither side has a background."""
     for side in SIDES:
         place = places[side]
         if place is not None and groups.numbers(side)[place] >= 0:

@@ -85,7 +85,8 @@ def chance_of(
 ) -> Chance:
     """Return the expected scores of the same comparison if the two sides were independent.
 
-    `matched` is the correspondence before merging. A rule that gives the groups uses it again.
+    `matched` is the correspondence before merging. If the rule fixes the groups, this
+    correspondence is used again.
     """
     given = is_given(match)
     places, named = find_background(overlap, background), background is not None
@@ -103,7 +104,7 @@ def chance_of(
                 raise
     if images is None:
         raise NeedsImages(
-            "The chance level of probabilities needs the images. Compare the segmentations "
+            "The chance level of probabilities requires the images. Compare the segmentations "
             "themselves, or access .chance before .detach()."
         )
     return _sampled(overlap, match, merge, matched, images, background)
@@ -171,7 +172,7 @@ def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
-            f"chance of {rows.size} × {columns.size} regions needs the overlap of every pair, "
+            f"chance of {rows.size} × {columns.size} regions requires the overlap of every pair, "
             f"which does not fit in memory"
         )
     volumes = Both(overlap.reference.volumes[rows], overlap.prediction.volumes[columns])
@@ -181,7 +182,7 @@ def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
     else:
         if images is None:
             raise NeedsImages(
-                "The chance level of probabilities needs the images. Compare the segmentations "
+                "The chance level of probabilities requires the images. Compare the segmentations "
                 "themselves, or access .chance before .detach()."
             )
         savings = overlap.pixels * _mean_minima(overlap, images)[np.ix_(rows, columns)]
@@ -305,7 +306,7 @@ def _sampled_foreground(
 
 
 def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
-    """Sum the probabilities of some regions at sampled pixels (labels, or rows of channels)."""
+    """Sum the probabilities of regions at sampled pixels (labels, or rows of channels)."""
     if sample.ndim == 1:
         return np.isin(sample, keys).astype(np.float64)
     total: Floats = sample[list(keys)].sum(axis=0, dtype=np.float64)

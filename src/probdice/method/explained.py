@@ -1,4 +1,4 @@
-"""The share of one segmentation that the other determines."""
+"""The share of one segmentation that is explained by the other."""
 
 from math import nan
 from typing import Any

@@ -96,9 +96,9 @@ class Groups:
 def counted(
     overlap: Overlap, groups: Groups, left_out: Both[NDArray[np.bool_]] | None = None
 ) -> NDArray[np.bool_]:
-    """Return which groups count in means over regions and in counts; the others are faint.
+    """Return which groups are included in means and counts of regions; the other groups are faint.
 
-    A group counts if at least one of its regions is present (`Regions.present`). Regions in
+    A group is included if at least one of its regions is present (`Regions.present`). Regions in
     `left_out`, such as the background, are ignored.
     """
     counts = np.zeros(groups.count, np.bool_)
@@ -122,8 +122,8 @@ def group_volumes(overlap: Overlap, groups: Groups, side: Side) -> NDArray[np.fl
 def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
     """Return Σ (1 − f) between both sides of each group, in units, computed from the overlap table.
 
-    The result is not exact for groups of several soft regions, which share pixels: see
-    `known_from_table`.
+    The result is not exact for groups of several soft regions, because these regions share pixels;
+    see `known_from_table`.
     """
     meeting, alone = overlap.meeting, overlap.alone
     total = np.zeros(groups.count, meeting.savings.dtype)

@@ -17,7 +17,10 @@ LabelsBy = Literal["name", "number"]
 
 
 def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Match equal names or numbers. A label that one side lacks is an empty region there."""
+    """Match equal names or numbers.
+
+    A label that is absent from one side is an empty region of that side.
+    """
     _check_labels(overlap)
     rows, columns = label_pairs(overlap)
     in_common = rows.size or background_pair(overlap, background) is not None
@@ -41,8 +44,8 @@ def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Inte
 def labels_by(overlap: Overlap) -> LabelsBy:
     """Return whether regions correspond by name or by number.
 
-    They correspond by name if both sides have names that identify a region. A name that two
-    regions of a side share does not identify either.
+    They correspond by name if both sides have names that identify a region. A name that two regions
+    of a side share identifies neither of them.
     """
     named = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
     return "name" if named else "number"

@@ -218,7 +218,7 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Choose the pairs of least total weight, as in the paper, for all regions of one side."""
+    """Choose the paper's pairs, with the minimum total weight for all regions of one side."""
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(
@@ -230,7 +230,7 @@ def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
             f"{rows.size} reference and {columns.size} prediction regions are too many for the "
-            f"paper's matching, which needs the weight of every pair. Use ",
+            f"paper's matching, which requires the weight of every pair. Use ",
             Option("match", "overlap"),
             ".",
         )
@@ -240,7 +240,7 @@ def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers
 
 
 def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
-    """Return the pairs of least total that use every row or every column, sorted by row."""
+    """Return the pairs with the minimum total that use every row or every column, sorted by row."""
     small = table if table.shape[0] <= table.shape[1] else table.T
     best = small.argmin(axis=1)
     if np.unique(best).size == best.size:  # no conflict: the best columns are the solution
@@ -331,7 +331,10 @@ def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
 
 
 def _as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
-    """Match as in an earlier comparison. A label that it lacks stays unmatched."""
+    """Match as in an earlier comparison.
+
+    A label that is absent from the earlier comparison remains unmatched.
+    """
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     for number, group in enumerate(given.groups):
         members: dict[Side, list[int | None]] = {

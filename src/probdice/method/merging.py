@@ -34,7 +34,10 @@ def sides_to_merge(merge: Merging) -> tuple[Side, ...]:
 
 @dataclass(frozen=True)
 class Join:
-    """The merge of an unmatched region into a group. `into` are its regions of the other side."""
+    """The merge of an unmatched region into a group.
+
+    `into` contains the regions of the group on the other side.
+    """
 
     side: Side
     region: int
@@ -59,7 +62,7 @@ def merge_unmatched(
     costs : ndarray
         Σ (1 − f) of each group, in multiples of `Overlap.unit`.
     joined : callable
-        Computes the costs that need the pixels.
+        Computes the costs that require the pixels.
     by_table : bool
         Whether all gains come from the overlap table, because there are no pixels.
 
@@ -90,7 +93,7 @@ def merge_unmatched(
 
 
 class _Joining:
-    """The gains of unmatched regions in the groups that they overlap, updated after each merge."""
+    """The gains from merging unmatched regions into the groups that they overlap."""
 
     def __init__(
         self,
@@ -147,9 +150,9 @@ class _Joining:
     def _best(self) -> tuple[int, int, int] | None:
         """Return the merge with the largest gain.
 
-        If gains tie, the prediction comes first, then the lower region, then the lower group.
-        Merges that tie with the best one are stored in `ready`, so that they are not compared
-        again after every merge.
+        In a tie, the prediction comes first, then the lower region index, then the lower group
+        index. Merges that tie with the best one are stored in `ready`, so that they are not
+        compared again after every merge.
         """
         heap, ready = self.heap, self.ready
         tie = 0 if self.overlap.crisp else TIE * self.overlap.pixels
@@ -196,7 +199,7 @@ class _Joining:
                 self._measure(changed, [group])
 
     def _measure(self, side: Side, groups: Sequence[int]) -> None:
-        """Compute the gains of all unmatched regions of a side in some groups."""
+        """Compute the gain from merging each unmatched region of a side into each of the groups."""
         additive = {g for g in groups if self._additive(side, g)}
         if additive:
             for region in self.unmatched[side]:

@@ -1,6 +1,6 @@
 """The overlap of two segmentations: all sums over their pixels.
 
-An overlap holds the volume and the cost of each region alone, and the savings of each pair of
+An overlap contains the volume and the cost of each single region, and the savings of each pair of
 overlapping regions. Overlaps of image blocks, training batches and the images of a data set add
 up. Matching, scores, chance and other numbers are computed from the total.
 """
@@ -168,8 +168,8 @@ class Overlap:
     ) -> "Comparison":
         """Match the regions and, if requested, merge unmatched regions.
 
-        The result has no images. Operations that need the pixels again (the aitchison score of
-        probabilities, merging them, their chance, maps) raise an error.
+        The result has no images. Operations that require the pixels (maps, and the Aitchison score,
+        merging and chance level of probabilities) raise an error.
 
         Parameters
         ----------
@@ -190,8 +190,8 @@ class Overlap:
     def indices(self, *, background: "GivenBackground" = None) -> "Indices":
         """Compute other metrics: Rand index, variation of information, covering, mean IoU, ….
 
-        Metrics that need a correspondence use the one with the largest overlap. For any other
-        correspondence, use ``compare(…).indices()``.
+        Metrics that require a correspondence use the correspondence with the largest overlap. For
+        any other correspondence, use ``compare(…).indices()``.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class Overlap:
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
+            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
         meeting = self.meeting
         weights = self.costs(meeting.rows, meeting.columns, meeting.savings) * (
             self.unit / self.pixels
@@ -271,7 +271,7 @@ class Overlap:
         return pending[0] if len(pending) == 1 else _added(pending)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the overlap as plain types, with the version of the format.
+        """Return the overlap as built-in Python types, with the format version.
 
         Examples
         --------

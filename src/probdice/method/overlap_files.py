@@ -1,4 +1,4 @@
-"""Restore an overlap from plain types, and store it in a file without pickle."""
+"""Restore an overlap from built-in Python types, and store it in a file without pickle."""
 
 import json
 import math
@@ -38,7 +38,7 @@ def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
         if content["format"] != FORMAT:
             raise InputError(
                 f"expected an overlap of format {FORMAT}, found format {content['format']}, "
-                f"which another version of probdice wrote"
+                f"written by another version of probdice"
             )
         reference, prediction = (Regions.from_dict(content[side]) for side in SIDES)
         whole = reference.crisp and prediction.crisp
@@ -65,7 +65,7 @@ def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
 def _conditions(overlap: Overlap) -> Iterator[bool]:
     """Yield conditions that every overlap of real images fulfils.
 
-    A condition may assume that those before it are true.
+    A condition may assume that all preceding conditions are true.
     """
     meeting = overlap.meeting
     yield overlap.pixels >= 1

@@ -1,4 +1,4 @@
-"""The passes over pixels that the method needs, and the sums that they return.
+"""The passes over pixels that the method requires, and the sums that they return.
 
 The engine implements `Passes` for two images. Each method is one pass over their pixels.
 """
@@ -38,7 +38,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Σ p, Σ p pᵀ and Σ p qᵀ over some pixels, from which explained shares are computed.
+    """Σ p, Σ p pᵀ and Σ p qᵀ over a set of pixels, from which explained shares are computed.
 
     `own` holds Σ p pᵀ of a soft side; for a label map it is None.
     """

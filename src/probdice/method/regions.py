@@ -32,18 +32,18 @@ class Regions:
     crisp : bool
         Whether the side is a label map.
     names : mapping of int to str
-        The names of keys that have one. Regions may share a name.
+        The names by key, for keys with a name. Regions may share a name.
     losses : ndarray or None
         Σ (1 − f) of each region against an empty region, if it does not follow from the volumes:
         for probabilities with a similarity that is not separable, such as aitchison.
     colours : mapping of int to str
-        The colours, such as "#0072B2", of keys that have one in the source.
+        The colours by key, such as "#0072B2", for keys with a colour in the source.
     likeliest : ndarray of int or None
         Number of pixels at which each region is the most probable, including ties within 1e-6.
         None for a label map, where it equals the volume, and for an overlap saved by version 0.1.
     numbers : mapping of int to int
-        The labels of channels that have one. The keys of a label map are its labels, so for a
-        label map this mapping holds labels without pixels only.
+        The labels by channel, for channels with a label. The keys of a label map are its labels, so
+        for a label map this mapping holds labels without pixels only.
     origins : mapping of int to int or str
         The class of each connected component; empty if the regions are not components.
     """
@@ -121,7 +121,10 @@ class Regions:
 
     @cached_property
     def _channels(self) -> dict[int, int]:
-        """The channel of every number. A channel without number and name has its own index."""
+        """The channel of every number.
+
+        The number of a channel without a number and a name is its index.
+        """
         return {**{key: key for key in self.unlabelled}, **{n: k for k, n in self.numbers.items()}}
 
     @cached_property
@@ -159,7 +162,7 @@ class Regions:
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
-        """The labels of all regions, including empty ones."""
+        """The labels of all regions, including empty regions."""
         keys: list[int] = self.keys.tolist()
         if not self.names and (self.crisp or not self.numbers):
             return tuple(keys)
@@ -179,11 +182,11 @@ class Regions:
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
-        """Which regions count in means over regions and in counts of regions.
+        """Which regions are included in means over regions and in counts of regions.
 
-        A region of a label map counts if it is not empty. A region of probabilities counts if it
-        is the most probable at one pixel or more. If `likeliest` is unknown, every non-empty region
-        counts.
+        A region of a label map is included if it is not empty. A region of probabilities is
+        included if it is the most probable region of at least one pixel. If `likeliest` is unknown,
+        every non-empty region is included.
         """
         occupied = self.volumes > 0
         return np.asarray(occupied if self.likeliest is None else occupied & (self.likeliest > 0))
@@ -202,7 +205,7 @@ class Regions:
         return tuple(empty)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the regions as plain types."""
+        """Return the regions as built-in Python types."""
         return {
             "crisp": self.crisp,
             "keys": self.keys.tolist(),
@@ -217,7 +220,7 @@ class Regions:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Regions":
-        """Restore regions from plain types."""
+        """Restore regions from built-in Python types."""
         crisp = bool(content["crisp"])
         losses, likeliest = content["losses"], content.get("likeliest")
         keys = as_integers(content["keys"])

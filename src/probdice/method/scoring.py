@@ -29,7 +29,7 @@ __all__ = [
 
 
 class NeedsImages(InputError):
-    """A number needs another pass over the pixels, but the result has no images."""
+    """A number requires another pass over the pixels, but the result has no images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Correspondence:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The score of some groups, and the number of infinitely distant pixels.
+    """The score of the groups, and the number of infinitely distant pixels.
 
     `differences` is Σ|p − q| of each group, or None if it equals the cost of the group.
     """
@@ -89,7 +89,7 @@ def correspond(
 def measure(
     overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Passes | None
 ) -> Measured:
-    """Return the score of some groups. `losses` are their costs, if known."""
+    """Return the score of the given groups. `losses` are their costs, if known."""
     pixels = overlap.pixels
     if overlap.separable:
         if overlap.crisp and losses is None:
@@ -104,18 +104,18 @@ def measure(
         return Measured(min(max(score, 0.0), 1.0), int(disagreeing) if unbounded else 0)
     if images is None:
         raise NeedsImages(
-            f"The {overlap.similarity.name} score of probabilities needs the images. Compare the "
-            f"segmentations themselves, or use the absolute similarity."
+            f"The {overlap.similarity.name} score of probabilities requires the images. Compare "
+            f"the segmentations themselves, or use the absolute similarity."
         )
     scores = images.scores(overlap.similarity, key_lists(overlap, groups))
     return Measured(max(1 - scores.loss / pixels, 0.0), scores.infinite, scores.differences)
 
 
 def nearly_additive(overlap: Overlap) -> bool:
-    """Return whether the overlap table gives the costs of groups, except for sums that exceed 1.
+    """Return whether the overlap table determines the costs of groups, except for sums above 1.
 
-    For sums up to 1, min(p, 1) is p. This approximation is used if there are no images, as for a
-    sum of overlaps.
+    For sums up to 1, min(p, 1) is p. This approximation is used if there are no images, for example
+    for a sum of overlaps.
     """
     return overlap.similarity.separable and (overlap.reference.crisp or overlap.prediction.crisp)
 
@@ -144,7 +144,7 @@ def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDAr
             return total
         if images is None:
             raise NeedsImages(
-                "The costs of groups of several soft regions need the images. Compare the "
+                "The costs of groups of several soft regions require the images. Compare the "
                 "segmentations themselves."
             )
         scores = images.scores(overlap.similarity, key_lists(overlap, groups))
@@ -170,7 +170,7 @@ def joined_losses(
     """Return Σ (1 − f) of groups with unmatched regions added, by a pass over the pixels."""
     if images is None:
         raise NeedsImages(
-            f"Merging regions of a {side} of probabilities needs the images. Compare the "
+            f"Merging regions of a {side} of probabilities requires the images. Compare the "
             f"segmentations themselves."
         )
     keys = Both(overlap.reference.keys, overlap.prediction.keys)

@@ -30,9 +30,9 @@ __all__ = [
 class Similarity(ABC):
     """The similarity f of two probability vectors: 1 if they are equal, never below 0.
 
-    A subclass with a `name` and ``__call__`` works everywhere a similarity is expected. A
-    similarity with parameters is a frozen dataclass that has them as fields. The other attributes
-    have correct defaults; overriding them makes a similarity faster.
+    A subclass with a `name` and ``__call__`` can be used wherever a similarity is expected. A
+    similarity with parameters is a frozen dataclass whose fields are the parameters. The other
+    attributes have correct defaults; overriding them makes a similarity faster.
     `probdice.testing.check_similarity` checks the properties that a similarity must have.
 
     Attributes
@@ -45,7 +45,7 @@ class Similarity(ABC):
         Whether 1 − f of two vectors is half the sum of the absolute differences of their entries.
         Scores then follow from the overlaps of pairs of regions, without the pixels.
     unbounded : bool
-        Whether two vectors can be infinitely far apart. For these vectors alone, f is 0.
+        Whether two vectors can be infinitely far apart. Only for such vectors, f is 0.
     disagreement : float
         1 − f of two different certain vectors.
     kernels : str
@@ -171,9 +171,9 @@ class Aitchison(Similarity):
     Parameters
     ----------
     floor : float, optional
-        Probabilities below this value are raised to it before the logarithm (a region absent
-        from both sides is still left out). At least 0, the default, and below 0.5. With a positive
-        floor, all distances are finite.
+        Probabilities below this value are raised to it before the logarithm (a region that is
+        absent from both sides is still excluded). At least 0, the default, and below 0.5. With a
+        positive floor, all distances are finite.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def aitchison_distance(
 
     ``dₐ(p, q) = ‖clr(p) − clr(q)‖₂`` with ``clr(p)ᵢ = log pᵢ − meanₖ log pₖ``
 
-    A region that is 0 in both vectors is left out. A region that is 0 in exactly one vector makes
+    A region that is 0 in both vectors is excluded. A region that is 0 in exactly one vector makes
     the distance infinite, unless `floor` raises it. The distance does not depend on the scale of
     either vector.
 
@@ -317,7 +317,7 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
     Parameters
     ----------
     reference, prediction : array_like of bool
-        Two masks of one shape.
+        Two masks with the same shape.
 
     Returns
     -------
@@ -364,7 +364,7 @@ def _vectors(
     first, second = arrays
     if len(first) != len(second):
         raise InputError(
-            f"p and q must have equally many regions along axis {axis}, "
+            f"p and q must have the same number of regions along axis {axis}, "
             f"found {len(first)} and {len(second)}"
         )
     axes = max(first.ndim, second.ndim)

@@ -1,1 +1,1 @@
-"""Other metrics of the field, computed from a comparison."""
+"""Other common segmentation metrics, computed from a comparison."""

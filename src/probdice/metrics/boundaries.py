@@ -1,17 +1,17 @@
 """Distances between the outlines of corresponding regions.
 
-Popular tools measure from voxel centre to voxel centre and therefore disagree with each other.
+Popular tools measure distances between voxel centres and therefore disagree with each other.
 Here the outline is a surface of triangles (in 2-D, a curve of segments) halfway between the pixels
 inside and outside, and distances are exact:
 
 - The surface passes through the midpoints between neighbouring pixels inside and outside the set,
   in every cell of 2 × 2 × 2 (or 2 × 2) pixels; pixels that touch only diagonally are separate. It
   is closed at the border of the image. A cell with a pixel outside the mask has no surface.
-- Each triangle or segment, an *element*, gives one distance: from its centroid to the nearest point
+- Each triangle or segment (an *element*) has one distance: from its centroid to the nearest point
   of the other surface. Its area or length is its weight.
-- Probabilities are not hardened at one half. The set at level t has the pixels whose probability
+- Probabilities are not thresholded at one half. The set at level t has the pixels whose probability
   exceeds t, and every number is the mean over the levels. Levels at which both sets are empty are
-  left out.
+  excluded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,14 +59,14 @@ def boundaries_of(
     groups : Both
         Per side, the labels of every group.
     counted : ndarray of bool, optional
-        The groups that count in means; all by default.
+        The groups that are included in means; all by default.
     percentiles : iterable of float, optional
         Above 0 and at most 100.
     tolerances : iterable of float, optional
-        Of the surface Dice, in the unit of distances. None by default, since no tolerance suits
-        all images.
+        Tolerances of the surface Dice, in the unit of distances. None by default, since no
+        tolerance suits all images.
     levels : iterable of float, optional
-        Of probabilities, at least 0 and below 1; 0.1, 0.2, … 0.9 by default. Label maps are the
+        Probability levels, at least 0 and below 1; 0.1, 0.2, … 0.9 by default. Label maps are the
         same at every level.
     infinite : float, optional
         A penalty distance that replaces infinite distances.
@@ -79,7 +79,8 @@ def boundaries_of(
     shape = images.reference.shape
     if len(shape) not in (2, 3):
         raise InputError(
-            f"boundaries need images of two or three axes, found {len(shape)} (shape {shape}). "
+            f"boundaries require images with two or three axes, found {len(shape)} (shape "
+            f"{shape}). "
             "Compare one image at a time, without channel or time axes."
         )
     options = {
@@ -123,7 +124,7 @@ def union_boundaries(
     unions : sequence of Union
         The regions of both sides that form each derived region.
     overlap : Overlap
-        The overlap of the comparison. A union without a present region does not count in means.
+        The overlap of the comparison. A union without a present region is excluded from means.
     percentiles, tolerances, levels, infinite
         As for `boundaries_of`.
 
@@ -156,7 +157,7 @@ def union_boundaries(
 
 @dataclass(frozen=True, eq=False)
 class _Elements:
-    """What finds the elements of a group again: to keep those of all would take too much memory."""
+    """Computes the elements of a group again, because those of all groups need too much memory."""
 
     outlines: Outlines
 

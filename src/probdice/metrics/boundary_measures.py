@@ -1,8 +1,8 @@
 """Boundary distances in tables and rankings of an evaluation.
 
 The mean of a distance over regions is infinite if a region is missing on one side, and so is the
-value of the case. Columns beside it have the mean of the finite values and the number of infinite
-ones.
+value of the case. Additional columns contain the mean of the finite values and the number of
+infinite values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ MISSING = "infinite_distances"  # the column with the number of regions that one
 
 
 def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
-    """The names of all numbers: distances, and the surface Dice at every tolerance.
+    """Return the names of all numbers: distances, and the surface Dice at every tolerance.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
 
 
 def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the table of cases.
+    """Return the columns of the table of cases.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def boundary_mean(comparison: "Comparison", name: str) -> BoundaryMean:
-    """The mean of one number over the groups that count; NaN without boundaries.
+    """Return the mean of one measure over the included groups; NaN without boundaries.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def boundary_mean(comparison: "Comparison", name: str) -> BoundaryMean:
 
 
 def boundary_cells(comparison: "Comparison", names: Sequence[str]) -> dict[str, float]:
-    """The values of `boundary_columns` for one case."""
+    """Return the values of `boundary_columns` for one case."""
     means = {name: boundary_mean(comparison, name) for name in names}
     cells: dict[str, float] = {name: mean.mean for name, mean in means.items()}
     cells |= {f"finite_{name}": means[name].finite_mean for name in names if name in DISTANCES}
@@ -83,18 +83,18 @@ def boundary_cells(comparison: "Comparison", names: Sequence[str]) -> dict[str, 
 
 
 def boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
-    """The numbers of every group; empty for a comparison without boundaries."""
+    """Return the numbers of every group; empty for a comparison without boundaries."""
     return _rows(comparison.numbers.known("boundaries"), len(comparison.groups))
 
 
 def derived_boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
-    """The numbers of every derived region; empty for a comparison without boundaries."""
+    """Return the numbers of every derived region; empty for a comparison without boundaries."""
     known = comparison.numbers.known("derived_boundaries")
     return _rows(known, len(comparison.options.derived))
 
 
 def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:
-    """One row per group or derived region."""
+    """Return one row per group or derived region."""
     if boundaries is None:
         return [{} for _ in range(count)]
     columns = [boundaries[name].tolist() for name in boundaries.names]
@@ -103,18 +103,18 @@ def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:
 
 
 def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> str:
-    """The definition of the distances, for a methods section."""
+    """Return the definition of the distances, for a methods section."""
     missing = (
-        "regions that one side lacks are infinitely far, and so are means that include them"
+        "regions that are absent from one side have infinite distances, and so do means over them"
         if infinite is None
-        else f"regions that one side lacks count as {infinite:g} mm"
+        else f"regions that are absent from one side count as {infinite:g} mm"
     )
     shares = ", ".join(f"{tolerance:g} mm" for tolerance in tolerances)
     surface = f"; nsd is the share of both surfaces within {shares}" if tolerances else ""
     return (
         f"Boundary distances are exact distances from the centroids of the elements of one surface "
         f"to the nearest point of the other, weighted by area (Podobnik and Vrtovec, MeshMetrics, "
-        f"arXiv:2509.05670), between surfaces halfway between voxels: hd is the largest, hd95 the "
+        f"arXiv:2509.05670), between surfaces halfway between voxels: hd is the maximum, hd95 the "
         f"larger of the two directed 95th percentiles, assd the mean over both surfaces, masd the "
         f"mean of the two directed means{surface}; {missing}. Probabilities are compared at the "
         f"levels 0.1 to 0.9. Distances are in mm, or in voxels for images without geometry."

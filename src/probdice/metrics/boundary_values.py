@@ -1,4 +1,4 @@
-"""The result of boundary distances: numbers per group and level, their means, and their forms."""
+"""The result of boundary distances: values per group and level, their means, and conversions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,19 +32,20 @@ FIRST = ("hd", "assd", "masd")  # the numbers before percentiles and tolerances
 
 @dataclass(frozen=True)
 class BoundaryMean:
-    """The mean of one number over groups.
+    """The mean of one measure over groups.
 
-    A missed or a false region is infinitely far away, and so is a mean that includes it: leaving it
-    out would reward missing it.
+    A missed or false region has an infinite distance, and so does a mean that includes it, because
+    excluding the region would reward missing it.
 
     Attributes
     ----------
     mean : float
-        Over all groups that count. Infinite groups have the penalty distance if there is one.
+        The mean over all included groups. Infinite distances are replaced by the penalty distance,
+        if there is one.
     finite_mean : float
-        Over the groups that count and are finite without a penalty.
+        The mean over the included groups that are finite without a penalty.
     infinite : int
-        How many groups that count are infinite without a penalty.
+        The number of included groups that are infinite without a penalty.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class BoundaryMean:
 
     @classmethod
     def of(cls, values: Floats, penalised: Floats) -> "BoundaryMean":
-        """Of values without and with a penalty; NaN, where both sides are empty, is left out."""
+        """Return the mean of values without and with a penalty; NaN values are ignored."""
         return cls(
             mean=_mean(penalised[~np.isnan(penalised)]),
             finite_mean=_mean(values[np.isfinite(values)]),
@@ -79,27 +80,27 @@ class Boundaries:
     - ``"assd"``: the average symmetric surface distance, over the elements of both surfaces;
     - ``"masd"``: the mean of the two directed averages;
     - ``"nsd@2"``, or any other tolerance: the normalized surface distance (surface Dice), the share
-      of both surfaces that is within the tolerance of the other one.
+    of both surfaces that is within the tolerance of the other surface.
 
-    Where both sides are empty, all are NaN; where one is, distances are infinite and the surface
-    Dice is 0.
+    If both sides are empty, all values are NaN; if one side is empty, distances are infinite and
+    the surface Dice is 0.
 
     Attributes
     ----------
     groups : Both
         Per side, the labels of every group.
     counted : ndarray of bool
-        The groups that count in means.
+        The groups that are included in means.
     unit : {"mm", "pixels"}
-        Of distances and tolerances: pixels for images without a geometry.
+        The unit of distances and tolerances; pixels for images without a geometry.
     percentiles : tuple of float
     tolerances : tuple of float
     levels : tuple of float
-        Of probabilities; empty where both sides are label maps.
+        The probability levels; empty if both sides are label maps.
     infinite : float or None
         The penalty distance that replaces infinite distances.
     names : tuple of str
-        The numbers, in the order of tables.
+        The names of the measures, in the order of tables.
 
     Examples
     --------
@@ -133,7 +134,7 @@ class Boundaries:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The numbers, in the order of tables."""
+        """The names of the measures, in the order of tables."""
         hd, assd, masd = FIRST
         middle = [f"hd{p:g}" for p in self.percentiles]
         return (hd, *middle, assd, masd, *(f"nsd@{t:g}" for t in self.tolerances))
@@ -142,11 +143,11 @@ class Boundaries:
         return len(self._values)
 
     def __getitem__(self, name: str) -> Floats:
-        """One number of every group: its mean over the levels."""
+        """Return one measure of every group, averaged over the levels."""
         return _over_levels(self._of(name), self.infinite)
 
     def by_level(self, name: str) -> Floats:
-        """One number of every group (rows) at every level (columns), without a penalty.
+        """Return one measure of every group (rows) at every level (columns), without a penalty.
 
         Label maps are the same at every level, and have one column.
         """
@@ -154,7 +155,7 @@ class Boundaries:
 
     @cached_property
     def means(self) -> dict[str, BoundaryMean]:
-        """The mean of every number over the groups that count."""
+        """The mean of every measure over the included groups."""
         return {
             name: BoundaryMean.of(
                 _over_levels(self._of(name), None)[self.counted], self[name][self.counted]
@@ -163,12 +164,12 @@ class Boundaries:
         }
 
     def group(self, k: int, level: float | None = None) -> "Both[Elements]":
-        """Every element of the two surfaces of one group.
+        """Return all elements of the two surfaces of one group.
 
         Parameters
         ----------
         k : int
-            The number of the group.
+            The index of the group.
         level : float, optional
             One of the levels; required for probabilities if there are several. Label maps are
             the same at every level.
@@ -194,21 +195,22 @@ class Boundaries:
         return self._elements(k % len(self), level)
 
     def detach(self) -> "Boundaries":
-        """The same numbers without the images, and so without the elements of groups."""
+        """Return the same values without the images and the elements of groups."""
         return replace(self, _elements=None)
 
     def to_frame(self, *, by_level: bool = False) -> "pandas.DataFrame":
-        """One row per group: its labels, whether it counts, and its numbers.
+        """Return one row per group: its labels, whether it is included in means, and its values.
 
         Parameters
         ----------
         by_level : bool, optional
-            One row per group and level instead, with values at that level, without a penalty.
+            Whether to return one row per group and level, with the values at that level without a
+            penalty.
         """
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError('tables need pandas: pip install "pandas"') from None
+            raise MissingExtraError('tables require pandas: pip install "pandas"') from None
         each = self._values.shape[1] if by_level else 1
         columns: dict[str, Any] = {
             side: [labels for labels in self.groups[side] for _ in range(each)] for side in SIDES
@@ -221,10 +223,10 @@ class Boundaries:
         return pandas.DataFrame(columns)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """One row per group and number, for a table in long form.
+        """Return one row per group and measure, for a table in long format.
 
-        Each row has the labels of both sides, whether the group counts, the name of the number, its
-        value and its unit. The surface Dice has no unit.
+        Each row has the labels of both sides, whether the group is included in means, the name of
+        the measure, its value and its unit. The surface Dice has no unit.
         """
         columns = {name: self[name].tolist() for name in self.names}
         return [
@@ -240,7 +242,7 @@ class Boundaries:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON: undefined numbers are None, infinite ones are "Infinity"."""
+        """Return built-in types for JSON: undefined values are None, infinite values "Infinity"."""
         values = {name: [_plain(x) for x in self[name].tolist()] for name in self.names}
         by_level = {name: self._of(name).tolist() for name in self.names}
         return {
@@ -295,7 +297,7 @@ class Boundaries:
         tolerances: Iterable[float],
         levels: Iterable[float],
     ) -> bool:
-        """Whether these are the percentiles, tolerances and levels of this result."""
+        """Return whether this result has these percentiles, tolerances and levels."""
         return (
             tuple(percentiles) == self.percentiles
             and tuple(tolerances) == self.tolerances
@@ -338,7 +340,7 @@ class Boundaries:
 
     @property
     def _order(self) -> tuple[str, ...]:
-        """The numbers in the order of the engine."""
+        """The names of the measures, in the order of the engine."""
         return (
             *FIRST,
             *(f"hd{p:g}" for p in self.percentiles),
@@ -353,7 +355,7 @@ class Boundaries:
         return f"Boundaries ({self.unit}, mean over the levels {levels}): {groups}"
 
     def _lines(self) -> list[str]:
-        """The means, and what they are without infinite groups."""
+        """Return the means with and without infinite groups."""
         lines = [f"mean {self.summary}"]
         missing = self.means["hd"].infinite
         if missing:
@@ -378,7 +380,7 @@ class Boundaries:
 
 
 def _over_levels(values: Floats, infinite: float | None) -> Floats:
-    """The mean over the levels at which at least one side is not empty, with a penalty."""
+    """Return the mean over the levels at which at least one side is not empty, with a penalty."""
     if infinite is not None:
         values = np.where(np.isinf(values), infinite, values)
     known = ~np.isnan(values)
@@ -396,10 +398,10 @@ def _shown(value: float) -> str:
 
 
 def _plain(value: float) -> float | str | None:
-    """A number for JSON, which has neither NaN nor infinity."""
+    """Return a number for JSON, which supports neither NaN nor infinity."""
     return None if value != value else "Infinity" if isinf(value) else value
 
 
 def _read(value: Any) -> float:
-    """The inverse of `_plain`."""
+    """Return the inverse of `_plain`."""
     return nan if value is None else float(value)

@@ -5,11 +5,11 @@ moments per bin. All numbers are computed from these moments. Conventions:
 
 - *Expected and maximum calibration error* of the most probable region of every pixel follow Guo et
   al. (2017): bins are open on the left; the errors are the mean and the largest |mean predicted
-  probability − share of correct pixels|. CURVAS computes them against each rater. For a soft
+  probability − share of correct pixels|. CURVAS computes both errors against each rater. For a soft
   reference, the share of correct pixels is the reference's mean probability.
 - *Chance* is the value of a calibrated predictor: the region of each pixel is drawn at random with
   the predicted probabilities. Neighbouring pixels of a real image are not independent, so a
-  calibrated predictor may have larger errors there.
+  calibrated predictor may have larger errors for such an image.
 - *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), decomposed as in
   Murphy (1973) with the within-bin terms of Stephenson et al. (2008), so that the parts add up.
 - *Thresholded Dice* follows QUBIQ: both sides are thresholded (values above the threshold are
@@ -58,7 +58,7 @@ class Reliability:
     Attributes
     ----------
     lower : ndarray
-        Lower end of each bin. Bins without pixels are left out.
+        Lower end of each bin. Bins without pixels are excluded.
     upper : ndarray
         Upper end of each bin.
     pixels : ndarray
@@ -76,9 +76,9 @@ class Reliability:
     chance_maximum_error : float
         The mean MCE of a calibrated predictor with the same probabilities.
     chance_expected_limit : float
-        95 % of calibrated predictors have an ECE below this.
+        The 95th percentile of the ECE of such predictors.
     chance_maximum_limit : float
-        95 % of calibrated predictors have an MCE below this.
+        The 95th percentile of the MCE of such predictors.
 
     Examples
     --------
@@ -103,7 +103,7 @@ maximum 0.6000 (chance 0.5475, up to 0.8000)
     chance_maximum_limit: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The diagram as plain types."""
+        """Return the diagram as built-in Python types."""
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in vars(self).items()
@@ -180,7 +180,7 @@ class RegionCalibration:
         return float(np.mean(self.dice)) if self.dice else nan
 
     def to_dict(self) -> dict[str, Any]:
-        """The calibration as plain types."""
+        """Return the calibration as built-in Python types."""
         return {
             "reference": list(self.reference),
             "prediction": list(self.prediction),
@@ -202,12 +202,12 @@ class Calibration:
     regions : tuple of RegionCalibration
         The calibration of every group of the comparison, in its order.
     brier : Brier
-        The mean over pixels of the squared differences of all regions.
+        The mean over pixels of the sum of squared differences over all regions.
     log_loss : float
         The mean of −Σ p log q, in nats, over the pixels where it is finite.
     infinite : int
-        Number of pixels with infinite log loss: the prediction gives probability 0 to a region that
-        the reference does not.
+        Number of pixels with infinite log loss: the prediction assigns probability 0 to a region
+        that has a positive probability in the reference.
     thresholds : tuple of float
         Thresholds of Dice.
     pixels : int
@@ -235,7 +235,7 @@ class Calibration:
     pixels: int
 
     def plot(self) -> Figure:
-        """The reliability diagram, as a Matplotlib figure.
+        """Return the reliability diagram, as a Matplotlib figure.
 
         Examples
         --------
@@ -249,7 +249,7 @@ class Calibration:
         return draw_calibration(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The calibration as plain types.
+        """Return the calibration as built-in Python types.
 
         Examples
         --------
@@ -302,7 +302,7 @@ class Calibration:
 def calibration_of(
     comparison: Comparison, *, bins: int, binning: Binning, thresholds: Iterable[float]
 ) -> Calibration:
-    """The calibration of a comparison, which needs its images."""
+    """Return the calibration of a comparison, which requires its images."""
     if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= FINE:
         raise InputError(f"bins must be a whole number from 1 to {FINE}, found {bins!r}")
     if not isinstance(binning, str) or binning not in get_args(Binning):
@@ -334,7 +334,7 @@ def _thresholds(thresholds: Iterable[float]) -> list[float]:
     values = sorted({float(t) for t in given}) if fit else []
     if not fit or len(values) != len(given):
         raise InputError(
-            f"thresholds must be distinct numbers of at least 0 and below 1, found {thresholds!r}"
+            f"thresholds must be distinct numbers from 0 to below 1, found {thresholds!r}"
         )
     return values
 
@@ -350,7 +350,10 @@ def _region(group: Group, forecast: Forecast, k: int, binned: _Binned) -> Region
 
 
 def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
-    """Dice at each threshold. `above` counts pixels by the thresholds they exceed on each side."""
+    """Dice at each threshold.
+
+    `above` is the number of pixels by the thresholds that they exceed on each side.
+    """
     exceeding = above[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
     values = []
     for t in range(1, above.shape[0]):
@@ -368,7 +371,7 @@ class _Binned:
     crisp: bool
 
     def cuts(self, fine: Floats) -> NDArray[np.int64]:
-        """The first fine bin of each bin, and the end of the last."""
+        """Return the first fine bin of each bin, and the end of the last."""
         if self.binning == "width":
             return np.arange(0, len(fine) + 1, len(fine) // self.bins)
         cumulative = np.cumsum(fine[:, 0])
@@ -377,13 +380,13 @@ class _Binned:
         return np.unique(np.concatenate([[0], inner, [len(fine)]]))
 
     def joined(self, fine: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """The moments of each bin, and the cuts between bins."""
+        """Return the moments of each bin, and the cuts between bins."""
         cuts = self.cuts(fine)
         moments = np.add.reduceat(fine, cuts[:-1], axis=0)
         return moments, cuts
 
     def brier(self, fine: Floats) -> Brier:
-        """The Brier score of one group and its decomposition."""
+        """Return the Brier score of one group and its decomposition."""
         moments, _ = self.joined(fine)
         moments = moments[moments[:, 0] > 0]
         n, p, q, pp, qq, pq = moments.T
@@ -398,7 +401,7 @@ class _Binned:
         )
 
     def reliability(self, fine: Floats) -> Reliability:
-        """The diagram of one group, with its chance values."""
+        """Return the diagram of one group, with its chance values."""
         moments, cuts = self.joined(fine)
         occupied = np.flatnonzero(moments[:, 0] > 0)
         n, p, q, *_ = moments[occupied].T

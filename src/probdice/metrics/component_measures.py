@@ -41,7 +41,7 @@ COMPONENT_MEASURES = tuple(f"components_{name}" for name in STRATUM_COLUMNS)
 def component_value(
     comparison: "Comparison", measure: str, threshold: float, label: str | None = None
 ) -> float:
-    """A number of one class, or over classes: the sum of counts, the mean of other numbers.
+    """Return a value for one class or over classes: the sum of counts, the mean of other measures.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def component_value(
 
 
 def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the table of cases: over classes, then per class.
+    """Return the columns of the table of cases: over classes, then per class.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
 def component_cells(
     comparison: "Comparison", threshold: float, classes: Sequence[str]
 ) -> dict[str, float]:
-    """The values of `component_columns` for one case."""
+    """Return the values of `component_columns` for one case."""
     cells = {}
     for column in component_columns(classes):
         measure, colon, label = column.partition(":")
@@ -91,7 +91,7 @@ def component_cells(
 
 
 def component_classes(comparisons: Iterable["Comparison"]) -> tuple[str, ...]:
-    """The classes of the components of all cases, in the order of their first component."""
+    """Return the classes of the components of all cases, in the order of their first component."""
     labels: dict[str, None] = {}
     for comparison in comparisons:
         table: ComponentTable | None = comparison.numbers.known("components")
@@ -127,7 +127,7 @@ def stratum_rows(
 def component_definition(
     labels: Sequence[Label], connectivity: int | None, minimum: float, threshold: float
 ) -> str:
-    """The definition of the detection of components, for a methods section.
+    """Return the definition of the detection of components, for a methods section.
 
     Examples
     --------
@@ -150,8 +150,9 @@ def component_definition(
         f"reference are missed, and other components of the prediction are false. Panoptic quality "
         f"(pq) is F1 (recognition quality) times the mean Jaccard index of found components "
         f"(segmentation quality, sq). In the many-to-one reading (names that end with _many), a "
-        f"component is a part of a component of the other side if more than half of it lies there; "
+        f"component is a part of a component of the other side if more than half of it is inside "
+        f"that component; "
         f"a component and its parts have the Jaccard index of the component with the union of its "
-        f"parts, if this is larger. Numbers over classes are sums of counts and means of the "
-        f"other numbers over the classes that a case has."
+        f"parts, if this is larger. Values over classes are sums of counts and means of the other "
+        f"measures over the classes of a case."
     )

@@ -1,15 +1,15 @@
 """Every connected component of both sides of a comparison, matched within its class.
 
-A class is a group of corresponding regions. Components are matched within a class, in two readings:
+A class is a group of corresponding regions. Components are matched within a class, in two ways:
 
 One-to-one: components are paired with the largest total overlap, which includes every pair with a
 Jaccard index above one half.
 
-Many-to-one: a component is a *part* of a component of the other side if more than half of it lies
-there. A component is compared with the union of its parts, and each part counts with the Jaccard
-index of this union. A lesion that is predicted in several pieces is therefore found, and so are
-several lesions that one predicted component covers. Where the one-to-one partner has a larger
-Jaccard index, that one counts, so the many-to-one reading never finds fewer components.
+Many-to-one: a component is a *part* of a component of the other side if more than half of it is
+inside that component. A component is compared with the union of its parts, and each part counts
+with the Jaccard index of this union. A lesion that is predicted in several pieces is therefore
+found, and so are several lesions that one predicted component covers. If the one-to-one partner has
+a larger Jaccard index, that index is used, so many-to-one matching never finds fewer components.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,15 +53,15 @@ class ComponentRow:
     voxel : tuple of int
         The array indices of its voxel that is nearest to the centroid.
     parts : int
-        The number of components of the other side that lie in it by more than half.
+        The number of components of the other side of which more than half is inside it.
     dice : float
         The Dice coefficient with its partner; 0 if unmatched.
     jaccard : float
         The Jaccard index with its partner; 0 if unmatched.
     dice_many : float
-        The Dice coefficient in the many-to-one reading.
+        The Dice coefficient with many-to-one matching.
     jaccard_many : float
-        The Jaccard index in the many-to-one reading.
+        The Jaccard index with many-to-one matching.
     """
 
     side: Side
@@ -80,12 +80,12 @@ class ComponentRow:
         return "" if page is None else f"{page}#at={'.'.join(map(str, self.voxel))}"
 
     def agreement(self, reading: Reading) -> tuple[float, float]:
-        """The Dice coefficient and the Jaccard index in one of the readings."""
+        """Return the Dice coefficient and the Jaccard index for one way of matching."""
         one = self.dice, self.jaccard
         return one if reading == "one" else (self.dice_many, self.jaccard_many)
 
     def found(self, threshold: float, reading: Reading = "one") -> bool:
-        """Whether the Jaccard index reaches a threshold."""
+        """Return whether the Jaccard index reaches a threshold."""
         _, jaccard = self.agreement(reading)
         return jaccard >= threshold and jaccard > 0
 
@@ -105,7 +105,7 @@ class ComponentCounts:
     segmentation_quality : float
         The mean Jaccard index of the components found; NaN if there are none.
     dice : float
-        The mean Dice of all reference components; 0 for an unmatched one.
+        The mean Dice of all reference components; unmatched components count as 0.
 
     Examples
     --------
@@ -144,9 +144,9 @@ class ComponentTable:
     connectivity : int
         Number of neighbours of a pixel.
     minimum : float
-        The smallest size; smaller components of either side are left out.
+        The minimum size; smaller components of either side are removed.
     left_out : dict of str to int
-        Per side, how many components are smaller.
+        Per side, the number of removed components.
     rows : tuple of ComponentRow
 
     Examples
@@ -176,7 +176,7 @@ class ComponentTable:
     def counts(
         self, threshold: float, label: str | None = None, *, reading: Reading = "one"
     ) -> ComponentCounts:
-        """Count the components of a class, or of all."""
+        """Count the components of one class, or of all classes."""
         return counted(self.rows, threshold, label, reading=reading)
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,12 +235,12 @@ def component_table(
     connectivity : {4, 8, 6, 18, 26}, optional
         Number of neighbours of a pixel; all neighbours by default.
     minimum : float, optional
-        The smallest size of a component: mm³ for a volume with a geometry, else pixels.
+        Minimum component size in mm³ (in pixels for 2-D images and images without geometry).
     """
     images = result.need_images("components")
     for side in SIDES:
         if not images.side(side).crisp:
-            raise InputError(f"components need label maps, but the {side} holds probabilities")
+            raise InputError(f"components require label maps, but the {side} holds probabilities")
     number = as_connectivity(connectivity, len(images.reference.shape))
     unit = 1.0 if result.pixel_volume is None else result.pixel_volume
     outside = background_masks(result)
@@ -298,7 +298,7 @@ class _Components:
 def _components(
     codes: NDArray[np.int32], groups: NDArray[np.bool_], connectivity: int, minimum: float
 ) -> _Components:
-    """Divide a map of group numbers plus 1, and leave out small components."""
+    """Divide a map of group numbers plus 1 into components, and remove small components."""
     codes = np.where(np.concatenate([[False], groups])[codes], codes, 0)
     divided, count = connected(np.ascontiguousarray(codes, np.uint32), connectivity)
     places = np.nonzero(divided)
@@ -323,7 +323,7 @@ def _components(
 def _nearest(
     numbers: NDArray[np.int64], places: NDArray[np.int64], centroids: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Per component 1, 2, …, its pixel that is nearest to its centroid."""
+    """Return, for every component 1, 2, …, its pixel nearest to its centroid."""
     squares = ((places - centroids[numbers]) ** 2).sum(axis=1)
     order = np.lexsort((squares, numbers))
     _, first = np.unique(numbers[order], return_index=True)
@@ -333,9 +333,10 @@ def _nearest(
 
 @dataclass(frozen=True, eq=False)
 class _Matches:
-    """Per side and component, the number of its parts, and what it has in common with others.
+    """Per side and component, the number of its parts and its overlap with other components.
 
-    `one` and `many` are the readings. Each row has the pixels in common and the sum of both sizes.
+    `one` and `many` are the two ways of matching. Each row has the pixels in common and the sum of
+    both sizes.
     """
 
     parts: Both[NDArray[np.int64]]
@@ -372,7 +373,7 @@ def _matched(sides: Both[_Components]) -> _Matches:
 def _overlaps(
     sides: Both[_Components],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs of components of the same class that overlap, and their pixels in common."""
+    """Return the pairs of components of the same class that overlap, and their pixels in common."""
     reference, prediction = sides
     both = (reference.numbers >= 0) & (prediction.numbers >= 0)
     width = max(prediction.volumes.size, 1)
@@ -387,7 +388,7 @@ def _overlaps(
 def _keep_larger(
     values: NDArray[np.int64], places: NDArray[np.int64], candidates: NDArray[np.int64]
 ) -> None:
-    """Replace the rows at these places whose candidate has a larger Jaccard index."""
+    """Replace the rows at these positions if the candidate has a larger Jaccard index."""
     ratios = [
         several[:, 0] / np.maximum(several[:, 1], 1) for several in (values[places], candidates)
     ]
@@ -401,7 +402,7 @@ def _dice_and_jaccard(common_and_total: NDArray[np.int64]) -> tuple[float, float
 
 
 def _chosen(result: "Comparison", labels: Sequence[Label]) -> NDArray[np.bool_]:
-    """Which groups are classes with these labels; all without labels."""
+    """Return which groups are classes with these labels; all groups if no labels are given."""
     groups = result.correspondence.groups
     if not labels:
         return np.ones(groups.count, np.bool_)

@@ -1,6 +1,6 @@
 """Connected components of label maps as instances, and scores per component.
 
-Both need the whole image in memory. connected-components-3d computes the components.
+Both require the whole image in memory. connected-components-3d computes the components.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ CONNECTIVITIES = {1: (2,), 2: (4, 8), 3: (6, 18, 26)}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instances(Segmentation):
-    """A label map of connected components. `origins` holds the original label of each.
+    """A label map of connected components. `origins` contains the original label of each component.
 
     Components of two segmentations are matched only within corresponding classes. Classes with the
     same label or name correspond; if there are none, classes are matched by total overlap.
@@ -65,15 +65,17 @@ class Instances(Segmentation):
 def instances_of(
     segmentation: Segmentation, *, background: Label | None, connectivity: int | None
 ) -> Instances:
-    """The connected components of every label except the background and ignored labels."""
+    """Return the connected components of every label except the background and ignored labels."""
     if not segmentation.crisp:
         raise InputError(
-            "components need a label map, found probabilities. To use the most probable region of "
+            "components require a label map, found probabilities. To use the most probable region "
+            "of "
             "every pixel, compute the label map first."
         )
     if segmentation.geometry is not None and not segmentation.geometry.on_grid:
         raise InputError(
-            "components need an image on a grid, found vertices of a surface, whose neighbours are "
+            "components require an image on a grid, found vertices of a surface, whose neighbours "
+            "are "
             "not stored in the file"
         )
     connectivity = as_connectivity(connectivity, len(segmentation.shape))
@@ -117,7 +119,7 @@ class Component:
     prediction : tuple of int or str
         The prediction labels of its group.
     number : int
-        The number of the component in its group, starting from 1; 0 if the group has no reference
+        The index of the component in its group, starting from 1; 0 if the group has no reference
         region.
     reference_volume : float
         Number of pixels of the component.
@@ -194,7 +196,7 @@ class ComponentScores:
         return {labels: _mean(values) for labels, values in by_group.items()}
 
     def to_frame(self) -> "pandas.DataFrame":
-        """A table with one row per component.
+        """Return a table with one row per component.
 
         Examples
         --------
@@ -206,7 +208,7 @@ class ComponentScores:
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
+            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
         columns = [entry.name for entry in fields(Component)]
         rows = [[getattr(component, name) for name in columns] for component in self.components]
         return pandas.DataFrame(rows, columns=columns)
@@ -226,13 +228,14 @@ def component_scores(
     *,
     connectivity: int | None,
 ) -> ComponentScores:
-    """The score of every connected component of the reference.
+    """Return the score of every connected component of the reference.
 
-    `outside` marks the background regions, which are left out.
+    `outside` marks the background regions, which are excluded.
     """
     if not images.reference.crisp:
         raise InputError(
-            "component scores need a reference that is a label map, found probabilities. Only the "
+            "component scores require a reference that is a label map, found probabilities. Only "
+            "the "
             "prediction may hold probabilities."
         )
     connectivity = as_connectivity(connectivity, len(images.reference.shape))
@@ -267,7 +270,7 @@ def _scored(
     labels: Both[tuple[Label, ...]],
     connectivity: int,
 ) -> list[Component]:
-    """The components of one group, in a box that contains the whole group."""
+    """Return the components of one group, in a box that contains the whole group."""
     components, count = connected(mask.astype(np.uint8), connectivity)
     if count == 0:
         total = float(predicted.sum())
@@ -304,7 +307,7 @@ def _component(
 
 
 def _labels(segmentation: Segmentation) -> NDArray[Any]:
-    """A label map in memory, in C order, as integers."""
+    """Return a label map in memory, in C order, as integers."""
     array = np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
     if array.dtype.kind == "f":
         segmentation.refuse(examine_labels(array.reshape(-1)))
@@ -351,7 +354,7 @@ def _cc3d() -> ModuleType:
         import cc3d
     except ImportError:
         raise MissingExtraError(
-            'components need connected-components-3d: pip install "probdice[instances]"'
+            'components require connected-components-3d: pip install "probdice[instances]"'
         ) from None
     module: ModuleType = cc3d
     return module
@@ -360,7 +363,7 @@ def _cc3d() -> ModuleType:
 def group_map(
     images: Images, side: Side, overlap: Overlap, groups: Groups, outside: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
-    """The number of its group plus 1 at every pixel; 0 for the background and outside Ω."""
+    """Return the group number plus 1 at every pixel; 0 for the background and outside Ω."""
     background = set(overlap.side(side).keys[outside].tolist())
     lists = key_lists(overlap, groups)[side]
     kept = [[key for key in keys if key not in background] for keys in lists]
@@ -368,7 +371,7 @@ def group_map(
 
 
 def _rows(images: Images) -> NDArray[Any]:
-    """The probabilities of the prediction; 0 outside the mask."""
+    """Return the probabilities of the prediction; 0 outside the mask."""
     blocks = images.blocks
     rows = np.zeros((len(images.prediction.regions), *blocks.shape), blocks.dtype)
     for block in blocks.blocks:
@@ -384,7 +387,7 @@ def _rows(images: Images) -> NDArray[Any]:
 def _boxes(
     reference: NDArray[np.int32], prediction: NDArray[np.int32] | None, count: int
 ) -> list[tuple[slice, ...] | None]:
-    """The bounding box of both sides of every group; None for groups without pixels.
+    """Return the bounding box of both sides of every group; None for groups without pixels.
 
     Probabilities may be positive anywhere, so for a soft prediction every box is the whole image.
     """
@@ -412,7 +415,7 @@ def _boxes(
 
 def as_connectivity(connectivity: object, axes: int) -> int:
     if axes not in CONNECTIVITIES:
-        raise InputError(f"components need an image with 1 to 3 axes, found {axes} axes")
+        raise InputError(f"components require an image with 1 to 3 axes, found {axes} axes")
     allowed = CONNECTIVITIES[axes]
     for number in allowed:
         if connectivity == number:
@@ -426,7 +429,7 @@ def as_connectivity(connectivity: object, axes: int) -> int:
 
 
 def _number(segmentation: Segmentation, background: Label) -> int:
-    """The label of the background, which is given by label or name."""
+    """Return the label of the background, which is given as a label or a name."""
     if isinstance(background, str):
         for label, name in segmentation.names.items():
             if name == background:

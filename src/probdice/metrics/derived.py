@@ -1,6 +1,6 @@
-"""Derived regions: unions of regions, which may overlap each other, as BraTS and KiTS use them.
+"""Derived regions: unions of regions that may overlap each other, as used in BraTS and KiTS.
 
-A union is compared as a region of its own. For label maps its overlap follows from the table of
+A union is compared as a single region. For label maps its overlap follows from the table of
 the comparison. For probabilities, P is the sum of the members, and one pass over the pixels
 computes Σ|P − Q| of all unions.
 """
@@ -43,7 +43,8 @@ class DerivedRegion(VolumeDifferences):
     prediction : tuple of int or str
         The labels of the prediction regions in the union.
     dice : float
-        Fuzzy Dice coefficient; NaN if the union is empty on both sides, 0 if on one.
+        Fuzzy Dice coefficient; NaN if the union is empty on both sides, 0 if it is empty on one
+        side.
     jaccard : float
         Fuzzy Jaccard index.
     reference_volume : float
@@ -51,8 +52,8 @@ class DerivedRegion(VolumeDifferences):
     prediction_volume : float
         Sum of the probabilities of the prediction regions, in pixels.
     faint : bool
-        Whether means leave out the region, because no member is the most probable region of any
-        pixel. A label map has no faint regions.
+        Whether the region is excluded from means because no member is the most probable region of
+        any pixel. A label map has no faint regions.
 
     Examples
     --------
@@ -112,7 +113,7 @@ class Derived:
         raise KeyError(name)
 
     def values(self, number: str = "dice") -> dict[str, float]:
-        """A number of every region by name; NaN for faint regions.
+        """Return one measure of every region by name; NaN for faint regions.
 
         Parameters
         ----------
@@ -137,7 +138,7 @@ class Derived:
         return sum(dice) / len(dice) if dice else nan
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """The numbers of every region as plain types, by name.
+        """Return the measures of every region as built-in Python types, by name.
 
         Examples
         --------
@@ -179,7 +180,7 @@ class Derived:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per region, with volume differences, and with volumes in mL where known."""
+        """Return one row per region, with volume differences, and volumes in mL if known."""
         rows = []
         for region in self.regions:
             row = {entry.name: getattr(region, entry.name) for entry in fields(region)}
@@ -193,7 +194,7 @@ class Derived:
         return rows
 
     def to_frame(self) -> "pandas.DataFrame":
-        """The regions as a table with one row per region.
+        """Return the regions as a table with one row per region.
 
         Examples
         --------
@@ -205,7 +206,7 @@ class Derived:
         try:
             import pandas
         except ImportError:
-            raise MissingExtraError('to_frame needs pandas: pip install "pandas"') from None
+            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
         return pandas.DataFrame(self.rows())
 
     def __repr__(self) -> str:
@@ -269,19 +270,19 @@ def derived_of(result: "Comparison", unions: Sequence[Union]) -> Derived:
 
 
 def derived_definition(members: Mapping[str, Sequence[Label]]) -> str:
-    """The definition of derived regions, for a methods section.
+    """Return the definition of derived regions, for a methods section.
 
     Examples
     --------
     >>> from probdice.metrics.derived import derived_definition
     >>> derived_definition({"core": (1, 3)}).partition(". ")[0]
-    'Derived regions are unions of regions, each compared as a region of its own: core (1, 3)'
+    'Derived regions are unions of regions, each compared as a single region: core (1, 3)'
     """
     unions = "; ".join(f"{name} ({listed(labels, 20)})" for name, labels in members.items())
     return (
-        f"Derived regions are unions of regions, each compared as a region of its own: {unions}. "
+        f"Derived regions are unions of regions, each compared as a single region: {unions}. "
         f"The probability of a union is the sum over its regions. A union that is empty on both "
-        f"sides of a case has no Dice and does not enter means."
+        f"sides of a case has no Dice and is excluded from means."
     )
 
 

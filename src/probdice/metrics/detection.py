@@ -52,7 +52,7 @@ class Split:
     region : int or str
         The label of the region.
     parts : tuple of int or str
-        The labels of the regions of the other side that lie in it by more than half.
+        The labels of the regions of the other side of which more than half is inside this region.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Detection:
     Attributes
     ----------
     threshold : float
-        Smallest index of a true positive.
+        Minimum index of a true positive.
     by : {"jaccard", "dice"}
         The index that is compared with the threshold.
     background : dict or None
@@ -108,12 +108,13 @@ class Detection:
         `recognition_quality` × `segmentation_quality`.
     average_precision : float
         The mean of TP/(TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95, as defined by the 2018
-        Data Science Bowl. It differs from COCO's, which ranks instances by confidence.
+        Data Science Bowl. It differs from the average precision of COCO, which ranks instances by
+        confidence.
     f1_area : float
         The exact area under the curve of F1 over all thresholds from 0 to 1.
     splits : tuple of Split
         Reference regions that contain at least two prediction regions as parts. A region is a part
-        of another one if more than half of it lies there, regardless of its size.
+        of another region if more than half of it is inside that region, regardless of its size.
     merges : tuple of Split
         Prediction regions that contain at least two reference regions as parts.
     matched : Detection
@@ -251,7 +252,7 @@ class Detection:
         return float(-np.diff(values, append=0.0) @ (2 * found / (2 * found + outside)))
 
     def curve(self, thresholds: Sequence[float] = CURVE) -> "pandas.DataFrame":
-        """A table of counts and qualities with one row per threshold.
+        """Return a table of counts and qualities with one row per threshold.
 
         Parameters
         ----------
@@ -301,7 +302,7 @@ class Detection:
         return {side: tuple(self._split(side)) for side in SIDES}
 
     def _split(self, side: Side) -> list[Split]:
-        """The regions of one side with at least two parts on the other."""
+        """Return the regions of one side with at least two parts on the other."""
         meeting, across = self._overlap.meeting, other(side)
         places = Both(meeting.rows, meeting.columns)
         volumes = self._overlap.side(across).volumes[places[across]]
@@ -334,18 +335,17 @@ class Detection:
         return self if self._before is None else self._before
 
     def to_frame(self, table: Table = "pairs") -> "pandas.DataFrame":
-        """A table of groups or of regions.
+        """Return a table of groups or of regions.
 
         Parameters
         ----------
         table : {"pairs", "reference", "prediction"}, optional
             ``"pairs"``: one row per group, with the labels of both sides as tuples and an
             *outcome*: "found", "below threshold" (its regions are missed and false), "missed",
-            "false" or "faint" (a group that does not count).
-            ``"reference"`` and ``"prediction"``: one row per region, with the corresponding
-            regions, whether it was found, whether its group is faint, and the parts that it is
-            split into. Empty regions are left out. An unmatched region has a Jaccard index and a
-            Dice coefficient of 0.
+            "false" or "faint" (a group that is not included). ``"reference"`` and ``"prediction"``:
+            one row per region, with the corresponding regions, whether it was found, whether its
+            group is faint, and the parts that it is split into. Empty regions are excluded. An
+            unmatched region has a Jaccard index and a Dice coefficient of 0.
 
         Examples
         --------
@@ -411,7 +411,7 @@ class Detection:
     # -- showing ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, float]:
-        """All numbers by name.
+        """Return all numbers by name.
 
         Examples
         --------
@@ -474,13 +474,13 @@ def detection_of(
     threshold: float,
     by: Measure,
 ) -> Detection:
-    """The detection of a comparison after merging, and before it if regions were merged."""
+    """Return the detection of a comparison after merging and, if regions were merged, before it."""
     overlap = result.overlap
     if by not in ("jaccard", "dice"):
         raise InputError(f"by must be 'jaccard' or 'dice', found {by!r}")
     if not overlap.crisp and not overlap.similarity.separable:
         raise InputError(
-            "detection of probabilities needs intersections, which ",
+            "detection of probabilities requires intersections, which ",
             Option("similarity", overlap.similarity.name),
             " does not compute. Use ",
             Option("similarity", "absolute"),
@@ -517,5 +517,5 @@ def _frame(content: Any) -> "pandas.DataFrame":
     try:
         import pandas
     except ImportError:
-        raise MissingExtraError('tables need pandas: pip install "pandas"') from None
+        raise MissingExtraError('tables require pandas: pip install "pandas"') from None
     return pandas.DataFrame(content)

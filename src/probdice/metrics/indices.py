@@ -1,4 +1,4 @@
-"""Other segmentation metrics, computed from the overlap of two segmentations without pixels.
+"""Other segmentation metrics, computed from the overlap of two segmentations without their pixels.
 
 Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and b_j
 the volumes of the regions, and N the number of pixels. Every index is a function of the overlapping
@@ -44,7 +44,7 @@ class Indices:
 
     Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and
     b_j the volumes of the regions, and N the number of pixels. Metrics marked *label maps* are NaN
-    if a side holds probabilities, which `notes` reports. The other metrics are defined for label
+    if a side contains probabilities; `notes` reports this. The other metrics are defined for label
     maps and probabilities. A quotient 0/0 is NaN.
 
     Attributes
@@ -63,9 +63,8 @@ class Indices:
     adapted_rand_error : float
         The adapted Rand error of the SNEMI3D challenge script: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²),
         where a pixel also forms a pair with itself. If a background is given, background pixels of
-        the *reference* are left out. The other c background pixels of the prediction count in
-        a_i, but not in n_ij and b_j; instead the script adds c/N to Σ n_ij² and to Σ b_j².
-        Label maps.
+        the *reference* are excluded. The other c background pixels of the prediction count in a_i,
+        but not in n_ij and b_j; instead the script adds c/N to Σ n_ij² and to Σ b_j². Label maps.
     variation_of_information : float
         `variation_split` + `variation_merge`, in bits. Label maps.
     variation_split : float
@@ -96,7 +95,7 @@ class Indices:
         of overlapping regions, it counts the smaller part of the prediction region, inside or
         outside the reference region. Label maps.
     over_segmentation_error : float
-        The same with the sides exchanged. Label maps.
+        The same error with the sides exchanged. Label maps.
     accuracy : float
         The share of pixels whose regions correspond; for probabilities, the probability that
         corresponding regions share per pixel, Σ min(p, q) / N.
@@ -107,12 +106,12 @@ class Indices:
         Mean Jaccard index of all groups except faint ones (`Group.faint`). Unmatched regions count
         as 0.
     weighted_iou : float
-        The same, weighted by the volume in the reference.
+        The mean Jaccard index, weighted by the volume in the reference.
     mean_dice : float
         Mean Dice coefficient of all groups except faint ones. Unmatched regions count as 0.
     mean_foreground_dice : float
-        The same without the background, as nnU-Net's foreground mean of one case. NaN without a
-        background, or if no other group counts.
+        The same mean without the background, like nnU-Net's foreground mean of one case. NaN
+        without a background, or if no other group is included.
     explained : dict
         ``["reference"]`` is the share of the reference that the prediction determines (1 if it only
         subdivides), ``["prediction"]`` the reverse. For label maps it is Goodman and Kruskal's τ.
@@ -204,7 +203,9 @@ class Indices:
         return 0 if self._overlap is None else self._overlap.pixels
 
     def to_dict(self) -> dict[str, float]:
-        """All numbers by name. Those with two sides have names such as ``covering_reference``.
+        """Return all numbers by name.
+
+        Measures with a value per side have names such as ``covering_reference``.
 
         Examples
         --------
@@ -231,7 +232,7 @@ class Indices:
 
 
 def _names() -> tuple[str, ...]:
-    """The names of all numbers in `Indices.to_dict`."""
+    """Return the names of all numbers in `Indices.to_dict`."""
     names: list[str] = []
     for entry in fields(Indices):
         if entry.type is float:
@@ -245,7 +246,7 @@ INDICES = _names()
 
 
 def indices_of(result: "Comparison", groups: Groups) -> Indices:
-    """All indices except the adjusted mutual information."""
+    """Return all indices except the adjusted mutual information."""
     overlap = result.overlap
     outside = background_masks(result)
     notes: list[Note] = []
@@ -278,7 +279,7 @@ _LABEL_MAPS_ONLY = (
 
 
 def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
-    """Which regions of each side are the background; none without a background."""
+    """Return which regions of each side are the background; none without a background."""
     masks = Both(*(np.zeros(len(result.overlap.side(side)), np.bool_) for side in SIDES))
     for side in SIDES:
         place = result.background_regions[side]
@@ -291,7 +292,7 @@ def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
 
 
 def _of_partitions(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> dict[str, Any]:
-    """The indices of two partitions."""
+    """Return the indices of two partitions."""
     if not overlap.crisp:
         sides: dict[Side, float] = {side: nan for side in SIDES}
         return {name: nan for name in _PARTITION} | {
@@ -415,8 +416,8 @@ def _segments(overlap: Overlap) -> dict[str, Any]:
 class Shares:
     """Per group, the intersection and the volumes of both sides, in pixels.
 
-    `regions` is the number of regions per side and group. `counted` marks the groups that count in
-    means. Background regions are left out of all four.
+    `regions` is the number of regions per side and group. `counted` marks the groups that are
+    included in means. Background regions are excluded from all four.
     """
 
     common: Floats
@@ -448,7 +449,7 @@ def shares_of(
     outside: Both[NDArray[np.bool_]],
     dice: Floats | None = None,
 ) -> Shares:
-    """The intersection and the volumes of the two sides of every group.
+    """Return the intersection and the volumes of the two sides of every group.
 
     If the intersection does not follow from the overlap table (several soft regions, or
     aitchison), it is computed from the Dice coefficients of the groups, if given.
@@ -483,7 +484,7 @@ def shares_of(
 
 
 def _of_groups(result: "Comparison", groups: Groups) -> dict[str, Any]:
-    """The indices of corresponding regions."""
+    """Return the indices of corresponding regions."""
     overlap, pixels = result.overlap, result.pixels
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
     nothing = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
@@ -503,7 +504,7 @@ def _of_groups(result: "Comparison", groups: Groups) -> dict[str, Any]:
 
 
 def _mean_of(values: Floats) -> float:
-    """The mean; NaN if there are no values."""
+    """Return the mean; NaN if there are no values."""
     return float(values.mean()) if values.size else nan
 
 
@@ -528,18 +529,18 @@ def _pairs(counts: NDArray[Any], pixels: int) -> int:
 
 
 def _occupied(regions: Regions) -> NDArray[Any]:
-    """The volumes of the non-empty regions."""
+    """Return the volumes of the non-empty regions."""
     volumes: NDArray[Any] = regions.volumes[regions.occupied]
     return volumes
 
 
 def _entropy(volumes: NDArray[Any], pixels: int) -> float:
-    """The entropy of a partition, in bits."""
+    """Return the entropy of a partition, in bits."""
     return _sum((volumes / pixels) * np.log2(pixels / volumes))
 
 
 def _expected_information(volumes: Both[NDArray[Any]], pixels: int) -> float:
-    """The mean mutual information of shuffled pixels, in bits."""
+    """Return the mean mutual information of shuffled pixels, in bits."""
     from probdice.engine.kernels.information import expected_information
 
     reference, prediction = (np.unique(sizes, return_counts=True) for sizes in volumes)
@@ -557,19 +558,19 @@ def _mean(entropies: Both[float], average: Average) -> float:
 
 
 def _summed(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
-    """The sum of the values at every index."""
+    """Return the sum of the values at every index."""
     return np.bincount(places, values, count).astype(np.float64)
 
 
 def _largest(values: NDArray[Any], places: NDArray[np.int64], count: int) -> NDArray[Any]:
-    """The largest value at every index."""
+    """Return the largest value at every index."""
     largest = np.zeros(count, values.dtype)
     np.maximum.at(largest, places, values)
     return largest
 
 
 def _ratio(part: float, whole: float) -> float:
-    """A quotient; NaN if the divisor is 0. Integers of any size are divided exactly."""
+    """Return a quotient; NaN if the divisor is 0. Integers of any size are divided exactly."""
     return part / whole if whole else nan
 
 
@@ -581,5 +582,5 @@ def _quotients(parts: Floats, wholes: Floats) -> Floats:
 
 
 def _share(part: float, whole: float) -> float:
-    """A quotient of at most 1, without the excess of rounding errors; NaN if the divisor is 0."""
+    """Return a quotient, clipped to 1 because of rounding errors; NaN if the divisor is 0."""
     return min(part / whole, 1.0) if whole else nan

@@ -15,7 +15,7 @@ GROUP_MEASURES = ("dice", "jaccard")  # numbers that every group has
 
 
 def region_value(comparison: "Comparison", measure: str, region: str) -> float:
-    """Return a number of a derived region, or of the group that contains a region.
+    """Return a measure of a derived region, or of the group that contains a region.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
         "dice", "jaccard" or a number of `boundary_names`.
     region : str
         The name of a derived region of the options, or the label or name of a region of the
-        reference. A merged region has the number of its group.
+        reference. A merged region has the value of its group.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
 
 
 def _place(comparison: "Comparison", region: str) -> int | None:
-    """The number of the group of a region; None if there is none."""
+    """Return the number of the group of a region; None if there is none."""
     sides = ["reference", "prediction"] if comparison.match == "labels" else ["reference"]
     for side in sides:
         for number, group in enumerate(comparison.groups):

@@ -1,8 +1,8 @@
 """The measures by which cases are scored and methods are ranked, each declared once.
 
-`REGISTRY` has the measures that every case has. `OTHER_NUMBERS` describes the numbers that options
-add (boundary distances, indices, detection) and those of single regions. Tables, ranking, help
-texts, pages and pictures read both.
+`REGISTRY` contains the measures that are computed for every case. `OTHER_NUMBERS` describes the
+measures that options add (boundary distances, indices, detection) and the measures of individual
+regions. Tables, ranking, help texts, pages and pictures read both.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 MISSING_RULES = {  # how a ranking treats missing and failed cases of a method
     "worst": "rank last",
     "zero": "rank last and count as 0 in means",
-    "exclude": "are left out of the ranking for all methods",
+    "exclude": "are excluded from the ranking for all methods",
 }
 
 
@@ -78,7 +78,7 @@ class Measure:
     compute : callable
         Computes the value from a comparison. The value is NaN if the measure is undefined.
     needs_background : bool
-        Whether the measure is defined only if a background is named.
+        Whether the measure is defined only if a background is given.
     """
 
     name: str
@@ -171,7 +171,7 @@ OTHER_NUMBERS: dict[str, Description] = {
 
 
 def description_of(measure: str) -> Description:
-    """The description of a measure, or of a column of the table of cases.
+    """Return the description of a measure, or of a column of the table of cases.
 
     Examples
     --------
@@ -189,5 +189,5 @@ def description_of(measure: str) -> Description:
 
 
 def title_of(measure: str) -> str:
-    """The title of a measure."""
+    """Return the title of a measure."""
     return description_of(measure).title

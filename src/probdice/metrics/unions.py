@@ -25,23 +25,23 @@ class Union:
     ----------
     name : str
     regions : Both of tuple of int
-        Per side, the indices of the member regions in the overlap; empty regions are left out.
+        Per side, the indices of the member regions in the overlap; empty regions are excluded.
     """
 
     name: str
     regions: Both[tuple[int, ...]]
 
     def labels(self, overlap: Overlap, side: Side) -> tuple[Label, ...]:
-        """The labels of the members of one side."""
+        """Return the labels of the members of one side."""
         return tuple(overlap.side(side).label(k) for k in self.regions[side])
 
     def keys(self, overlap: Overlap, side: Side) -> list[int]:
-        """The labels in the label map, or the channels, of the members of one side."""
+        """Return the labels in the label map, or the channels, of the members of one side."""
         keys: list[int] = overlap.side(side).keys[list(self.regions[side])].tolist()
         return keys
 
     def present(self, overlap: Overlap) -> bool:
-        """Whether a member of either side is present (`Regions.present`)."""
+        """Return whether a member of either side is present (`Regions.present`)."""
         return any(overlap.side(side).present[k] for side in SIDES for k in self.regions[side])
 
 
@@ -54,7 +54,7 @@ def unions_of(result: "Comparison", members: Members) -> tuple[Union, ...]:
 
 
 def check_members(members: Members, overlaps: Sequence[Overlap]) -> None:
-    """Reject a member that no region of these overlaps has, on either side."""
+    """Reject a member that is not a region of either side in any of these overlaps."""
     for name, labels in named_members(members).items():
         for label in labels:
             if not any(overlap.side(side).knows(label) for overlap in overlaps for side in SIDES):
@@ -71,7 +71,7 @@ def check_members(members: Members, overlaps: Sequence[Overlap]) -> None:
 
 
 def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[set[int]]:
-    """The indices of the member regions of each side."""
+    """Return the indices of the member regions of each side."""
     overlap, groups = result.overlap, result.correspondence.groups
     regions: Both[set[int]] = Both(set(), set())
     for label in labels:
@@ -102,7 +102,7 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
 
 
 def _partners(result: "Comparison", label: Label) -> list[int]:
-    """The prediction regions that correspond to a region that the reference lacks."""
+    """Return the prediction regions that correspond to a region absent from the reference."""
     overlap, match = result.overlap, result.options.match
     spellings = [label, overlap.reference.counterpart(label)]
     labels: list[Label | None] = []

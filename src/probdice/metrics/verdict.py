@@ -1,4 +1,4 @@
-"""One sentence about a comparison, made from its numbers by thresholds, and the order of groups."""
+"""One sentence about a comparison, derived from its measures, and the order of groups."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ OVERLAPS = (  # lowest Dice, and the words for it
 )
 GOOD = 0.7  # Dice at which the overlap alone is reported
 AGREEING = 0.8  # adjusted score at which most pixels agree
-DETERMINED = 0.75  # explained share at which one side determines the other
+DETERMINED = 0.75  # explained share at which one side explains the other
 NAME = 60  # most characters of the name of a group
 
 
 def verdict_of(comparison: Comparison) -> str:
-    """A sentence about how good the overlap is, where it is worst, and what is unmatched.
+    """Return a sentence about the overlap, the worst region and unmatched regions.
 
-    Every word has a threshold; see the how-to page about reports.
+    The wording depends on thresholds; see the how-to page about reports.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def verdict_of(comparison: Comparison) -> str:
 
 
 def worst_first(groups: Sequence[Group]) -> list[int]:
-    """Numbers of groups, lowest Dice first; among equal ones, larger groups first.
+    """Return the indices of groups in ascending order of Dice; ties are ordered by descending size.
 
     Groups with unknown Dice and faint groups are last.
 
@@ -78,7 +78,7 @@ def worst_first(groups: Sequence[Group]) -> list[int]:
 
 
 def name_of(group: Group) -> str:
-    """The name of a group: one name if both sides have the same."""
+    """Return the name of a group: a single name if both sides have the same name."""
     reference, prediction = (listed(group.side(side), 2) for side in SIDES)
     if side_of(group):
         name = reference if group.reference else prediction
@@ -88,14 +88,14 @@ def name_of(group: Group) -> str:
 
 
 def side_of(group: Group) -> Side | None:
-    """The side of an unmatched region, or None for a matched group."""
+    """Return the side of an unmatched region, or None for a matched group."""
     if group.reference and group.prediction:
         return None
     return "reference" if group.reference else "prediction"
 
 
 def unmatched_in_words(comparison: Comparison) -> str:
-    """The unmatched regions: "2 of 7 reference and 1 of 5 prediction regions", or ""."""
+    """Return the unmatched regions: "2 of 7 reference and 1 of 5 prediction regions", or ""."""
     counts = [
         f"{len(comparison.unmatched[side])} of {comparison.counted(side)} {side}"
         for side in SIDES
@@ -105,12 +105,12 @@ def unmatched_in_words(comparison: Comparison) -> str:
 
 
 def overlap_in_words(dice: float) -> str:
-    """The words for a Dice coefficient, such as "Good overlap"."""
+    """Return a description of a Dice coefficient, such as "Good overlap"."""
     return next((words for lowest, words in OVERLAPS if dice >= lowest), "Unknown overlap")
 
 
 def available(number: Callable[[], float]) -> float:
-    """A number, or NaN if it needs images that are no longer available."""
+    """Return a number, or NaN if it requires images that are no longer available."""
     try:
         return number()
     except NeedsImages:
@@ -118,7 +118,7 @@ def available(number: Callable[[], float]) -> float:
 
 
 def explained_of(comparison: Comparison) -> dict[Side, float]:
-    """The explained shares; NaN if they need images that are no longer available."""
+    """Return the explained shares; NaN if they require images that are no longer available."""
     try:
         return comparison.explained
     except NeedsImages:
@@ -126,7 +126,7 @@ def explained_of(comparison: Comparison) -> dict[Side, float]:
 
 
 def _opening(comparison: Comparison) -> str:
-    """How well regions overlap, and why the overlap may be low although the regions agree."""
+    """Return a description of the overlap, and why it may be low although the regions agree."""
     name, dice = "mean Dice", comparison.mean_dice
     if comparison.background is not None:
         name, dice = "foreground Dice", comparison.foreground_dice
@@ -145,23 +145,23 @@ def _opening(comparison: Comparison) -> str:
 
 
 def _splitting(comparison: Comparison) -> str:
-    """A clause for sides that agree on where regions are and differ in how they are split."""
+    """Return a clause for sides that have the same regions but split them differently."""
     shares = explained_of(comparison)
     reference, prediction = (percent(shares[side], 0) for side in SIDES)
     determined = [side for side in SIDES if shares[side] >= DETERMINED]
     if len(determined) == 2:
         both = f"{reference} of the reference, and the reference {prediction} of the prediction"
-        return f"The same regions, split differently: the prediction determines {both}"
+        return f"The same regions, split differently: the prediction explains {both}"
     if determined == ["reference"]:
-        return f"The prediction splits regions of the reference and determines {reference} of it"
+        return f"The prediction splits regions of the reference and explains {reference} of it"
     if determined == ["prediction"]:
         joins = "The prediction joins regions of the reference"
-        return f"{joins}; the reference determines {prediction} of the prediction"
+        return f"{joins}; the reference explains {prediction} of the prediction"
     return ""
 
 
 def _weakest(comparison: Comparison) -> list[str]:
-    """The matched group with the lowest Dice, unless it is the only one or many are unmatched."""
+    """Return the worst matched group, unless it is the only one or many are unmatched."""
     matched = [
         group
         for group in comparison.groups
@@ -176,7 +176,7 @@ def _weakest(comparison: Comparison) -> list[str]:
 
 
 def _matching(comparison: Comparison) -> str:
-    """The unmatched regions; a single one by name."""
+    """Return a clause about the unmatched regions; a single region is named."""
     unmatched = [(side, label) for side in SIDES for label in comparison.unmatched[side]]
     if not unmatched:
         return "every region matched"

@@ -29,5 +29,5 @@ class VolumeDifferences:
 
 
 def in_millilitres(pixels: float, pixel_volume: float | None) -> float:
-    """A volume in millilitres; NaN if the volume of a pixel, in mm³, is unknown."""
+    """Return a volume in millilitres; NaN if the volume of a pixel, in mm³, is unknown."""
     return nan if pixel_volume is None else pixels * pixel_volume / 1000

@@ -170,7 +170,7 @@ def as_tolerance(tolerance: object) -> float:
         return TOLERANCE
     if not (isinstance(tolerance, Real) and isfinite(tolerance) and float(tolerance) >= 0):
         raise InputError(
-            f"geometry_tolerance must be a number of pixels of at least 0, found {tolerance!r}"
+            f"geometry_tolerance must be a non-negative number of pixels, found {tolerance!r}"
         )
     return float(tolerance)
 
@@ -200,7 +200,7 @@ _RANGES: dict[str, Callable[[float], bool]] = {
 
 
 def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
-    """Check one or more numbers in a range, and return each once."""
+    """Check one or more numbers in a range, and return them without duplicates."""
     several: Iterable[Any] = values if isinstance(values, Iterable) else [values]
     try:
         numbers = tuple(dict.fromkeys(float(value) for value in several))
@@ -251,7 +251,7 @@ def as_components(labels: object) -> tuple[Label, ...] | None:
 
 
 def as_connected(connectivity: object) -> int | None:
-    """Check the number of neighbours of a pixel; every image checks it again by its axes."""
+    """Check the number of neighbours of a pixel. It is checked again for every image."""
     if connectivity is None:
         return None
     if isinstance(connectivity, bool) or connectivity not in CONNECTIVITIES:
@@ -299,12 +299,12 @@ def as_names(names: object) -> Names | None:
 
 def as_max_bytes(max_bytes: object) -> int | None:
     """Check a limit of memory in bytes."""
-    return _count(max_bytes, "max_bytes must be a whole number of bytes of at least 1")
+    return _count(max_bytes, "max_bytes must be a positive integer")
 
 
 def as_workers(workers: object) -> int | None:
     """Check a number of threads or processes; None means the number of cores."""
-    return _count(workers, "workers must be a whole number of at least 1")
+    return _count(workers, "workers must be a positive integer")
 
 
 def _count(value: object, expected: str) -> int | None:
@@ -330,7 +330,7 @@ def as_scheduler(scheduler: object) -> str | None:
 
 
 def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ...]]:
-    """Return a check that accepts one text or several, and removes repetitions."""
+    """Return a check that accepts one or more texts, and removes duplicates."""
 
     def check(value: object) -> tuple[str, ...]:
         if value is None:

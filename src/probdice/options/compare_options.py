@@ -36,7 +36,7 @@ COMPONENTS = Option("components", "all", python="components=True")
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(ReadOptions):
-    """All options that change a comparison. The images and the mask are not options."""
+    """All options that affect a comparison. The images and the mask are not options."""
 
     similarity: Similarity = option(
         Absolute,
@@ -70,7 +70,7 @@ class CompareOptions(ReadOptions):
             by_side="If the sides differ: reference:{0} and prediction:{0}.",
         ),
         "Label of the background, or its name. It is matched with itself, nothing is merged into "
-        "it, and foreground numbers leave it out. none: there is no background.",
+        "it, and foreground measures exclude it. none: there is no background.",
     )
     # Whether regions are matched in every case, or once for all cases of a method.
     correspondence: Correspondence = option(
@@ -97,7 +97,8 @@ class CompareOptions(ReadOptions):
         None,
         as_penalty,
         Form("Metrics", "MM", COMPARING, float, advanced=True),
-        "Distance of regions that one side lacks, in mm; infinite by default. Needs --boundaries.",
+        "Distance in mm for regions that are absent from one side; infinite by default. Needs "
+        "--boundaries.",
     )
     # The name of each derived region, and the labels or names of its members.
     derived: tuple[tuple[str, tuple[Label, ...]], ...] = option(
@@ -112,9 +113,9 @@ class CompareOptions(ReadOptions):
         None,
         as_components,
         Form("Metrics", "LABELS", advanced=True),
-        "Divide both sides into connected components (lesions), match them within every class, and "
-        "count found, missed and false ones: all, or labels such as 1,2. Needs label maps, "
-        "--background and the extra 'instances'.",
+        "Divide both sides into connected components (lesions), match them within every class, "
+        "and count found, missed and false components: all, or labels such as 1,2. Requires label "
+        "maps, --background and the extra 'instances'.",
     )
     connectivity: int | None = option(
         None,
@@ -127,15 +128,16 @@ class CompareOptions(ReadOptions):
         0.0,
         lambda size: numbers_in("minimum_size", size, "finite and at least 0")[0],
         Form("Metrics", "MM3", kind=float, advanced=True),
-        "Leave out smaller components of both sides, in mm³ (in voxels for images without geometry "
-        "and in 2-D). Needs --components.",
+        "Minimum component size in mm³ (in voxels for 2-D images and images without geometry); "
+        "smaller components of both sides are removed. Needs --components.",
     )
     resample: Interpolation | None = option(
         None,
         as_interpolation,
         Form("Reading", "HOW", ALL_IMAGES, choices=get_args(Interpolation)),
-        "Bring a prediction on another grid onto the grid of the reference: linear (labels become "
-        "probabilities) or nearest (labels stay labels). On the same lattice it is cropped or "
+        "Resample a prediction on another grid onto the grid of the reference: linear (labels "
+        "become probabilities) or nearest (labels remain labels). On the same lattice it is "
+        "cropped or "
         "padded without interpolation. By default, different grids are an error.",
     )
     ignore_geometry: bool = flag(
@@ -148,7 +150,7 @@ class CompareOptions(ReadOptions):
         TOLERANCE,
         as_tolerance,
         Form("Reading", "T", ALL_IMAGES, float, advanced=True),
-        "Largest allowed distance between the corners of two grids, in voxels; 0.1 by default.",
+        "Maximum allowed distance between the corners of two grids, in voxels; 0.1 by default.",
     )
 
     def check_combination(self, given: Mapping[str, Any]) -> None:

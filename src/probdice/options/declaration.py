@@ -73,7 +73,7 @@ class Declaration:
     Attributes
     ----------
     check : callable
-        Converts a value that a user gave to the internal form, or raises `InputError`.
+        Converts a value given by the user to the internal form, or raises `InputError`.
     form : Form
         How the option appears on the command line.
     help : str
@@ -91,7 +91,10 @@ class Declaration:
 
 
 def option(default: Any, check: Callable[[Any], Any], form: Form, help: str) -> Any:
-    """Declare an option as a field of a dataclass. The check may know all choices."""
+    """Declare an option as a field of a dataclass.
+
+    The choices are taken from the check if it lists them.
+    """
     form = replace(form, choices=form.choices or getattr(check, "choices", ()))
     metadata = {_KEY: Declaration(check, form, help)}
     if callable(default):

@@ -113,7 +113,8 @@ class EvaluateOptions(CompareOptions):
         (),
         texts_in("rank_by"),
         Form("Ranking", "MEASURE", repeated=True),
-        "Measure that ranks methods: score (the default), adjusted_score (the default with "
+        "Measure by which methods are ranked: score (the default), adjusted_score (the default "
+        "with "
         "--merge), foreground_dice (the default with --background), another measure, a column of "
         "cases.csv, or MEASURE[@TOLERANCE]:REGION, such as dice:2, hd95:tumour or nsd@1:tumour. "
         "Repeat to rank by several measures with equal weights.",
@@ -129,7 +130,7 @@ class EvaluateOptions(CompareOptions):
         texts_in("column"),
         Form("Ranking", "NAME=FILE", repeated=True, path=True),
         "Measure from a CSV file with the columns case, method and NAME, as NAME=FILE. Lower "
-        "values are better, or higher ones with NAME:higher=FILE. Can be repeated.",
+        "values are better; if higher values are better, use NAME:higher=FILE. Can be repeated.",
     )
     subjects: str | Mapping[str, str] | None = option(
         None,
@@ -141,7 +142,7 @@ class EvaluateOptions(CompareOptions):
     )
     indices: bool = flag(
         "Metrics",
-        "Add further indices to cases.csv, such as Rand, variation of information, covering and "
+        "Add other indices to cases.csv, such as Rand, variation of information, covering and "
         "mean IoU.",
         advanced=True,
     )
@@ -149,7 +150,7 @@ class EvaluateOptions(CompareOptions):
         0.5,
         lambda value: numbers_in("component_threshold", value, "from 0 to 1")[0],
         Form("Metrics", "J", kind=float, advanced=True),
-        "Smallest Jaccard index of a found component; 0.5 by default.",
+        "Minimum Jaccard index of a found component; 0.5 by default.",
     )
     strata: tuple[float, ...] = option(
         (),

@@ -1,4 +1,4 @@
-"""The options of reading files."""
+"""Options for reading files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ ALL_FILES: tuple[Command, ...] = (*ALL_IMAGES, "info")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Options of reading files. `ReadOptions.of` creates them from the values of a user."""
+    """Options of reading files. `ReadOptions.of` creates them from values given by the user."""
 
     ignore: tuple[int, ...] = option(
         (),
@@ -82,13 +82,13 @@ class ReadOptions:
         None,
         as_max_bytes,
         Form("Reading", "N", (*ALL_FILES, "check"), int, advanced=True),
-        "Largest size of the decompressed values of one file, in bytes; by default, the memory of "
+        "Maximum size of the decompressed values of one file, in bytes; by default, the memory of "
         "the machine.",
     )
 
     @classmethod
     def of(cls, **given: Any) -> Self:
-        """Check the values that a user gave, and return them in their internal form."""
+        """Check the values given by the user, and return them in their internal form."""
         declared = declarations(cls)  # type: ignore[arg-type]  # a class is hashable
         options = cls(**{name: declared[name].check(value) for name, value in given.items()})
         options.check_combination(given)
@@ -98,10 +98,10 @@ class ReadOptions:
         """Reject options that exclude each other."""
 
     def scale_of(self, side: Side) -> float | None:
-        """Return the scale that was given for one side."""
+        """Return the scale given for one side."""
         return self.scale[side] if isinstance(self.scale, Both) else None
 
     @property
     def common_scale(self) -> float | None:
-        """The scale that was given for both sides."""
+        """The scale given for both sides."""
         return None if isinstance(self.scale, Both) else self.scale

@@ -63,7 +63,7 @@ def plot(
         The result of `compare`.
     kind : str, optional
         "overview": reference, prediction and f side by side. "regions": reference and prediction.
-        "map": f, white is 1 and red is 0. "views": reference, prediction and f in three
+        "map": f, where white is 1 and red is 0. "views": reference, prediction and f in three
         orthogonal planes of a volume. "correspondence": matched pairs in blue and merges in green;
         wider lines have a higher Dice, and dashed lines join regions that share no pixel. If not
         all regions fit on one page, it shows the groups with the lowest Dice. "overlap": the Dice
@@ -77,8 +77,8 @@ def plot(
     figsize : (float, float), optional
         Width and height of the new figure in inches; depends on the content by default.
     place : sequence of int, optional
-        Index of the pixel that the slices of a volume go through; where the two sides differ most
-        by default.
+        Index of the pixel at which the slices of a volume intersect; by default, where the two
+        sides differ most.
     palette : {"given", "safe", "rgb"}, optional
         Colours from files and label tables; colour-blind safe colours; or red, green and blue for
         up to three regions. Colours are blended by probability.

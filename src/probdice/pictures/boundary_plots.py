@@ -80,7 +80,7 @@ def _regions(
     centre: tuple[int, ...],
     colours: Colours,
 ) -> None:
-    """The regions of one side, faintly."""
+    """Draw the regions of one side in faint colours."""
     shape = images_of(comparison).reference.shape
     box = plane_through(centre, shape, plane.rows, plane.columns)
     view = look(comparison, every_nth(shape, MOST, box))
@@ -139,7 +139,7 @@ def _histograms(
     most: float,
     unit: str,
 ) -> None:
-    """The share of the outlines at each distance, one curve per group."""
+    """Draw the share of the outlines at each distance, with one curve per group."""
     edges = np.linspace(0, most, BINS + 1)
     groups = [comparison.groups[outline.group] for outline in outlines]
     pairs = [f"{listed(group.reference, 3)} ↔ {listed(group.prediction, 3)}" for group in groups]

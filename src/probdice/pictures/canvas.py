@@ -113,7 +113,7 @@ def canvas_for(
     columns: int = 1,
     heights: Sequence[float] | None = None,
 ) -> Canvas:
-    """The given axes, or those of a new figure.
+    """Return the given axes, or those of a new figure.
 
     `size` is the default size of the figure in inches. `heights` are the relative heights of the
     rows. An `InputError` is raised if the number of given axes is not the number of panels.

@@ -37,7 +37,7 @@ SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x of the colu
 
 
 def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
-    """Two columns of regions with lines: matched pairs in blue, merges in green."""
+    """Draw two columns of regions with lines: matched pairs in blue, merges in green."""
     height = _height(request)
     layout = arrange(comparison, rows=max(int((height - AROUND) / CLOSE), 1))
     roomy = layout.rows * ROOMY <= height - AROUND
@@ -76,11 +76,11 @@ def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
 
 
 def draw_slices(comparison: Comparison, request: Request) -> Figure:
-    """The mean of f per slice, along each axis."""
+    """Draw the mean of f per slice along each axis."""
     view = _sampled(comparison)
     axes = len(view.ranges)
     if axes == 0:
-        raise InputError("kind='slices' needs an image with at least one axis")
+        raise InputError("kind='slices' requires an image with at least one axis")
     canvas = canvas_for(request, (6.4, 1.7 * axes + 0.4), rows=axes)
     planes = planes_of(axes, images_of(comparison).reference.geometry)
     names = {plane.across(axes): plane.name for plane in planes}
@@ -103,9 +103,10 @@ def draw_slices(comparison: Comparison, request: Request) -> Figure:
 
 
 def draw_histogram(comparison: Comparison, request: Request) -> Figure:
-    """The distribution of f over the pixels.
+    """Return the distribution of f over the pixels.
 
-    For two label maps f has only two values. The picture then has two bars and needs no images.
+    For two label maps f has only two values. The picture then has two bars and does not require the
+    images.
     """
     if comparison.overlap.crisp:
         return _draw_agreement(comparison, request)
@@ -134,7 +135,7 @@ def draw_histogram(comparison: Comparison, request: Request) -> Figure:
 
 
 def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
-    """The shares of pixels where two label maps agree and differ."""
+    """Return the shares of pixels where two label maps agree and differ."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
     unit = comparison.overlap.unit  # 1 − f of a pixel that differs: 1 without a floor
@@ -159,7 +160,7 @@ def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
 
 
 def means_along(view: View, axis: int) -> NDArray[np.float64]:
-    """The mean of f per slice along an axis; NaN for a slice without pixels in Ω."""
+    """Return the mean of f per slice along an axis; NaN for a slice without pixels in Ω."""
     across = tuple(k for k in range(view.f.ndim) if k != axis)
     count = view.inside.sum(axis=across)
     total = np.where(view.inside, view.f, 0).sum(axis=across, dtype=np.float64)
@@ -173,7 +174,7 @@ def _sampled(comparison: Comparison) -> View:
 
 
 def _height(request: Request) -> float:
-    """The available height in inches."""
+    """Return the available height in inches."""
     if request.axes is not None:
         ax = request.axes[0]
         return float(ax.get_window_extent().height / ax.figure.dpi) + AROUND / 2
@@ -246,7 +247,7 @@ def _across(align: str) -> str:
 
 
 def _volume(node: Node) -> str:
-    """The volume in pixels, and in millilitres if known."""
+    """Return the volume in pixels, and in millilitres if the pixel size is known."""
     volume = f"{node.volume:,.0f} {'pixel' if node.volume == 1 else 'pixels'}"
     size = millilitres(node.volume, node.pixel_volume)
     volume = f"{volume} ({size})" if size else volume

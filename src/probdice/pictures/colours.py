@@ -1,12 +1,12 @@
 """One colour per group, the same in all pictures and on all pages.
 
-Groups have the colours that files or label tables define for their regions. The palette for all
-other groups is colour-blind safe. It starts with the colours of Okabe and Ito (2008). Each further
-colour has the largest possible distance (in CIELAB) from the previous colours, black, white and the
+Groups have the colours that files or label tables define for their regions. All other groups use a
+colour-blind safe palette. It starts with the colours of Okabe and Ito (2008). Each further colour
+has the largest possible distance (in CIELAB) from the previous colours, black, white and the
 neutral grey, for normal, deuteranopic and protanopic vision (Machado et al. 2009).
 
-Similarity has one scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that is not in
-the palette, and 1 is white, the colour of the page, or the image behind it.
+Similarity has the same colour scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that
+is not in the palette, and 1 is white, the colour of the page, or the image behind it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SHADES = ((1.0, 0.35), (0.0, 0.25), (1.0, 0.6), (0.0, 0.45))  # white or black, 
 
 @dataclass(frozen=True)
 class Colours:
-    """A colour (#RRGGBB) for each group of a comparison and for each region of both sides.
+    """Return a colour (#RRGGBB) for each group of a comparison and for each region of both sides.
 
     Regions are in the order of `reference_labels` and `prediction_labels`. A merged region has a
     shade of the colour of its group.
@@ -70,7 +70,7 @@ class Colours:
     regions: dict[Side, tuple[str, ...]]
 
     def by_label(self, comparison: Comparison) -> dict[tuple[Side, Label], str]:
-        """The colour of a region by its side and label."""
+        """Return the colour of a region by its side and label."""
         return {
             (side, label): colour
             for side, colours in self.regions.items()
@@ -79,7 +79,7 @@ class Colours:
 
 
 def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
-    """The colours of a comparison.
+    """Return the colours of a comparison.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
         if len(groups) > len(RGB):
             raise InputError(
                 f"palette='rgb' shows at most {len(RGB)} groups, found {len(groups)}. "
-                f"Use palette='safe' for any number."
+                f"Use palette='safe' for any number of groups."
             )
         return RGB[: len(groups)]
     if palette not in ("given", "safe"):
@@ -155,7 +155,7 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
 
 
 def _given(comparison: Comparison) -> list[str | None]:
-    """The colour of each group from files: of the reference, otherwise of the prediction.
+    """Return the colour of each group from the reference file, or else from the prediction file.
 
     The matched pair takes precedence over merged regions.
     """
@@ -177,7 +177,7 @@ def _given(comparison: Comparison) -> list[str | None]:
 
 
 def background_group(groups: tuple[Group, ...]) -> int | None:
-    """The group drawn as background: the largest, if its reference label is 0 or similar.
+    """Return the group drawn as background: the largest, if its reference label means background.
 
     The method has no background, but a strong colour over most of an image would hide the rest.
     """

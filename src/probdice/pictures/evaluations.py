@@ -53,19 +53,20 @@ def plot_evaluation(
     Parameters
     ----------
     evaluation : Evaluation
-        Cases of one or several methods.
+        The cases of one or more methods.
     kind : str, optional
         "distributions": one row per method, with every case as a dot, quartiles, and the mean with
         its 95 % confidence interval. "regions": the same for the Dice of every reference label; if
-        not all labels fit on one page, those with the lowest mean. "differences": every pair of
-        methods, on the cases that both have. "volumes": Bland–Altman plots, the difference of
-        volumes by their mean, with limits that contain 95 % of a normal distribution. "ranks": the
-        mean rank of every method with its 95 % confidence interval. "schemes": the place of every
-        method by every ranking scheme, which shows whether the winner depends on the scheme; the
-        area of a disc is the share of bootstrap samples in which the method has this place.
+        not all labels fit on one page, only those with the lowest mean are shown. "differences":
+        the difference of every pair of methods on the cases that both have. "volumes": Bland–Altman
+        plots of the difference of volumes against their mean, with limits that contain 95 % of a
+        normal distribution. "ranks": the mean rank of every method with its 95 % confidence
+        interval. "schemes": the place of every method by every ranking scheme, which shows whether
+        the winner depends on the scheme; the area of a disc is the share of bootstrap samples in
+        which the method has this place.
     measure : str, optional
-        The measure to draw; by default the first measure that ranks, or all of them for "ranks"
-        and "schemes". Not for "regions" and "volumes".
+        The measure to draw; by default the first ranking measure, or all ranking measures for
+        "ranks" and "schemes". It cannot be used with "regions" and "volumes".
     ax : Axes or several, optional
         Axes to draw on: one per method for "volumes", otherwise one. A new figure by default.
     figsize : (float, float), optional
@@ -112,7 +113,7 @@ class Row:
 
 
 def draw_distributions(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """Every case of every method."""
+    """Draw every case of every method."""
     values, summaries = evaluation.values(measure), evaluation.summaries(measure)
     names = short_names(list(evaluation.methods), LONGEST)
     rows = [
@@ -126,11 +127,11 @@ def draw_distributions(evaluation: Evaluation, measure: str | None, request: Req
 
 
 def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """The Dice of every reference label, for all methods."""
+    """Draw the Dice of every reference label for all methods."""
     from matplotlib.lines import Line2D
 
     if not evaluation.labels_agree:
-        raise InputError("kind='regions' needs labels with the same meaning in every case")
+        raise InputError("kind='regions' requires labels with the same meaning in every case")
     dice = {
         key: np.array(list(by_case.values())) for key, by_case in evaluation.region_dice().items()
     }
@@ -166,12 +167,12 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) 
 
 
 def draw_differences(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """The difference of every pair of methods, per case."""
+    """Draw the difference of every pair of methods per case."""
     from probdice.evaluation.statistics import gaps
 
     pairs = evaluation.differences(measure)
     if not pairs:
-        raise InputError("kind='differences' needs at least two methods")
+        raise InputError("kind='differences' requires at least two methods")
     values = evaluation.values(measure)
     shown = pairs[: max(int((PAGE - 1) / 0.5), 1)]
     rows = [
@@ -201,7 +202,7 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: Reque
 
 
 def draw_volumes(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """The difference of volumes by their mean, one panel per method."""
+    """Draw the difference of volumes against their mean, with one panel per method."""
     methods = list(evaluation.methods)
     across = min(len(methods), ACROSS)
     down = ceil(len(methods) / across)
@@ -226,7 +227,7 @@ def draw_volumes(evaluation: Evaluation, measure: str | None, request: Request) 
 
 
 def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """The mean rank of every method, the best at the top."""
+    """Draw the mean rank of every method, with the best method at the top."""
     ranks = evaluation.ranks(measure)
     canvas = canvas_for(request, (6.4, _height(len(ranks), 0.34)))
     ax = canvas.axes[0]
@@ -252,11 +253,11 @@ def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) ->
 
 
 def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """The place of every method by every ranking scheme."""
+    """Draw the place of every method by every ranking scheme."""
     from probdice.options import SCHEMES
 
     if len(evaluation.methods) < 2:
-        raise InputError("kind='schemes' needs at least two methods")
+        raise InputError("kind='schemes' requires at least two methods")
     by_scheme = {
         scheme: {rank.method: rank for rank in evaluation.ranks(measure, scheme=scheme)}
         for scheme in SCHEMES
@@ -269,7 +270,7 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) 
     columns = range(len(SCHEMES))
     for method in methods:
         ranks = [by_scheme[scheme][method] for scheme in SCHEMES]
-        shift = 0.12 * (methods.index(method) / len(methods) - 0.5)  # methods that share a place
+        shift = 0.12 * (methods.index(method) / len(methods) - 0.5)  # tied methods
         places = [(rank.place or len(methods)) + shift for rank in ranks]
         ax.plot(columns, places, "-", color=colours[method], linewidth=1.6, zorder=2)
         areas = [160 * (1.0 if isnan(rank.kept) else rank.kept) + 8 for rank in ranks]
@@ -309,7 +310,7 @@ class Volumes:
 
     @property
     def differences(self) -> Floats:
-        """Prediction − reference, in percent of their mean."""
+        """Prediction − reference, as a percentage of their mean."""
         return 100 * (self.prediction - self.reference) / self.means
 
 
@@ -333,7 +334,7 @@ def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
 
 
 def limits_of(differences: Floats) -> tuple[float, float, float]:
-    """The mean difference and the limits of agreement."""
+    """Return the mean difference and the limits of agreement."""
     if not differences.size:
         return float("nan"), float("nan"), float("nan")
     mean = float(differences.mean())
@@ -342,7 +343,7 @@ def limits_of(differences: Floats) -> tuple[float, float, float]:
 
 
 def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Finite values, and the position of each in a stack of nearly equal values.
+    """Return the finite values, and the position of each in a stack of nearly equal values.
 
     Positions are 0, 1, −1, 2, −2, …, so that a stack grows in both directions.
     """
@@ -384,7 +385,7 @@ def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
 def _dots(
     ax: Axes, values: Floats, y: float, colour: str, *, spread: float, span: tuple[float, float]
 ) -> None:
-    """Draw every value as a dot; equal ones are stacked within `spread` in both directions."""
+    """Draw every value as a dot; equal values are stacked within `spread` in both directions."""
     known, places = stacked(values, span)
     most = float(np.abs(places).max(initial=0))
     step = min(0.07, spread / most) if most else 0.0
@@ -441,19 +442,19 @@ def _title(evaluation: Evaluation, measure: str | None) -> str:
 
 
 def _titles(evaluation: Evaluation, measure: str | None) -> str:
-    """The titles of the measures of a ranking."""
+    """Return the titles of the measures of a ranking."""
     *others, last = map(evaluation.title, [measure] if measure else evaluation.rank_by)
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def _infinite_note(rows: Sequence[Row]) -> str:
-    """How many values cannot be drawn because they are infinite."""
+    """Return a text about values that cannot be drawn because they are infinite."""
     count = sum(int(np.isinf(row.values).sum()) for row in rows)
     return f" ({count} infinite values are not drawn)" if count else ""
 
 
 def _colours() -> Iterator[str]:
-    """The colours of the methods, in order; the page uses the same."""
+    """Return the colours of the methods, in order; the page uses the same colours."""
     return cycle(PALETTE)
 
 

@@ -54,7 +54,7 @@ Place = Sequence[int] | None
 
 
 def blended(view: View, side: Side, colours: Colours) -> NDArray[np.float32]:
-    """RGBA of every pixel: Σ p·colour, transparent outside Ω."""
+    """Return the RGBA colour of every pixel: Σ p·colour, transparent outside Ω."""
     values, palette = view.sides[side], triples(colours.regions[side])
     image = np.zeros((*view.f.shape, 4), np.float32)
     if view.crisp(side):
@@ -66,25 +66,25 @@ def blended(view: View, side: Side, colours: Colours) -> NDArray[np.float32]:
 
 
 def draw_overview(comparison: Comparison, request: Request) -> Figure:
-    """Reference, prediction and f side by side."""
+    """Draw the reference, the prediction and f side by side."""
     return _side_by_side(comparison, request, ("reference", "prediction", "f"))
 
 
 def draw_regions(comparison: Comparison, request: Request) -> Figure:
-    """Reference and prediction side by side."""
+    """Draw the reference and the prediction side by side."""
     return _side_by_side(comparison, request, ("reference", "prediction"))
 
 
 def draw_map(comparison: Comparison, request: Request) -> Figure:
-    """The map of f: white is 1, red is 0."""
+    """Draw the map of f, where white is 1 and red is 0."""
     return _side_by_side(comparison, request, ("f",))
 
 
 def draw_views(comparison: Comparison, request: Request) -> Figure:
-    """Three orthogonal slices of a volume through one place, by default the worst."""
+    """Draw three orthogonal slices of a volume through one pixel, by default where f is lowest."""
     shape, geometry = _grid(comparison)
     if len(shape) != 3:
-        raise InputError(f"kind='views' needs a volume with three axes, found shape {shape}")
+        raise InputError(f"kind='views' requires a volume with three axes, found shape {shape}")
     centre = _place(comparison, request.place)
     planes = planes_of(3, geometry)
     columns = ("reference", "prediction", "f")
@@ -126,7 +126,7 @@ def _side_by_side(comparison: Comparison, request: Request, columns: Sequence[st
 def _canvas(
     request: Request, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
 ) -> Canvas:
-    """One row of axes per plane, with heights proportional to the image."""
+    """Return one row of axes per plane, with heights proportional to the image."""
     width = 3.2
     ratios = [_ratio(plane, shape) for plane in planes]
     heights = [min(max(width * ratio, 0.5), 2 * width) for ratio in ratios]
@@ -173,7 +173,7 @@ def _letters(ax: Axes, plane: Plane) -> None:
 
 
 def _cross(ax: Axes, plane: Plane, centre: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Mark the place with short lines at the edges."""
+    """Mark the position of the pixel with short lines at the edges."""
     for axis, flip, across in (
         (plane.columns, plane.flip_columns, False),
         (plane.rows, plane.flip_rows, True),
@@ -208,7 +208,7 @@ def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, whe
 
 
 def _columns(canvas: Canvas, handles: list[Artist]) -> int:
-    """The number of legend columns that fit, given the longest name."""
+    """Return the number of legend columns that fit, given the longest name."""
     longest = max(len(str(handle.get_label())) for handle in handles)
     return max(int(canvas.figure.get_figwidth() / (0.5 + 0.068 * longest)), 1)
 
@@ -219,7 +219,7 @@ def _grid(comparison: Comparison) -> tuple[tuple[int, ...], Geometry | None]:
 
 
 def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
-    """The requested pixel, or the worst place."""
+    """Return the requested pixel, or the centre of the box with the lowest mean f."""
     shape, _ = _grid(comparison)
     if place is None:
         if len(shape) < 3:
@@ -230,7 +230,7 @@ def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
 
 
 def checked_place(shape: tuple[int, ...], place: Sequence[int]) -> tuple[int, ...]:
-    """The index of a pixel of an image; an error if it is outside."""
+    """Return the index of a pixel of an image, or raise an error if it is outside."""
     fits = len(place) == len(shape) and all(0 <= k < n for k, n in zip(place, shape, strict=False))
     if not fits:
         raise InputError(f"place must be the index of a pixel of shape {shape}, found {place}")
@@ -238,7 +238,7 @@ def checked_place(shape: tuple[int, ...], place: Sequence[int]) -> tuple[int, ..
 
 
 def _ratio(plane: Plane, shape: tuple[int, ...]) -> float:
-    """Height divided by width of a plane."""
+    """Return the height of a plane divided by its width."""
     if plane.rows < 0:
         return FLAT
     return plane.aspect * shape[plane.rows] / max(shape[plane.columns], 1)

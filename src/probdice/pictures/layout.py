@@ -25,10 +25,10 @@ UNKNOWN = 2.0  # width of a line with unknown Dice
 
 @dataclass(frozen=True)
 class Node:
-    """A region in its column; `row` counts from the top.
+    """A region in its column; rows are numbered from the top.
 
     If the regions of a group do not fit, its last node represents `count` regions, and `label` is
-    that of the first of them.
+    the label of the first of these regions.
     """
 
     side: Side
@@ -44,7 +44,7 @@ class Node:
 class Link:
     """A line between two regions: a matched pair, or a merged region and its target.
 
-    `dice` is the Dice of the group. `apart` is whether the regions share no pixel.
+    `dice` is the Dice of the group. `apart` is True if the regions have no pixel in common.
     """
 
     group: int
@@ -59,9 +59,9 @@ class Link:
 class Layout:
     """Positions of all nodes and lines.
 
-    `hidden` is the number of groups that did not fit. `apart` counts the pairs, in all groups, that
-    share no pixel. `floor` is the lowest Dice of the hidden matched groups that count, if groups
-    were selected by their Dice; None otherwise.
+    `hidden` is the number of groups that do not fit. `apart` is the number of pairs, over all
+    groups, that have no pixel in common. `floor` is the lowest Dice of the hidden matched groups,
+    without faint groups, if groups were selected by their Dice; None otherwise.
     """
 
     nodes: tuple[Node, ...]
@@ -74,7 +74,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two regions that may get a line; with `only` they always get one."""
+    """Two regions that may be joined by a line; with `only`, they always are."""
 
     group: int
     reference: Label
@@ -152,12 +152,12 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
 
 
 def width_of(dice: float) -> float:
-    """The width of a line: 1 for a Dice of 0, 7 for a Dice of 1."""
+    """Return the width of a line: 1 for a Dice of 0, 7 for a Dice of 1."""
     return UNKNOWN if isnan(dice) else 1 + 6 * dice
 
 
 def _columns(group: Group, merged: Merged) -> Columns:
-    """The regions of a group on each side: matched ones first, then merged ones."""
+    """Return the regions of a group on each side: matched regions first, then merged regions."""
     columns: list[list[tuple[Label, ...]]] = []
     for side in SIDES:
         ordered = [label for label in group.side(side) if (side, label) not in merged]
@@ -167,7 +167,7 @@ def _columns(group: Group, merged: Merged) -> Columns:
 
 
 def _cut(columns: Columns) -> Columns:
-    """At most `TALLEST` entries per side; the last one represents the rest."""
+    """Limit each side to `TALLEST` entries; the last entry represents the remaining regions."""
 
     def cut(entries: list[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
         if len(entries) <= TALLEST:
@@ -218,7 +218,7 @@ def _nodes(
     volumes: dict[tuple[Side, Label], float],
     pixel_volume: float | None,
 ) -> dict[tuple[Side, Label], Node]:
-    """The nodes of a group by region; each side is centred vertically."""
+    """Return the nodes of a group by region; each side is centred vertically."""
     nodes: dict[tuple[Side, Label], Node] = {}
     for side in SIDES:
         start = top + (_height(columns) - len(columns[side])) / 2
@@ -251,9 +251,9 @@ def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:
 
 
 def _drawn(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bool]]:
-    """The pairs that get a line, and whether they share a pixel.
+    """Return the pairs that are joined by a line, and whether they have a pixel in common.
 
-    These are overlapping pairs, and matched pairs if a region would otherwise have no line.
+    These are the overlapping pairs, and matched pairs whose region would otherwise have no line.
     """
     meet = _meet(comparison, pairs)
     reached = {
@@ -271,7 +271,7 @@ def _drawn(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bo
 
 
 def _meet(comparison: Comparison, pairs: list[Pair]) -> NDArray[np.bool_]:
-    """Whether the two regions of each pair share a pixel."""
+    """Return whether the two regions of each pair have a pixel in common."""
     table = comparison.overlap
     places = {side: {label: k for k, label in enumerate(table.side(side).labels)} for side in SIDES}
     rows = np.array([places["reference"][pair.reference] for pair in pairs], np.int64)

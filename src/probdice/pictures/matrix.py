@@ -46,10 +46,10 @@ class Matrix:
     cells : ndarray
         NaN where regions do not overlap.
     order : Both of ndarray of int
-        Indices, in the overlap, of the regions from the top and from the left: groups in their
-        order, then unmatched regions, next to the region that they overlap most.
+        Indices, in the overlap, of the regions from top to bottom and from left to right: groups in
+        their order, then unmatched regions in the order of the regions that they overlap most.
     paired : Both of int
-        The number of matched regions; unmatched ones come last.
+        The number of matched regions, which precede the unmatched regions.
     step : int
         The number of regions per cell along each side.
     """
@@ -61,7 +61,7 @@ class Matrix:
 
 
 def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
-    """The matrix of a comparison, with at most `most` cells along each side.
+    """Return the matrix of a comparison, with at most `most` cells along each side.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
 
 
 def pair_dice(table: Overlap) -> NDArray[np.float64]:
-    """For every overlapping pair, twice its saving divided by the cost of its regions alone.
+    """Return, for every overlapping pair, twice its saving divided by the cost of its two regions.
 
     With the absolute similarity, and for label maps, this is the Dice of the pair.
     """
@@ -126,11 +126,11 @@ def pair_dice(table: Overlap) -> NDArray[np.float64]:
 
 
 def draw_overlap(comparison: Comparison, request: Request) -> Figure:
-    """Dice of every overlapping pair; matched pairs are outlined blue, merged ones green."""
+    """Draw the Dice of overlapping pairs; matched pairs have blue outlines, merged pairs green."""
     matrix = matrix_of(comparison)
     rows, columns = (order.size for order in matrix.order)
     if min(rows, columns) == 0:
-        raise InputError("kind='overlap' needs regions on both sides")
+        raise InputError("kind='overlap' requires regions on both sides")
     canvas = canvas_for(request, _size(rows, columns))
     ax = canvas.axes[0]
     step = matrix.step
@@ -165,7 +165,7 @@ def draw_overlap(comparison: Comparison, request: Request) -> Figure:
 def _strongest(
     table: Overlap, shares: NDArray[np.float64], side: Side, order: Integers
 ) -> NDArray[np.float64]:
-    """For every region, the position of the region that it overlaps most; last for none."""
+    """Return the position of the region that each region overlaps most; last if none."""
     meeting = table.meeting
     own, across = (
         (meeting.rows, meeting.columns) if side == "reference" else (meeting.columns, meeting.rows)
@@ -179,7 +179,7 @@ def _strongest(
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:
-    """Size of the figure in inches; it depends on the number of cells and fits on a page."""
+    """Return a figure size in inches that depends on the number of cells and fits on a page."""
     cell = 0.42 if max(rows, columns) <= 16 else 0.16
     return (
         min(max(cell * columns, 1.6) + AROUND[0], 7.5),

@@ -32,7 +32,7 @@ class Outline:
     Attributes
     ----------
     group : int
-        The number of the group.
+        The index of the group.
     points : tuple of ndarray
         Per side, the centroids of the elements, as indices of pixels.
     distances : tuple of ndarray
@@ -54,7 +54,7 @@ class Outline:
         return tuple(int(k) for k in np.floor(point + 0.5))
 
     def histogram(self, edges: Floats) -> Floats:
-        """The share of both outlines between these distances; the last bin has all larger ones."""
+        """Return the share of both outlines per bin; the last bin includes all larger distances."""
         counts = np.zeros(len(edges) - 1)
         for distances, weights in zip(self.distances, self.weights, strict=True):
             finite = np.isfinite(distances)
@@ -65,16 +65,16 @@ class Outline:
 
 
 def stored_boundaries(comparison: Comparison) -> Boundaries:
-    """The boundaries that were computed last, or those with default options."""
+    """Return the boundaries that were computed last, or boundaries with default options."""
     known: Boundaries | None = comparison.numbers.known("boundaries")
     return comparison.boundaries() if known is None else known
 
 
 def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> list[Outline]:
-    """The outlines of at most this many groups, those with the largest distances first.
+    """Return the outlines of at most this many groups, in descending order of distance.
 
-    The background is left out if there are other groups. Outlines of probabilities are those of
-    the level closest to one half.
+    The background is excluded if there are other groups. For probabilities, the outlines are those
+    at the level closest to one half.
     """
     largest = boundaries["hd"]
     groups = [k for k in np.argsort(-largest, kind="stable").tolist() if not np.isnan(largest[k])]
@@ -86,10 +86,10 @@ def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> li
 
 
 def distance_scale(outlines: list[Outline]) -> tuple[float, bool]:
-    """The end of the scale of distances, and whether finite distances are beyond it.
+    """Return the end of the distance scale, and whether finite distances exceed it.
 
     The scale ends at the largest distance, or at a percentile if a few distances are much larger
-    than all others. Without distances above 0 it ends at 1.
+    than all others. If no distance is above 0, the scale ends at 1.
     """
     distances = np.concatenate([np.zeros(1), *(d for one in outlines for d in one.distances)])
     finite = distances[np.isfinite(distances)]

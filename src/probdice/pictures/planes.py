@@ -25,12 +25,12 @@ FIRST = ("A", "R", "S")  # directions at the top or the left
 
 @dataclass(frozen=True)
 class Plane:
-    """Two axes of an image and how they are drawn.
+    """Two axes of an image and their orientation on the screen.
 
     Attributes
     ----------
     name : str
-        The name of such a slice.
+        The name of the plane.
     rows : int
         The axis that runs down; −1 for no axis.
     columns : int
@@ -54,11 +54,11 @@ class Plane:
     aspect: float = 1.0
 
     def across(self, axes: int) -> tuple[int, ...]:
-        """The axes perpendicular to a slice."""
+        """Return the axes perpendicular to a slice."""
         return tuple(axis for axis in range(axes) if axis not in (self.rows, self.columns))
 
     def drawn(self, image: NDArray[Any], axes: int) -> NDArray[Any]:
-        """A slice of an image with this number of axes, as rows and columns in display order."""
+        """Return a slice of an image with this number of axes, in display order."""
         order = [axis for axis in (self.rows, self.columns) if axis >= 0]
         across = self.across(axes)
         beyond = tuple(range(axes, image.ndim))
@@ -100,9 +100,9 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
 
 
 def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry | None) -> Plane:
-    """The plane to show first: the one with the smallest pixels, or the first of equal ones.
+    """Return the plane to show first: the one with the smallest pixels, or the first in a tie.
 
-    If the pixel size is unknown, it is the plane with the most pixels.
+    If the pixel size is unknown, this is the plane with the most pixels.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry |
 
 
 def _anatomical(geometry: Geometry, towards: NDArray[np.int64], across: int) -> Plane:
-    """The plane perpendicular to one direction of the body."""
+    """Return the plane perpendicular to one direction of the body."""
     name, down, right = ANATOMY[across]
     rows, columns = (int(np.flatnonzero(towards == world)[0]) for world in (down, right))
     flips, ends = [], []

@@ -37,7 +37,7 @@ class Slices:
     ----------
     plane : Plane
     where : str
-        The slice of a volume; "" for a single slice.
+        A description of the slice of a volume; "" for a single slice.
     consensus : ndarray
         Red, green and blue between 0 and 1: the colours of the regions weighted by probability.
     entropy : ndarray
@@ -54,7 +54,7 @@ class Slices:
 
 
 def region_colours(consensus: Consensus) -> tuple[str, ...]:
-    """One colour per common region: given, neutral for a large background, or of the palette."""
+    """Return one colour per common region; a large background is neutral."""
     segmentation = consensus.segmentation
     background = background_channel(consensus)
     count = len(segmentation.regions)
@@ -66,7 +66,7 @@ def region_colours(consensus: Consensus) -> tuple[str, ...]:
 
 
 def background_channel(consensus: Consensus) -> int | None:
-    """The named background, or the largest region if its label or name is that of a background."""
+    """Return the named background, or the largest region if its label or name means background."""
     if consensus.background is not None:
         return consensus.background
     largest = int(np.argmax(consensus.volumes))
@@ -75,9 +75,9 @@ def background_channel(consensus: Consensus) -> int | None:
 
 
 def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
-    """One slice through a given pixel, or where the raters disagree most.
+    """Return one slice through a given pixel, or where the raters disagree most.
 
-    It contains all raters, or the first `most`.
+    It contains all raters, or only the first `most` raters.
     """
     segmentation, array = consensus.segmentation, consensus.probabilities
     shape = segmentation.shape
@@ -117,7 +117,7 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | Non
 
 
 def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
-    """The consensus, the entropy, and the raters in the colours of the consensus."""
+    """Draw the consensus, the entropy, and the raters in the colours of the consensus."""
     from matplotlib.figure import Figure
 
     slices = slices_of(consensus, place, SHOWN)
@@ -152,7 +152,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
 
 
 def draw_agreement(agreement: Agreement) -> Figure:
-    """The matrix of scores, similar raters side by side, and each rater against the others."""
+    """Draw the matrix of scores with similar raters adjacent, and each rater against the others."""
     from matplotlib.figure import Figure
 
     order = list(agreement.order)
@@ -198,7 +198,7 @@ def _drawn(plane: Plane, image: NDArray[np.float64], axes: int) -> NDArray[np.fl
 
 
 def _busiest(consensus: Consensus, across: tuple[int, ...]) -> tuple[int, ...]:
-    """A pixel of the slice with the most disagreement."""
+    """Return a pixel of the slice with the most disagreement."""
     shape = consensus.segmentation.shape
     if not across:
         return (0,) * len(shape)

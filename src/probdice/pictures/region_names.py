@@ -10,10 +10,10 @@ __all__ = ["plain", "short_names"]
 
 
 def short_names(labels: Sequence[Label], most: int) -> list[str]:
-    """Labels with at most `most` characters each; different labels stay different.
+    """Shorten labels to at most `most` characters each; different labels remain different.
 
     The end of a long name is cut. If the result equals another name, the middle or the beginning is
-    cut instead. If that does not help, the name gets a number.
+    cut instead. If the name is still not unique, a number is added.
 
     Examples
     --------
@@ -54,6 +54,6 @@ def plain(text: str) -> str:
 
 
 def _shared(texts: Sequence[str]) -> int:
-    """The length of the common prefix of all texts."""
+    """Return the length of the common prefix of all texts."""
     letters = zip(*texts, strict=False)
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, letters))

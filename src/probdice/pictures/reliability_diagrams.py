@@ -18,7 +18,7 @@ LIMIT = 1.96  # standard errors
 
 
 def draw_calibration(calibration: Calibration) -> "Figure":
-    """How often the most probable region was right, by its predicted probability."""
+    """Draw how often the most probable region is correct, by its predicted probability."""
     from matplotlib.figure import Figure
 
     likely = calibration.likely

@@ -1,4 +1,4 @@
-"""Orthographic views of a surface: which vertex each pixel of a picture shows, and its shading."""
+"""Orthographic views of a surface: the vertex shown at each pixel of a picture, and its shading."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class SurfaceView:
 
 
 def views_of(surface: Surface, *, width: int = 360) -> tuple[SurfaceView, SurfaceView]:
-    """The lateral and the medial view of a hemisphere, `width` pixels wide.
+    """Return the lateral and the medial view of a hemisphere, `width` pixels wide.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def views_of(surface: Surface, *, width: int = 360) -> tuple[SurfaceView, Surfac
 
 
 def painted(view: SurfaceView, colours: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """A picture with red, green, blue and opacity from one colour per vertex.
+    """Return an RGBA picture from one colour per vertex.
 
     Vertices whose colour is NaN are grey. The pixels outside the surface are transparent.
 
@@ -85,7 +85,7 @@ def painted(view: SurfaceView, colours: NDArray[np.float64]) -> NDArray[np.uint8
 
 
 def _view(surface: Surface, name: str, side: float, width: int) -> SurfaceView:
-    """Look along the x axis from the left (side −1) or from the right (side 1)."""
+    """Return the view along the x axis from the left (side −1) or from the right (side 1)."""
     right, anterior, superior = surface.points.T
     x, y, depth = side * anterior, -superior, side * right  # depth increases towards the viewer
     normals = _normals(surface)
@@ -118,7 +118,7 @@ def _normals(surface: Surface) -> NDArray[np.float64]:
 def _visible(
     points: NDArray[np.float64], triangles: NDArray[np.int64], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """The closest vertex of the foremost triangle at each sample, by a depth buffer.
+    """Return the closest vertex of the foremost triangle at each sample, using a depth buffer.
 
     Triangles are tested at each sample of their bounding boxes; triangles with boxes of the same
     size are tested together.
@@ -157,7 +157,7 @@ def _visible(
 
 
 def _weights(corners: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Barycentric coordinates of places (triangle, place, 2); −1 for triangles seen edge-on."""
+    """Return barycentric coordinates of points; −1 for triangles seen edge-on."""
     a, b, c = (corners[:, None, k, :2] for k in range(3))
     area = (b - a)[..., 0] * (c - a)[..., 1] - (b - a)[..., 1] * (c - a)[..., 0]
     second = (places - a)[..., 0] * (c - a)[..., 1] - (places - a)[..., 1] * (c - a)[..., 0]

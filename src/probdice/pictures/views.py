@@ -69,16 +69,16 @@ class View:
         return self.compare()
 
     def crisp(self, side: Side) -> bool:
-        """Whether a side is a label map."""
+        """Return whether a side is a label map."""
         return self.sides[side].dtype.kind == "i"
 
     def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """The index, in the image, of a selected pixel."""
+        """Return the index, in the image, of a selected pixel."""
         return tuple(chosen[k] for chosen, k in zip(self.ranges, index, strict=True))
 
 
 def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
-    """The pixels of a comparison at the given indices along each axis.
+    """Return the pixels of a comparison at the given indices along each axis.
 
     Examples
     --------
@@ -133,12 +133,12 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
 
 
 def images_of(comparison: Comparison) -> Images:
-    """The images of a comparison; raises an error if it has none."""
+    """Return the images of a comparison, or raise an error if it has none."""
     return comparison.need_images("a picture of the pixels")
 
 
 def group_numbers(comparison: Comparison, side: Side) -> list[int]:
-    """The group number of every region in ``comparison.labels(side)``."""
+    """Return the group number of every region in ``comparison.labels(side)``."""
     numbers = {
         label: number
         for number, group in enumerate(comparison.groups)
@@ -150,7 +150,7 @@ def group_numbers(comparison: Comparison, side: Side) -> list[int]:
 def every_nth(
     shape: tuple[int, ...], most: int, box: tuple[range, ...] | None = None
 ) -> tuple[range, ...]:
-    """Indices of at most about `most` evenly spaced pixels: every n-th along the longest axes.
+    """Return indices of about `most` evenly spaced pixels: every n-th along the longest axes.
 
     Examples
     --------
@@ -177,10 +177,10 @@ def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) ->
 
 
 def worst_place(view: View) -> tuple[int, ...]:
-    """Index, among the selected pixels, of the centre of the box where the mean of f is lowest.
+    """Return the index, among the selected pixels, of the centre of the box with the lowest mean f.
 
-    A box is used because single pixels with f = 0 occur almost anywhere. If f is 1 everywhere, it
-    is the centre of the image.
+    A box is used because single pixels with f = 0 occur almost anywhere. If f is 1 everywhere, the
+    result is the centre of the image.
     """
     from scipy.ndimage import uniform_filter
 
@@ -196,8 +196,7 @@ def worst_place(view: View) -> tuple[int, ...]:
 def largest(
     view: View, side: Side, most: int
 ) -> tuple[NDArray[np.int32], NDArray[np.floating[Any]]]:
-    """The `most` most probable regions of each pixel, as index and probability, in descending
-    order.
+    """Return the `most` most probable regions of each pixel in order, as index and probability.
 
     Ties keep the order of regions. A label map has one region per pixel.
     """
@@ -221,7 +220,7 @@ def largest(
 def _chosen(
     block: Block, shape: tuple[int, ...], chosen: list[range]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The selected pixels of a block, and their positions among all selected pixels."""
+    """Return the selected pixels of a block, and their positions among all selected pixels."""
     if not shape:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
     sources, targets, sizes = [], [], []
@@ -245,7 +244,7 @@ def _chosen(
 def _ranks(
     places: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The ranks of pixels of a block among those in Ω, and which of them are in Ω."""
+    """Return the ranks of pixels of a block among those in Ω, and which of them are in Ω."""
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
@@ -254,17 +253,18 @@ def _ranks(
 
 
 def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
-    """The index of each label among the ascending regions; −1 for labels outside Ω."""
+    """Return the index of each label among the ascending regions; −1 for labels outside Ω."""
     labels = labels.astype(keys.dtype)
     places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
     return np.where(keys[places] == labels, places, -1).astype(np.int32)
 
 
 def _members(comparison: Comparison) -> Both[Lists]:
-    """The regions of every group, by their index in ``comparison.labels(side)``.
+    """Return the regions of every group, by their index in ``comparison.labels(side)``.
 
-    For a label map and probabilities, all groups that contain only labels are joined. A pixel is in
-    at most one of them, and their probabilities are 0, so f is the same and takes less time.
+    For a label map and probabilities, all groups that contain only labels are joined. A pixel
+    belongs to at most one of these groups, and their probabilities are 0, so f does not change and
+    is computed faster.
     """
     members: dict[Side, list[list[int]]] = {}
     for side in SIDES:

@@ -47,26 +47,25 @@ def consensus(
     Parameters
     ----------
     raters : sequence or mapping of name to Segmentation, array_like, path or image
-        At least two segmentations of one image, label maps or probabilities. Without names, the
-        raters have the names 1, 2, …. A pixel is left out if any rater has a label there that
-        this rater ignores (``Segmentation.from_labels(..., ignore=255)`` or
-        ``read(..., ignore=255)``).
+        At least two segmentations of one image, label maps or probabilities. If they have no names,
+        the raters are named 1, 2, …. A pixel is excluded if any rater has an ignored label at this
+        pixel (``Segmentation.from_labels(..., ignore=255)`` or ``read(..., ignore=255)``).
     method : {"mean", "staple"}, optional
         The mean of the raters, or multi-label STAPLE (Warfield, Zou & Wells 2004), which estimates
         the reliability of each rater for every region. For label maps with two regions, STAPLE
-        gives the result of ITK's STAPLEImageFilter.
+        returns the same result as ITK's STAPLEImageFilter.
     match : {"overlap", "labels"}, optional
         How regions of different raters are matched: by overlap, or by equal labels.
     weights : sequence or mapping of float, optional
         The weight of each rater in the mean; equal by default.
     mask : array_like, Segmentation, path or image, optional
-        The pixels to use, as in `compare`.
+        The pixels to use (see `compare`).
     background : int or str, optional
-        Label or name of the background of all raters. The backgrounds correspond to each other,
-        whatever the matching rule.
+        Label or name of the background of all raters. The backgrounds correspond to each other
+        under every matching rule.
     resample : {"linear", "nearest"}, optional
-        Bring all raters onto the grid with the smallest pixels, as in `compare`. Pixels outside the
-        field of view of a rater need a `background`.
+        How to resample all raters onto the grid with the smallest pixels (see `compare`). If pixels
+        are outside the field of view of a rater, a `background` is required.
     workers : int, optional
         The number of threads. The result does not depend on it.
 
@@ -109,8 +108,9 @@ def agreement(
     Parameters
     ----------
     raters, match, mask, background, resample, workers
-        As for `consensus`. With a background, the result has numbers of the foreground. Without
-        one, pixels outside the field of view of a rater are left out, and a note counts them.
+        As for `consensus`. With a background, the result includes measures of the foreground.
+        Without a background, pixels outside the field of view of a rater are excluded, and a note
+        reports their number.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
         The similarity of two probability vectors.
 

@@ -72,7 +72,7 @@ class Agreement:
     adjusted_score : ndarray
         The adjusted score of every pair, rater × rater; 1 on the diagonal.
     explained : ndarray
-        The share of the row's rater that the column's rater explains.
+        The share of the row's rater that is explained by the column's rater.
     others : tuple of AgainstOthers
         Each rater compared with the mean of all others. A method reaches these values if it agrees
         with the raters as well as a rater does. With two raters, the mean is the other rater.
@@ -85,7 +85,7 @@ class Agreement:
     adjusted_foreground_score : ndarray or None
         The adjusted foreground score of every pair; None without a background.
     notes : tuple of Note
-        Notes on raters that were resampled, and on a background that no rater has.
+        Notes on resampled raters, and on a background that is absent from all raters.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class Agreement:
         return draw_agreement(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers as plain types, with the version of the format.
+        """Return all numbers as built-in Python types, with the format version.
 
         Examples
         --------
@@ -315,11 +315,14 @@ class Agreement:
 
 
 def _frame(method: str, columns: Mapping[str, list[Any]]) -> "pandas.DataFrame":
-    """Create a data frame. The error for a missing pandas names the method."""
+    """Create a data frame.
+
+    If pandas is missing, the error message contains the name of the method.
+    """
     try:
         import pandas
     except ImportError:
-        raise MissingExtraError(f'{method} needs pandas: pip install "pandas"') from None
+        raise MissingExtraError(f'{method} requires pandas: pip install "pandas"') from None
     return pandas.DataFrame(columns)
 
 

@@ -45,8 +45,8 @@ class Rater:
     correspondence : dict
         The common region of every non-empty region of the rater, by the rater's label.
     confusion : ndarray
-        The probability that the rater marks the row's common region where the column's is true.
-        Columns sum to 1. Regions are those of `Consensus.segmentation`.
+        The probability that the rater marks the row's common region where the column's common
+        region is the true one. Columns sum to 1. Regions are those of `Consensus.segmentation`.
     sensitivity : ndarray
         Per common region, the probability that the rater marks it where it is true.
     specificity : ndarray
@@ -77,7 +77,7 @@ class Consensus:
     Attributes
     ----------
     segmentation : Segmentation
-        The probability of every common region. It is computed when it is read and takes no
+        The probability of every common region. It is computed when it is read and is not stored in
         memory; ``segmentation.probabilities()`` returns the whole array.
     raters : tuple of Rater
         The performance of each rater, in the given order.
@@ -194,8 +194,8 @@ class Consensus:
         Returns
         -------
         Segmentation
-            A label map with the names and colours of the regions. Each label is the one that most
-            raters use for the region.
+            A label map with the names and colours of the regions. The label of a region is the
+            label that most raters use for it.
 
         Examples
         --------
@@ -219,7 +219,7 @@ class Consensus:
 
     @property
     def images(self) -> Images:
-        """Two raters. Background images must have their grid."""
+        """Two raters. Background images must be on the same grid."""
         return self._panel.several.pair(*self.names[:2])
 
     @property
@@ -271,7 +271,7 @@ class Consensus:
         title: str | None = None,
         image: "BackgroundImage | Comparable | None" = None,
     ) -> None:
-        """Write an HTML report, one file that needs no network.
+        """Write a self-contained HTML report that requires no network access.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class Consensus:
         write_consensus(self, path, title=title, image=image)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except the segmentation as plain types, with the version of the format.
+        """Return everything except the segmentation as built-in types, with the format version.
 
         Examples
         --------

@@ -133,9 +133,9 @@ def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[in
 
 
 def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
-    """Return a label map of the most probable regions; the first of equally probable ones.
+    """Return a label map of the most probable regions; in a tie, the first region.
 
-    Regions without a label get the next free ones. Ignored pixels get an ignored label.
+    Regions without a label get the next free labels. Ignored pixels get an ignored label.
     """
     known = [label for label in segmentation.labels if label is not None]
     free = count(max(known, default=-1) + 1)
@@ -160,7 +160,7 @@ def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
 
 
 def mean_of(panel: Panel, names: Sequence[str]) -> Segmentation:
-    """Return the mean of some raters. The order of its regions does not depend on labels."""
+    """Return the mean of the given raters. The order of its regions does not depend on labels."""
     common = panel.common(names)
     model = Model(np.ones(len(common.names)), len(common.labels))
     return fused(panel, common, model, tuple(range(len(common.labels))))

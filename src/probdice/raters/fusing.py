@@ -202,7 +202,7 @@ def _spread(decision: Decision, counts: Floats, classes: int) -> Floats:
 
 
 def _joint(model: Model, decisions: list[Decision], counts: Floats) -> Floats:
-    """Return the contribution of some decisions to `expected`."""
+    """Return the contribution of the given decisions to `expected`."""
     regions = model.regions
     truth = model(decisions, counts.size) * counts
     joint = np.empty((len(decisions), regions, regions))

@@ -45,7 +45,7 @@ DIGITS = 9  # of a sum of scores; smaller differences are rounding errors
 
 @dataclass(frozen=True, eq=False)
 class Common:
-    """The common regions of some raters.
+    """The common regions of a set of raters.
 
     Attributes
     ----------
@@ -54,9 +54,9 @@ class Common:
     numbers : tuple of dict
         For each rater, the index of the common region of every label or channel.
     region_labels : tuple of int or None
-        The integer label of every common region: the one that most raters use, or None.
+        The integer label that most raters use for every common region, or None.
     region_names : mapping of int to str
-        The names of common regions that have one, by index.
+        The names of common regions by index, for regions with a name.
     """
 
     names: tuple[str, ...]
@@ -75,7 +75,7 @@ class Common:
 
     @cached_property
     def channels(self) -> tuple[int, ...]:
-        """The common regions sorted by integer label, then those with only a name, by name."""
+        """The common regions sorted by integer label, followed by regions with only a name."""
 
         def order(k: int) -> tuple[bool, int, str]:
             number = self.region_labels[k]
@@ -117,7 +117,7 @@ class Panel:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes on the images, and one if no rater has the named background."""
+        """Return the notes on the images, and a note if no rater has the given background."""
         notes = self.several.notes
         background = self.options.background
         if background is None or any(self.background_key(name) is not None for name in self.names):
@@ -145,7 +145,7 @@ class Panel:
         return tuple(sorted(names, key=lambda name: (-scores[name], self.contents[name].digest)))
 
     def common(self, names: Sequence[str]) -> Common:
-        """Return the common regions of some of the raters."""
+        """Return the common regions of a subset of the raters."""
         ranked = self.ranked(names)
         keys = [self._keys(name) for name in ranked]
         backgrounds = [self.background_key(name) for name in ranked]
@@ -360,9 +360,9 @@ def _most_frequent_labels(
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
     """Choose the integer label and the name that most raters use for every common region.
 
-    Integer labels are unique, and so are the names of regions without one. The order of raters does
-    not matter: ties go to the lowest label, and a label that several regions could have goes to the
-    region with more votes.
+    Integer labels are unique, and so are the names of regions without an integer label. The result
+    does not depend on the order of raters: ties are resolved in favour of the lowest label, and a
+    label that several regions could have is assigned to the region with more votes.
     """
     votes = [Counter(of[k] for of in called if k in of) for k in range(regions)]
     requests: Counter[tuple[Label, int]] = Counter()
@@ -397,7 +397,7 @@ def _place_of(regions: Regions, key: int) -> int:
 
 
 def by_name(raters: Raters) -> dict[str, Comparable]:
-    """Return raters by their names, or by the names 1, 2, … if they have none."""
+    """Return raters by name; raters without names are named 1, 2, …."""
     if isinstance(raters, Mapping):
         return {str(name): rater for name, rater in raters.items()}
     if isinstance(raters, str | PathLike | np.ndarray | Segmentation):

@@ -1,4 +1,4 @@
-"""Compare the variability of sampled segmentations with that of raters.
+"""Compare the variability of sampled segmentations with the variability of raters.
 
 The regions of all raters and samples are matched to common regions. The distance of two
 segmentations is 1 − their mean IoU over the common regions that at least one of them has, without
@@ -32,7 +32,7 @@ class SetComparison:
     energy_distance : float
         The squared generalised energy distance (Székely & Rizzo 2013, Kohl et al. 2018),
         2 E d(R, S) − E d(R, R′) − E d(S, S′), with d = 1 − IoU and means over all pairs, including
-        each segmentation with itself. 0 if both sets are equal.
+        each segmentation with itself. It is 0 if both sets are identical.
     matched_iou : float
         The mean IoU of the best one-to-one matching (Kohl et al. 2019). Both sets are repeated
         until they have the same size.
@@ -67,7 +67,7 @@ class SetComparison:
     regions: tuple[Label, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers as plain types.
+        """Return all numbers as built-in Python types.
 
         Examples
         --------
@@ -110,9 +110,9 @@ def compare_sets(
     Parameters
     ----------
     raters, samples : sequence or mapping of Segmentation, array_like, path or image
-        One or more segmentations each, label maps or probabilities.
+        One or more segmentations per set, as label maps or probabilities.
     background : int or str, optional
-        The label of the common region to exclude. The label of a common region is the one that
+        The label of the common region to exclude. The label of a common region is the label that
         most segmentations use. By default, no region is excluded.
     match, mask, workers
         As for `consensus`.

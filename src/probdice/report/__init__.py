@@ -1,4 +1,7 @@
-"""HTML reports. Each page is a self-contained file that needs no network and no server."""
+"""HTML reports.
+
+Each page is a self-contained file that requires neither network access nor a server.
+"""
 
 from __future__ import annotations
 
@@ -34,22 +37,23 @@ def write(
     Parameters
     ----------
     comparison : Comparison
-        The result of `compare`. Without images, the page has none.
+        The result of `compare`. If the comparison has no images, the page has none.
     path : path
-        The file to write. An existing file is replaced when the new one is complete.
+        The file to write. An existing file is replaced once the new file is complete.
     title : str, optional
         The title of the page; the file names by default.
     image : array, path or image, or several, optional
         One or more background images, such as the scan that was segmented. They must have the
-        same grid as the segmentations, within the same tolerance. Colour images are supported.
+        same grid as the segmentations, within the tolerance of the comparison. Colour images are
+        supported.
     surface : path or several, optional
         Surfaces on which to show values at vertices: FreeSurfer files such as ``lh.inflated``, or
-        GIFTI (.surf.gii), one per hemisphere. Without them, the page has tables only.
+        GIFTI (.surf.gii), one per hemisphere. Without surfaces, the page has only tables.
     words : {"python", "command"}, optional
-        Whether notes name options as in Python (``merge="both"``) or as on the command line
+        Whether notes use the option names of Python (``merge="both"``) or of the command line
         (``--merge both``).
     command : str, optional
-        The command line that made the page, which readers can copy.
+        The command line that created the page, which readers can copy.
 
     Examples
     --------
@@ -85,24 +89,25 @@ def write_evaluation(
     progress: Callable[[int, int, str], None] | None = None,
     words: Words = "python",
 ) -> dict[tuple[str, str], str]:
-    """Write the report of an evaluation, and pages of its cases into a folder beside it.
+    """Write the report of an evaluation, and the pages of its cases into an adjacent folder.
 
     Pages of cases from an earlier run that are no longer linked are removed. If the files of a
-    case are not available, its page shows the recorded numbers and a notice. If these are not
-    available either, the case has no page. Both are warnings, not errors.
+    case are not available, its page shows the recorded numbers and a notice. If the recorded
+    numbers are not available either, the case has no page. Both problems are warnings, not errors.
 
     Parameters
     ----------
     evaluation : Evaluation
         The result of `evaluate`.
     path : path
-        The file to write. The pages of cases are in a folder of the same name with ``_cases``.
+        The file to write. The pages of cases are written to a folder with the same name and the
+        suffix ``_cases``.
     reports : str, optional
-        The cases that get a page: ``"worst:5"`` (the five with the lowest values of every
-        method by the measure that ranks), another number, ``"all"`` or ``"none"``.
+        The cases that get a page: ``"worst:5"`` (the five worst cases of every method by the first
+        ranking measure), another number, ``"all"`` or ``"none"``.
     again : callable, optional
-        Called with the case and the method, returns the comparison with its images. By default
-        the comparison is read from the journal, and the pages of cases have no images.
+        A function that receives the case and the method and returns the comparison with its images.
+        By default the comparison is read from the journal, and the pages of cases have no images.
     images : mapping of str to path, optional
         The background image of every case that has one.
     surface : path or several, optional
@@ -113,7 +118,7 @@ def write_evaluation(
         Called after every page of a case with the number of finished pages, the number of all
         pages, and the problem with this page, or "".
     words : {"python", "command"}, optional
-        Whether pages and warnings name options as in Python or as on the command line; see
+        Whether pages and warnings use the option names of Python or of the command line; see
         `write`.
 
     Returns

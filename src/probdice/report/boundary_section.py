@@ -1,4 +1,4 @@
-"""The section of a page about boundary distances, and the distances that its images show."""
+"""The section of a page about boundary distances, and the distances shown in its images."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BoundaryRow:
 
 @dataclass(frozen=True)
 class BoundarySection:
-    """Everything that the section shows; `most` is the end of the scale of the histograms."""
+    """The content of the section; `most` is the upper end of the scale of the histograms."""
 
     unit: str
     names: tuple[str, ...]
@@ -56,7 +56,10 @@ class BoundarySection:
 def boundary_section(
     comparison: Comparison, colours: Colours, viewer: dict[str, Any] | None
 ) -> BoundarySection | None:
-    """The section, if boundaries were computed. The viewer gets the distances of the outlines."""
+    """Return the section, if boundaries were computed.
+
+    The distances of the outlines are added to the data of the viewer.
+    """
     boundaries: Boundaries | None = comparison.numbers.known("boundaries")
     if boundaries is None:
         return None
@@ -98,7 +101,7 @@ def boundary_section(
 
 
 def _packed(outlines: list[Outline], viewer: dict[str, Any], most: float) -> dict[str, Any]:
-    """The largest distance at every pixel that an outline passes, in 255 steps."""
+    """Return the largest distance at every pixel on an outline, in 255 steps."""
     shape = tuple(viewer["shape"])
     points = np.concatenate([points for one in outlines for points in one.points])
     distances = np.concatenate([distances for one in outlines for distances in one.distances])
@@ -128,7 +131,7 @@ def _sentences(boundaries: Boundaries) -> tuple[str, ...]:
     sentences = []
     if boundaries.levels:
         levels = ", ".join(f"{level:g}" for level in boundaries.levels)
-        sentences.append(f"Numbers are means over the probability levels {levels}.")
+        sentences.append(f"Each number is the mean over the probability levels {levels}.")
     missing = boundaries.means["hd"].infinite
     if missing:
         groups = "group is" if missing == 1 else "groups are"

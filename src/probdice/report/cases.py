@@ -1,4 +1,4 @@
-"""The pages of single cases of an evaluation: selection, files and links."""
+"""The pages of individual cases of an evaluation: selection, files and links."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Pages = dict[tuple[str, str], str]  # page addresses by case and method
 
 
 def worst_count(reports: str) -> int | None:
-    """The number N of "worst:N"; 0 for "none" and None for "all"."""
+    """Return the number N of "worst:N"; 0 for "none" and None for "all"."""
     if reports in ("all", "none"):
         return None if reports == "all" else 0
     worst = re.fullmatch(r"worst:([0-9]{1,9})", reports)
@@ -55,7 +55,7 @@ def worst_count(reports: str) -> int | None:
 
 
 def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
-    """The cases and methods that get a page.
+    """Return the cases and methods that get a page.
 
     "worst:N" selects the N worst cases of every method, and all methods of the N cases with the
     lowest means over methods.
@@ -71,7 +71,7 @@ def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
 
 
 def _worst_on_average(evaluation: Evaluation, count: int) -> set[str]:
-    """The cases with the worst means over methods, among cases with at least two methods."""
+    """Return the cases with the worst means over methods, among cases with at least two methods."""
     values = np.array(list(_costs(evaluation).values()))
     known = (~np.isnan(values)).sum(axis=0) > 1
     means = np.full(known.shape, -np.inf)
@@ -92,8 +92,8 @@ def write_case_pages(
 ) -> Pages:
     """Write the pages of cases into a folder beside the report, and return their addresses.
 
-    A case whose methods are all in `wanted` gets another page that shows them side by side, unless
-    its values belong to vertices, which have no slices.
+    A case whose methods are all in `wanted` gets an additional page that shows the methods side by
+    side, unless its values belong to vertices, which have no slices.
     """
     folder = _folder(path)
     if wanted:
@@ -147,7 +147,7 @@ def _gathered(slices: CaseSlices, method: str, comparison: Comparison | None) ->
 def _names(
     evaluation: Evaluation, wanted: list[tuple[str, str]], images: bool
 ) -> dict[tuple[str, str], str]:
-    """The file names of all pages, which pages need to link to each other."""
+    """Return the file names of all pages, for the links between pages."""
     scored = Counter(record.case for record in evaluation.records if record.comparison is not None)
     counts = Counter(case for case, _ in wanted)
     several = [case for case, count in counts.items() if 1 < count == scored[case]]
@@ -160,14 +160,17 @@ def _names(
 
 
 def _on_vertices(evaluation: Evaluation) -> bool:
-    """Whether the references are files of surfaces."""
+    """Return whether the references are files of surfaces."""
     suffixes = tuple(suffix for form in FORMATS if form.surfaces for suffix in form.suffixes)
     files = {file.partition(":")[0] for record in evaluation.records for file in record.reference}
     return any(file.lower().endswith(suffixes) for file in files)
 
 
 def _worst_first(evaluation: Evaluation, case: str, wanted: list[tuple[str, str]]) -> list[str]:
-    """The selected methods of a case, worst first. The worst one determines the slice."""
+    """Return the selected methods of a case, worst first.
+
+    The worst method determines the displayed slice.
+    """
     place = evaluation.cases.index(case)
     costs = _costs(evaluation)
     methods = [method for one, method in wanted if one == case]
@@ -175,7 +178,7 @@ def _worst_first(evaluation: Evaluation, case: str, wanted: list[tuple[str, str]
 
 
 def _costs(evaluation: Evaluation) -> dict[str, NDArray[np.float64]]:
-    """The values of the first measure that ranks, signed so that higher is worse."""
+    """Return the values of the first ranking measure, signed so that higher is worse."""
     sign = -1.0 if evaluation.higher_is_better(evaluation.rank_by[0]) else 1.0
     return {method: sign * values for method, values in evaluation.values().items()}
 
@@ -265,7 +268,7 @@ def _write(
 
 
 def _reason(error: Exception, words: Words) -> str:
-    """The message of an error, with options named as in Python or as on the command line."""
+    """Return the message of an error, with the option names of Python or of the command line."""
     if isinstance(error, ProbdiceError):
         return in_words(error.args, words)
     return str(error) or "not enough memory"

@@ -1,7 +1,7 @@
 """Figures of the page of an evaluation: means with confidence intervals, and rank stability.
 
-Positions along the axis of a plot are percentages of its width, so that the text keeps its size on
-screens of any width.
+Positions along the axis of a plot are percentages of its width, so that the text size does not
+depend on the screen width.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # of the rank stability figure, in pi
 
 @dataclass(frozen=True)
 class Dot:
-    """The mean of a method and its confidence interval; None for an end that is unknown."""
+    """The mean of a method and its confidence interval; None if an end is unknown."""
 
     name: str
     colour: str
@@ -64,7 +64,7 @@ class IntervalPlot:
 
 @dataclass(frozen=True)
 class Blob:
-    """The share of bootstrap samples in which a method has a place, as the area of a disc."""
+    """The share of bootstrap samples in which a method has a given place, as the area of a disc."""
 
     x: float
     y: float
@@ -77,7 +77,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Stability:
-    """Rank stability: how often every method has every place, methods ordered by place."""
+    """Rank stability: how often each method has each place, with the methods ordered by place."""
 
     width: int
     height: int
@@ -90,7 +90,7 @@ class Stability:
 def interval_plot(
     key: str, title: str, summary: dict[str, Any], colours: dict[str, str]
 ) -> IntervalPlot | None:
-    """The plot of a measure; None if no method has a finite value."""
+    """Return the plot of a measure; None if no method has a finite value."""
     content = summary["measures"][key]
     entries = {entry["method"]: centre_of(entry) for entry in content["methods"]}
     order = [rank["method"] for rank in content["ranks"]]
@@ -137,7 +137,7 @@ def round_ticks(low: float, high: float) -> list[float]:
 
 
 def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
-    """Rank stability as a figure; None for a single method or too few cases."""
+    """Return a figure of rank stability; None for a single method or too few cases."""
     drawn = [rank for rank in ranks if rank["shares"]]
     if len(drawn) < 2:
         return None
@@ -167,7 +167,7 @@ def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> St
 
 
 def _limits(values: list[float]) -> tuple[float, float]:
-    """The ends of the axis: a margin around all values, but not beyond 0 and 1 for shares."""
+    """Return the ends of the axis: all values with a margin, but within 0 and 1 for shares."""
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 0.05
     floor_, ceiling = (0.0 if low >= 0 else low - margin), (1.0 if high <= 1 else high + margin)
@@ -184,7 +184,7 @@ def _value_text(values: tuple[float | None, ...]) -> str:
 def _band(
     across: Callable[[float | None], float | None], agreement: tuple[float | None, ...]
 ) -> Band | None:
-    """The raters' band. Without a confidence interval it is a line."""
+    """Return the raters' band. Without a confidence interval, the band is a line."""
     centre, low, high = (across(value) for value in agreement)
     if centre is None:
         return None

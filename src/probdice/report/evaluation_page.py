@@ -42,7 +42,7 @@ LISTED = 2000  # failures and labels in a table
 
 @dataclass(frozen=True)
 class EvaluationPage:
-    """Everything on the page of an evaluation."""
+    """The content of the page of an evaluation."""
 
     title: str
     subtitle: str
@@ -69,7 +69,7 @@ class EvaluationPage:
 
 
 def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> EvaluationPage:
-    """The page, with links to the pages of cases."""
+    """Return the page, with links to the pages of cases."""
     summary = evaluation.summary
     colours = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(evaluation.methods)}
     regions, unscored = region_table(summary, list(evaluation.methods)), unscored_table(summary)
@@ -110,7 +110,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
 
 
 def _headline(evaluation: Evaluation) -> str:
-    """The numbers of failed and missing cases by method, or ""."""
+    """Return the numbers of failed and missing cases by method, or ""."""
     parts = []
     for name, counts in evaluation.counts.items():
         unscored = [
@@ -125,7 +125,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """The mean chance level of the measures that have one."""
+    """Return the mean chance level of the measures that have one."""
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):
@@ -139,7 +139,7 @@ def _chance(evaluation: Evaluation) -> dict[str, float | None]:
 
 
 def _reference(summary: dict[str, Any]) -> str:
-    """The folder of the reference, and whether that holds the mean of raters."""
+    """Return the folder of the reference, and whether it contains the mean of the raters."""
     agreement = summary["rater_comparison"]
     if agreement is None or not agreement["reference_is_mean"]:
         return str(summary["reference"])
@@ -147,13 +147,13 @@ def _reference(summary: dict[str, Any]) -> str:
 
 
 def _missing_rule(summary: dict[str, Any]) -> str:
-    """The rule for missing and failed cases, in a sentence."""
+    """Return a sentence about the rule for missing and failed cases."""
     rule = summary["missing_rule"]
     return f"Missing and failed cases {MISSING_RULES[rule]} (missing: {rule})."
 
 
 def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
-    """The remarks on methods, and the notes on the whole run."""
+    """Return the remarks on methods, and the notes on the whole run."""
     remarks = (
         f"{shortened(method)}: {text}"
         for method, texts in summary["remarks"].items()
@@ -163,7 +163,7 @@ def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict[str, Any]:
-    """The data of every case, for the dots and the table."""
+    """Return the data of every case, for the dots and the table."""
     methods, measures = list(evaluation.methods), list(evaluation.measures)
     place = {case: k for k, case in enumerate(evaluation.cases)}
     values = {key: evaluation.values(key) for key in measures}
@@ -208,7 +208,7 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
 
 
 def _as_shown(value: float | None) -> float | str | None:
-    """The value with the digits that are shown, which keeps the page small."""
+    """Return the value rounded to the displayed digits, to keep the page small."""
     if value is None or isnan(value):
         return None
     return decimal(value) if isinf(value) else float(decimal(value))

@@ -1,4 +1,4 @@
-"""The methods of an evaluation by every measure: places, statistics and differences."""
+"""The methods of an evaluation for every measure: places, statistics and differences."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def measure_block(key: str, summary: dict[str, Any], colours: dict[str, str]) ->
 def _statistics(
     name: str, content: dict[str, Any], summary: dict[str, Any], colours: dict[str, str]
 ) -> Table:
-    """The place and the statistics of every method."""
+    """Return the place and the statistics of every method."""
     entries = {entry["method"]: entry for entry in content["methods"]}
     counts = {entry["method"]: entry for entry in summary["counts"]}
     differing = any(entry["equal_labels"] is not None for entry in entries.values())
@@ -82,7 +82,7 @@ def _statistics(
         STABILITY,
         Column("Mean"),
         Column("95 % CI", "By bootstrap: of the mean, or of the median if a value is infinite"),
-        *([Column("Equal labels", "The mean if equal labels are matched")] if differing else []),
+        *([Column("Equal labels", "The mean with equal labels matched")] if differing else []),
         Column("Median"),
         Column("Quartiles", "From the lower to the upper quartile"),
         Column(extreme.capitalize()),
@@ -144,7 +144,7 @@ def _probability(p: float | None) -> str:
 
 
 def places_by_measure(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """The place of every method by every measure, the best method first."""
+    """Return the place of every method by every measure, the best method first."""
     places = {
         measure_words(summary, key)[0]: content["ranks"]
         for key, content in summary["measures"].items()
@@ -167,7 +167,7 @@ def _places(
     colours: dict[str, str],
     about: str = "",
 ) -> Table:
-    """The place of every method in several rankings, methods in the order of one of them."""
+    """Return the places of all methods in several rankings, in the order of one ranking."""
     by_method = [{rank["method"]: rank for rank in ranks} for ranks in rankings.values()]
     rows = tuple(
         (method_cell(method, colours), *(place_cell(ranks[method]) for ranks in by_method))
@@ -177,7 +177,7 @@ def _places(
 
 
 def ranking_by_all(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """The ranking by all measures that rank."""
+    """Return the ranking by all ranking measures."""
     *others, last = (summary["titles"][key] for key in summary["rank_by"])
     rows = tuple(
         (

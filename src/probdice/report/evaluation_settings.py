@@ -1,4 +1,4 @@
-"""The settings of an evaluation, as facts of its page."""
+"""The settings of an evaluation, for the settings section of its page."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _words(value: Any) -> str:
 
 
 def _patterns(patterns: dict[str, Any]) -> str:
-    """The patterns that were given."""
+    """Return the patterns given by the user."""
     others = {name: text for name, text in patterns.items() if name != "methods"}
     given = others | patterns["methods"]
     return shortened(", ".join(f"{name}: {text}" for name, text in given.items() if text), 1000)
@@ -119,7 +119,7 @@ def _rule(options: CompareOptions) -> str:
 
 
 def _per_side(values: Both[str]) -> tuple[str, ...]:
-    """The values of both sides."""
+    """Return the values of both sides."""
     return (f"reference {values.reference}, prediction {values.prediction}",)
 
 

@@ -40,7 +40,7 @@ LONGEST = 2000  # characters of a message
 
 
 def rater_table(summary: dict[str, Any]) -> Table | None:
-    """Agreement with each rater; inter-rater agreement is over the cases of the method."""
+    """Return the agreement with each rater, and inter-rater agreement on the same cases."""
     content = summary["rater_comparison"]
     if content is None:
         return None
@@ -64,7 +64,7 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
 
 
 def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
-    """The median of the boundary distances of every method, if they were computed."""
+    """Return the median of the boundary distances of every method, if they were computed."""
     known = (
         record.comparison.numbers.known("boundaries")
         for record in evaluation.records
@@ -98,7 +98,7 @@ def _mean_cells(summary: dict[str, Any]) -> list[Cell]:
 
 
 def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
-    """One row per derived region and label, and one column per method."""
+    """Return one row per derived region and label, and one column per method."""
     table: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for key in ("derived", "regions"):
         for entry in summary[key]:
@@ -114,7 +114,7 @@ def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
 
 
 def _region_cell(entry: dict[str, Any] | None) -> Cell:
-    """The mean Dice of a region by one method, with its confidence interval."""
+    """Return the mean Dice of a region by one method, with its confidence interval."""
     if entry is None or entry["mean"] is None:
         return NOTHING
     interval = interval_cell(entry["interval"])
@@ -128,7 +128,7 @@ def _region_cell(entry: dict[str, Any] | None) -> Cell:
 
 
 def component_table(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> Table:
-    """The missed and false components, the largest first, with links to their places."""
+    """Return missed and false components in descending order of size, with links to their pages."""
     threshold = evaluation.others.component_threshold
     rows: list[tuple[float, tuple[Cell, ...]]] = []
     for record in evaluation.records:
@@ -162,7 +162,7 @@ def component_table(evaluation: Evaluation, pages: Pages, colours: dict[str, str
 
 
 def unscored_table(summary: dict[str, Any]) -> Table:
-    """Cases without a score, and the reasons."""
+    """Return the cases without a score, and the reasons."""
     reasons = [(one, shortened(one["error"], LONGEST)) for one in summary["failures"]]
     reasons += [(one, f"no {one['side']}") for one in summary["missing"]]
     rows = tuple(

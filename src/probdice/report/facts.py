@@ -43,7 +43,7 @@ class Fact:
 
 
 def options_of(comparison: Comparison) -> tuple[Fact, ...]:
-    """The options of a comparison, and software versions."""
+    """Return the options of a comparison, and software versions."""
     from probdice.version import __version__
 
     facts = [
@@ -72,7 +72,7 @@ def _rule(comparison: Comparison) -> str:
 
 
 def _merging(comparison: Comparison) -> str:
-    """The sides that may be merged, and the number of merged regions."""
+    """Return the sides that may be merged, and the number of merged regions."""
     if comparison.merge == "none":
         return "none"
     allowed = "both sides" if comparison.merge == "both" else comparison.merge
@@ -80,19 +80,19 @@ def _merging(comparison: Comparison) -> str:
 
 
 def merged_of(comparison: Comparison) -> str:
-    """The number of merged regions per side, as text."""
+    """Return the number of merged regions per side as text."""
     counts = {side: sum(merge.side == side for merge in comparison.merges) for side in SIDES}
     return f"{_counted(counts)} merged"
 
 
 def _counted(counts: Mapping[Side, int]) -> str:
-    """The number of regions per side, such as "2 reference and 1 prediction regions"."""
+    """Return the number of regions per side, such as "2 reference and 1 prediction regions"."""
     texts = [f"{count} {side}" for side, count in counts.items() if count]
     return f"{' and '.join(texts) or 'no'} {'region' if sum(counts.values()) == 1 else 'regions'}"
 
 
 def _omitted(comparison: Comparison) -> Fact | None:
-    """The number of excluded pixels, and the mask or labels that exclude them."""
+    """Return the number of excluded pixels, and the mask or labels that exclude them."""
     images = comparison.images
     if images is None:
         return None
@@ -151,12 +151,12 @@ def _kind(side: Segmentation) -> str:
 
 
 def size_of(side: Segmentation) -> str:
-    """The shape of an image."""
+    """Return the shape of an image."""
     return " × ".join(str(n) for n in side.shape) or "one pixel"
 
 
 def title_of(comparison: Comparison) -> str:
-    """The names of both files and their sides, or "Reference and prediction" for arrays."""
+    """Return the names of both files and their sides, or "Reference and prediction" for arrays."""
     if comparison.images is None:
         return "Reference and prediction"
     reference, prediction = comparison.images.sides.map(lambda side: _name(side.source))
@@ -183,7 +183,7 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
 
 
 def extent(pixels: float, pixel_volume: float | None, *, unit: bool = True) -> str:
-    """A volume in millilitres, or in pixels if their size is unknown."""
+    """Return a volume in millilitres, or in pixels if their size is unknown."""
     size = millilitres(pixels, pixel_volume)
     if not size:
         return volume(pixels) + (" px" if unit else "")

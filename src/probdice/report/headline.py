@@ -77,7 +77,7 @@ class Scale:
 
 
 def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
-    """The five numbers of the first screen."""
+    """Return the five numbers at the top of the page."""
     unmatched = sum(len(labels) for labels in comparison.unmatched.values())
     counts = unmatched_in_words(comparison)
     dice = Figure("Mean Dice", decimal(comparison.mean_dice), "unmatched regions count as 0")
@@ -97,8 +97,8 @@ def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
 
 
 def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
-    """The other numbers, which follow below."""
-    figures = [Figure("Score", decimal(available(lambda: comparison.score)), "1 means equal")]
+    """Return the other numbers, which are shown below the first five."""
+    figures = [Figure("Score", decimal(available(lambda: comparison.score)), "1 means identical")]
     if comparison.merges:
         before = decimal(available(lambda: comparison.matched_score))
         figures.append(Figure("Before merging", before, merged_of(comparison)))
@@ -109,14 +109,14 @@ def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
         figures += [
             Figure("Mean Dice", decimal(comparison.mean_dice), "with the background"),
             Figure("Pooled Dice", decimal(comparison.pooled_dice), "of all foreground groups"),
-            Figure("Foreground score", decimal(comparison.foreground_score), "1 means equal"),
+            Figure("Foreground score", decimal(comparison.foreground_score), "1 means identical"),
             Figure("Adjusted foreground score", adjusted, about),
         ]
     return tuple(figures)
 
 
 def scale_of(comparison: Comparison) -> Scale | None:
-    """The scale of score and chance level, or None if one of them is unknown."""
+    """Return the scale of score and chance level, or None if one of them is unknown."""
     score, chance = available(lambda: comparison.score), available(lambda: comparison.chance)
     if isnan(score) or isnan(chance):
         return None
@@ -133,7 +133,7 @@ def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
 
 
 def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentence, ...]:
-    """The notes of a comparison, after the notice and the caveat if there are any."""
+    """Return the notes of a comparison, after the notice and the caveat if there are any."""
     sentences = [
         Sentence(in_words(note.message, words), note.kind if note.kind in DRAWN else "note")
         for note in comparison.notes
@@ -159,16 +159,16 @@ def _worst_figure(comparison: Comparison) -> Figure:
 
 
 def _chance(comparison: Comparison) -> str:
-    """The chance level, with its standard error if it was estimated by sampling."""
+    """Return the chance level, with its standard error if it was estimated by sampling."""
     level, error = available(lambda: comparison.chance), available(lambda: comparison.chance_error)
     return f"{decimal(level)} ± {decimal(error)}" if error > 0 else decimal(level)
 
 
 def _score_sentence(comparison: Comparison) -> str:
-    """The score and its distance from chance level."""
+    """Return a sentence about the score and its distance from chance level."""
     score, chance = available(lambda: comparison.score), available(lambda: comparison.chance)
     if isnan(score):
-        return "The score needs the images."
+        return "The score can only be computed from the images."
     counts_pixels = comparison.overlap.crisp and comparison.similarity.disagreement == 1
     separable = comparison.similarity.separable
     if counts_pixels:
@@ -176,7 +176,7 @@ def _score_sentence(comparison: Comparison) -> str:
     elif separable:
         what = f"On average, both sides agree on {percent(score)} of the probability per pixel"
     else:
-        what = f"The mean similarity per pixel is {decimal(score, 3)} (1 means equal)"
+        what = f"The mean similarity per pixel is {decimal(score, 3)} (1 means identical)"
     if isnan(chance):
         return f"{what}."
     level = percent(chance) if counts_pixels or separable else decimal(chance, 3)
@@ -192,7 +192,7 @@ def _score_sentence(comparison: Comparison) -> str:
 
 
 def _caveat(comparison: Comparison) -> str:
-    """A warning about adjusted scores that unrelated images reach, or ""."""
+    """Return a warning if unrelated images reach such an adjusted score, or ""."""
     if not 0 <= available(lambda: comparison.adjusted_score) < DOUBTFUL:
         return ""
     return (
@@ -202,16 +202,16 @@ def _caveat(comparison: Comparison) -> str:
 
 
 def _explained_sentence(comparison: Comparison, side: Side) -> str:
-    """A sentence about the share of one side that the other side explains."""
+    """Return a sentence about the share of one side that is explained by the other side."""
     across = other(side)
     try:
         share = comparison.explained[side]
     except NeedsImages:
-        return f"The explained share of the {side} needs the images."
+        return f"The explained share of the {side} requires the images."
     if isnan(share):
         return f"The {side} is the same at every pixel, so its explained share is undefined."
     return (
-        f"The {across} explains {percent(share)} of the {side}. It explains all if every region of "
-        f"the {across} lies inside one region of the {side}, and little if most regions extend "
-        f"over several."
+        f"The {across} explains {percent(share)} of the {side}. The share is highest if every "
+        f"region of the {across} is inside one region of the {side}, and low if most regions "
+        f"extend over several regions."
     )

@@ -1,4 +1,4 @@
-"""Background images of a page: reduced until they fit, with their display window."""
+"""Background images of a page, reduced to fit the size limit, with their display window."""
 
 from itertools import count
 from typing import Any
@@ -29,7 +29,7 @@ CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 def background_images_of(
     images: Images, options: CompareOptions, image: Any
 ) -> tuple[BackgroundImage, ...]:
-    """The background images given by the user, on the grid of the segmentations."""
+    """Return the background images given by the user, on the grid of the segmentations."""
     reference = images.reference
     one = not isinstance(image, list | tuple) or is_image(image)
     layers = []
@@ -62,7 +62,7 @@ def background_images_of(
 def packed_layer(
     layer: BackgroundImage, view: View, regions: NDArray[np.bool_], limit: int
 ) -> tuple[dict[str, Any], str]:
-    """An image in at most `limit` bytes, ready for JSON, and a sentence about its reduction.
+    """Return an image of at most `limit` bytes as JSON data, and a sentence about its reduction.
 
     `regions` marks the foreground pixels of the view. Their values determine the initial window.
     """
@@ -100,12 +100,12 @@ def packed_layer(
 
 
 def _file(value: Comparable) -> str:
-    """The prefix of a message about a file."""
+    """Return the prefix of a message about a file."""
     return "" if not isinstance(value, str) else f"{value}: "
 
 
 def _means(values: NDArray[np.float32], step: int, axes: int) -> NDArray[np.float32]:
-    """The means of blocks of `step` pixels along each axis."""
+    """Return the means of blocks of `step` pixels along each axis."""
     if step == 1:
         return values
     counts = np.ones((1,) * values.ndim, np.float32)
@@ -123,7 +123,7 @@ def _means(values: NDArray[np.float32], step: int, axes: int) -> NDArray[np.floa
 def _window(
     values: NDArray[np.float32], view: View, regions: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """The initial window: the values shown as black and white."""
+    """Return the initial window: the values shown as black and white."""
     under = values[np.ix_(*(np.asarray(indices) for indices in view.ranges))]
     inside = under[regions]
     sample = inside if inside.size else under
@@ -137,7 +137,7 @@ def _window(
 
 
 def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[float, float]:
-    """Two distinct values between which most values are."""
+    """Return two distinct values that enclose most values."""
     flat = values.reshape(-1)
     sample = flat[:: max(1, flat.size // SAMPLED)]
     low, high = (float(value) for value in np.percentile(sample, share))
@@ -148,7 +148,7 @@ def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[f
 
 
 def _reduction(layer: BackgroundImage, step: int, levels: int) -> str:
-    """A sentence about the reduction of an image, or ""."""
+    """Return a sentence about the reduction of an image, or ""."""
     texts = []
     if step > 1:
         texts.append(f"means over {step} pixels along each axis")

@@ -30,7 +30,7 @@ class Chart:
 
 
 def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
-    """Charts of regions, if labels mean the same in every case, and of volumes."""
+    """Return charts of volumes and, if labels have the same meaning in every case, of regions."""
     scored = [record.comparison for record in evaluation.records if record.comparison is not None]
     dots = sum(len(comparison.groups) for comparison in scored)
     charts = []

@@ -1,9 +1,9 @@
-"""The pixels of a page: as many as fit, rounded to the displayed digits and compressed.
+"""The pixels of a page, subsampled to fit, rounded to the displayed digits and compressed.
 
 A page contains for every pixel the largest regions of each side and the similarity f.
 Probabilities are rounded to the digits that the page displays. If the pixels do not fit, the page
-contains every n-th pixel along every axis and states this beside the images. For label maps, f
-follows from the regions and is not stored.
+contains every n-th pixel along every axis and a sentence next to the images reports it. For label
+maps, f follows from the regions and is not stored.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ MARGIN = 0.03  # around the foreground, as a share of its size
 
 @dataclass(frozen=True)
 class Pixels:
-    """The data of the viewer, ready for JSON, and sentences about omissions.
+    """The data of the viewer as JSON data, and sentences about omissions.
 
-    `left_out` is shown beside the images, `omissions` below them.
+    `left_out` is shown next to the images, and `omissions` below them.
     """
 
     content: dict[str, Any]
@@ -60,7 +60,7 @@ class Pixels:
 def pixels_of(
     comparison: Comparison, colours: Colours, layers: Sequence[BackgroundImage]
 ) -> Pixels:
-    """The pixels of both sides in at most `MOST_BYTES`, and the background images."""
+    """Return the pixels of both sides in at most `MOST_BYTES`, and the background images."""
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)
     while True:
@@ -99,7 +99,7 @@ def pixels_of(
 
 
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
-    """The smallest step along each axis that is within the limits of pixels and values."""
+    """Return the smallest step along each axis that is within the limits of pixels and values."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
     most = MOST_LABELS
     if channels:
@@ -108,7 +108,7 @@ def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
 
 
 def _clearly_too_much(comparison: Comparison, ranges: tuple[range, ...], colours: Colours) -> bool:
-    """Whether a few slices already show that the probabilities do not fit."""
+    """Estimate from a few slices whether the probabilities exceed the size limit."""
     if comparison.overlap.crisp or prod(map(len, ranges)) < MANY:
         return False
     first, *others = ranges
@@ -127,7 +127,7 @@ def _crisp(comparison: Comparison, side: Side) -> bool:
 
 
 def _follows(comparison: Comparison) -> bool:
-    """Whether f follows from the regions that the page distinguishes."""
+    """Return whether f follows from the regions that the page distinguishes."""
     few = all(len(comparison.labels(side)) <= NAMED for side in SIDES)
     return comparison.overlap.crisp and few
 
@@ -135,14 +135,14 @@ def _follows(comparison: Comparison) -> bool:
 def _regions(
     view: View, side: Side, most: int
 ) -> tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]:
-    """The largest regions of each pixel and, for probabilities, their values."""
+    """Return the largest regions of each pixel and, for probabilities, their values."""
     if view.crisp(side):
         return view.sides[side][None], np.empty(0, np.float32)
     return largest(view, side, most)
 
 
 def _foreground(comparison: Comparison, view: View, background: int | None) -> NDArray[np.bool_]:
-    """A mask of pixels that are foreground on either side; all compared pixels if none is."""
+    """Return a mask of the pixels that are foreground on either side, or of all compared pixels."""
     foreground = np.zeros(view.inside.shape, np.bool_)
     if background is None:
         return view.inside
@@ -160,7 +160,7 @@ def _content(
     background: int | None,
     foreground: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """The data of the viewer except pixel values."""
+    """Return the data of the viewer except pixel values."""
     reference = images_of(comparison).reference
     axes, geometry = len(view.ranges), reference.geometry
     planes = planes_of(axes, geometry)
@@ -195,7 +195,7 @@ def _content(
 
 
 def _frame(foreground: NDArray[np.bool_]) -> list[list[int]]:
-    """The first and last foreground pixel along each axis, with a margin."""
+    """Return the first and last foreground pixel along each axis, with a margin."""
     frame = []
     for axis, size in enumerate(foreground.shape):
         others = tuple(k for k in range(foreground.ndim) if k != axis)
@@ -214,9 +214,9 @@ def _packed_side(
     colours: Colours,
     digits: int,
 ) -> dict[str, Any]:
-    """The regions of one side and, per pixel, its largest regions with their values.
+    """Return the regions of one side and, per pixel, its largest regions with their values.
 
-    Region codes start at 1. Code 0 means no region, as outside the mask.
+    Region codes start at 1. Code 0 means no region, for example outside the mask.
     """
     shades = colours.regions[side]
     names = [shortened(label) for label in comparison.labels(side)]
@@ -248,9 +248,9 @@ def _packed_side(
 
 
 def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
-    """Integer multiples of the last displayed digit; the largest integer for NaN.
+    """Return integer multiples of the last displayed digit; the largest integer for NaN.
 
-    Values below 1 are not rounded up to 1, as in `formatting`.
+    Like `formatting`, this does not round values below 1 up to 1.
     """
     dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
     rounded = np.empty(values.shape, dtype)
@@ -262,7 +262,7 @@ def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
 
 
 def _left_out(step: int) -> list[str]:
-    """A sentence about the displayed pixels, if not all are displayed."""
+    """Return a sentence about the displayed pixels, unless all pixels are displayed."""
     if step == 1:
         return []
     return [

@@ -1,4 +1,4 @@
-"""The page of one comparison as data: every text and number that the template shows."""
+"""The page of one comparison as data: all texts and numbers that the template shows."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """A line in the diagram between two regions, by their places in the list."""
+    """A line in the diagram between two regions, given by their positions in the list."""
 
     reference: int
     prediction: int
@@ -112,7 +112,7 @@ class Drawing:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The diagram for the script that draws the visible part of it."""
+        """Return the diagram for the script that draws its visible part."""
         return {
             "height": self.height,
             "regions": [_compact(dot) for dot in self.dots],
@@ -121,13 +121,13 @@ class Drawing:
 
 
 def _compact(entry: Dot | Line) -> list[Any]:
-    """The values of an entry, with 0 and 1 for truth values."""
+    """Return the values of an entry, with 0 and 1 for booleans."""
     return [int(value) if isinstance(value, bool) else value for value in astuple(entry)]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Everything on the page of a comparison."""
+    """The content of the page of a comparison."""
 
     title: str
     subtitle: str
@@ -153,7 +153,7 @@ class Page:
 
     @property
     def warnings(self) -> tuple[Sentence, ...]:
-        """The notes on the first screen."""
+        """The notes at the top of the page."""
         return self.notes[:WARNED]
 
     @property
@@ -195,11 +195,11 @@ def page_of(
     surfaces: tuple[Surface, ...] = (),
     every_surface: bool = True,
 ) -> Page:
-    """The page of a comparison, with images if the comparison still has them.
+    """Return the page of a comparison, with images if they are available.
 
-    The notice comes before the notes. `command` is the command line that made the page. Values at
-    vertices are shown on the `surfaces`, and without surfaces in tables only. `every_surface` is
-    whether each of them must belong to this comparison.
+    The notice comes before the notes. `command` is the command line that created the page. Values
+    at vertices are shown on the `surfaces`; without surfaces, the page has only tables.
+    `every_surface` determines whether each surface must belong to this comparison.
     """
     colours = colours_of(comparison)
     order = worst_first(comparison.groups)
@@ -243,13 +243,13 @@ def page_of(
 
 
 def _mean(comparison: Comparison) -> float:
-    """The mean Dice of the plot."""
+    """Return the mean Dice shown in the plot."""
     background = comparison.background is not None
     return comparison.foreground_dice if background else comparison.mean_dice
 
 
 def _subtitle(comparison: Comparison) -> str:
-    """One line that describes the comparison."""
+    """Return one line that describes the comparison."""
     counts = comparison.counted("reference"), comparison.counted("prediction")
     text = f"{counts[0]} reference and {counts[1]} prediction "
     text += "region, " if counts == (1, 1) else "regions, "

@@ -27,19 +27,19 @@ __all__ = [
 
 SHADES = 10  # steps of the colour scale of similarity
 REMARKS = {
-    "score": "after matching and merging; 1 means equal",
-    "adjusted_score": "0 is chance level, 1 means equal",
+    "score": "after matching and merging; 1 means identical",
+    "adjusted_score": "0 is chance level, 1 means identical",
     "matched_score": "before merging, with one-to-one matching",
-    "explained_reference": "share of the reference that the prediction determines; splitting "
+    "explained_reference": "share of the reference that the prediction explains; splitting "
     "regions does not lower it",
-    "explained_prediction": "share of the prediction that the reference determines; merging "
+    "explained_prediction": "share of the prediction that the reference explains; merging "
     "regions does not lower it",
     "mean_dice": "over all groups of a case; unmatched regions count as 0",
     "lowest_dice": "over all groups of a case; unmatched regions count as 0",
     "foreground_dice": "mean over all groups of a case except the background",
     "pooled_dice": "2 Σ overlap / Σ volumes over all foreground groups of a case",
     "foreground_score": "share of agreement among pixels that are foreground on at least one side",
-    "adjusted_foreground_score": "foreground score adjusted for chance; 1 means equal",
+    "adjusted_foreground_score": "foreground score adjusted for chance; 1 means identical",
 }
 
 Shown = Callable[[float | None], str]
@@ -80,13 +80,13 @@ NOTHING = Cell(None, "–")
 
 
 def measure_words(summary: dict[str, Any], key: str) -> tuple[str, str]:
-    """The name of a measure, and a remark."""
+    """Return the name of a measure, and a remark."""
     title = str(summary["titles"][key])
     return shortened(title[:1].upper() + title[1:], 100), REMARKS.get(key, "")
 
 
 def centre_of(entry: dict[str, Any]) -> tuple[float | None, ...]:
-    """The mean, or the median if a value is infinite, and its confidence interval."""
+    """Return the mean, or the median if a value is infinite, and its confidence interval."""
     return entry[entry["aggregate"]], entry["interval"]["low"], entry["interval"]["high"]
 
 
@@ -104,7 +104,7 @@ def cell_of(value: float | None, shown: Shown = decimal, about: str = "") -> Cel
 
 
 def place_cell(rank: dict[str, Any], *, details: bool = False) -> Cell:
-    """The place of a method, with its stability; or with its confidence interval and mean rank."""
+    """Return the place of a method with its stability, or with its 95 % CI and mean rank."""
     if rank["place"] is None or (details and rank["n"] == 0):
         return Cell(None, "–", "no ranked case" if details else "")
     text = f"{rank['place']:g}"
@@ -128,12 +128,12 @@ def interval_cell(interval: dict[str, Any], shown: Shown = decimal) -> Cell:
 
 
 def shade_of(value: float) -> int | None:
-    """The step of a value on the scale of similarity: 0 for 1 and above, `SHADES` for 0."""
+    """Return the shade of a value on the similarity scale: 0 for values from 1, `SHADES` for 0."""
     return None if isnan(value) else round(SHADES * (1 - min(max(value, 0.0), 1.0)))
 
 
 def signed(value: float | None) -> str:
-    """A difference with its sign."""
+    """Return a difference with its sign."""
     return f"+{decimal(value)}" if value is not None and value >= 0 else decimal(value)
 
 

@@ -95,7 +95,7 @@ def raters_page(
     words: Words = "python",
     image: BackgroundImage | Comparable | None = None,
 ) -> RatersPage:
-    """The page as data."""
+    """Return the page as data."""
     agreement = consensus.agreement
     layer = None
     if image is not None:
@@ -123,7 +123,7 @@ def raters_page(
 
 
 def _subtitle(consensus: Consensus) -> str:
-    """The raters, the common regions and the image."""
+    """Return the raters, the common regions and the image."""
     names = [display_name(name) for name in consensus.names]
     more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
@@ -135,13 +135,13 @@ def _subtitle(consensus: Consensus) -> str:
 
 
 def _weakest(agreement: Agreement) -> RegionAgreement | None:
-    """The common region with the lowest mean Dice, if raters have regions."""
+    """Return the common region with the lowest mean Dice, if raters have regions."""
     known = [region for region in agreement.regions if not isnan(region.mean_dice)]
     return min(known, key=lambda region: region.mean_dice, default=None)
 
 
 def _mean_dice(agreement: Agreement) -> tuple[str, float]:
-    """The name and the value of the Dice of the headline."""
+    """Return the name and the value of the Dice in the headline."""
     if agreement.foreground_dice is not None:
         return "foreground Dice", agreement.mean_foreground_dice
     known = [one.mean_dice for one in agreement.regions if not isnan(one.mean_dice)]
@@ -149,7 +149,7 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
 
 
 def _verdict(agreement: Agreement, weakest: RegionAgreement | None) -> str:
-    """How well raters agree, the region with the lowest Dice, and the rater who agrees least."""
+    """Return sentences about inter-rater agreement, the worst region and the worst rater."""
     parts = [_overlap(agreement)]
     if weakest is not None and len(agreement.regions) > 1:
         mean = decimal(weakest.mean_dice, 2)
@@ -163,7 +163,7 @@ def _verdict(agreement: Agreement, weakest: RegionAgreement | None) -> str:
 
 
 def _overlap(agreement: Agreement) -> str:
-    """How well the regions of raters overlap, by the thresholds of the verdict of a comparison."""
+    """Return a sentence about the overlap of regions, with the thresholds of `verdict`."""
     name, dice = _mean_dice(agreement)
     number = f"{name} {decimal(dice, 2)}"
     adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
@@ -172,14 +172,12 @@ def _overlap(agreement: Agreement) -> str:
         return f"Most pixels agree (adjusted score {score}), but regions overlap less: {number}"
     if dice < GOOD and explained >= DETERMINED:
         share = percent(explained, 0)
-        return (
-            f"The same regions, split differently: a rater determines {share} of another; {number}"
-        )
+        return f"The same regions, split differently: a rater explains {share} of another; {number}"
     return f"{overlap_in_words(dice)} between raters ({number})"
 
 
 def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figure, ...]:
-    """The five numbers of the first screen."""
+    """Return the five numbers at the top of the page."""
     name, dice = _mean_dice(agreement)
     others = [one.score for one in agreement.others]
     about = f"mean over raters, from {decimal(min(others))} to {decimal(max(others))}"
@@ -197,8 +195,8 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
 
 def _matrices(agreement: Agreement) -> tuple[Matrix, ...]:
     tables = (
-        ("Score", "1 means equal", agreement.score),
-        ("Adjusted score", "0 is chance level, 1 means equal", agreement.adjusted_score),
+        ("Score", "1 means identical", agreement.score),
+        ("Adjusted score", "0 is chance level, 1 means identical", agreement.adjusted_score),
         (
             "Explained",
             "share of the row's rater that the column's rater explains",
@@ -220,7 +218,7 @@ def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Matr
 def _region_dice(
     agreement: Agreement, regions: tuple[RegionAgreement, ...], weakest: RegionAgreement | None
 ) -> dict[str, Any]:
-    """The Dice of every pair and region: the rows of the upper triangle of each matrix."""
+    """Return the Dice of every pair and region: the rows of the upper triangle of each matrix."""
     order = list(agreement.order)
     upper = np.triu_indices(len(order), 1)
     dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]
@@ -282,7 +280,7 @@ def _region_table(consensus: Consensus, regions: tuple[RegionAgreement, ...]) ->
 
 
 def _rater_cell(consensus: Consensus, region: RegionAgreement, k: int) -> Cell:
-    """The mean Dice of one rater with the others, and the rater's own labels if they differ."""
+    """Return the mean Dice of one rater with the others, and the rater's labels if they differ."""
     rater = consensus.raters[k]
     labels = [own for own, common in rater.correspondence.items() if common == region.label]
     with_others = np.delete(region.dice[k], k)

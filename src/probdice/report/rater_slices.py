@@ -27,7 +27,7 @@ Parts = Iterable[tuple[tuple[slice, ...], NDArray[Any]]]
 
 @dataclass(frozen=True)
 class OutlinedRater:
-    """A rater: the layer of its regions, and the colour of its outlines."""
+    """A rater: the layer with the rater's regions, and the colour of their outlines."""
 
     name: str
     layer: str
@@ -46,7 +46,7 @@ class RaterSlices:
 
 
 def rater_slices(consensus: Consensus, image: BackgroundImage | None) -> RaterSlices:
-    """The slices of all raters, which open where the raters disagree most."""
+    """Return the slices of all raters; the first one shown is where the raters disagree most."""
     stack = stack_of(consensus.segmentation, MOST)
     shape, ranges = consensus.segmentation.shape, stack.ranges
     whole = (slice(None),) * len(shape)
@@ -85,12 +85,12 @@ def rater_slices(consensus: Consensus, image: BackgroundImage | None) -> RaterSl
 
 
 def display_name(name: str) -> str:
-    """The name of a rater; raters without a name are numbered."""
+    """Return the name of a rater; raters without a name are numbered."""
     return f"Rater {name}" if name.isdigit() else shortened(name, 60)
 
 
 def _most_probable(parts: Parts, axes: int) -> Parts:
-    """The channel of every pixel: as decided, or the most probable one."""
+    """Return the channel of every pixel: the decision, or the most probable channel."""
     for part, values in parts:
         yield part, values if values.ndim == axes else np.argmax(values, axis=0)
 
@@ -98,7 +98,7 @@ def _most_probable(parts: Parts, axes: int) -> Parts:
 def _selected(
     parts: Parts, shape: tuple[int, ...], ranges: tuple[range, ...]
 ) -> NDArray[np.float64]:
-    """The selected pixels of an image that is read in parts."""
+    """Return the selected pixels of an image that is read block by block."""
     result = np.empty(tuple(len(indices) for indices in ranges))
     for part, values in parts:
         sources, targets = [], []

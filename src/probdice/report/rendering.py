@@ -6,7 +6,7 @@
     write_page(path, text)
 
 Templates are in the folder ``templates`` of their package. A template receives the given values and
-three more for its head and its end::
+three additional values for its head and its end::
 
     <meta http-equiv="Content-Security-Policy" content="{{ policy }}">
     <style>{{ style }}</style>
@@ -44,7 +44,7 @@ def render(
     scripts: tuple[str, ...] = (),
     package: str = "probdice.report",
 ) -> str:
-    """The text of a page: a template with its values, style, scripts and security policy.
+    """Return the text of a page: a template with its values, style, scripts and security policy.
 
     `style`, `extra_styles` and `scripts` are files of the package, such as "assets/page.css". The
     style sheets are joined in this order.
@@ -107,7 +107,7 @@ def _data(value: Any) -> Any:
 
 @cache
 def _asset(package: str, name: str) -> Any:
-    """The text of a style sheet or script."""
+    """Return the text of a style sheet or script."""
     from markupsafe import Markup
 
     return Markup(files(package).joinpath(name).read_text(encoding="utf-8"))

@@ -58,7 +58,10 @@ class Panel:
 
 @dataclass
 class CaseSlices:
-    """Slices of one case, added method by method. The page opens where the first differs most."""
+    """Slices of one case, added method by method.
+
+    The page opens at the slice where the first method differs most from the reference.
+    """
 
     case: str
     image: str | None = None  # the file of the background image
@@ -99,7 +102,7 @@ class CaseSlices:
         self.left_out, self._stack = stack.left_out, stack
 
     def _same_colours(self, comparison: Comparison) -> dict[Side, list[str]]:
-        """Region colours, the same for all methods; matched regions use the reference colour.
+        """Return region colours for all methods; matched regions use the reference colour.
 
         On a background image, the background has no colour.
         """
@@ -124,7 +127,7 @@ class CaseSlices:
 def write_side_by_side(
     slices: CaseSlices, path: Path, links: Sequence[PageLink], pages: dict[str, str]
 ) -> None:
-    """Write the page; `pages` holds the addresses of the pages of single methods by name."""
+    """Write the page; `pages` contains the addresses of the pages of individual methods by name."""
     page = {
         "title": f"{shortened(slices.case, 200)}: all methods",
         "slices": slices.content,
@@ -144,13 +147,13 @@ def write_side_by_side(
 
 
 def _regions(stack: Stack, view: View, side: Side, colours: list[str]) -> dict[str, Any]:
-    """The most probable region of every pixel."""
+    """Return the most probable region of every pixel."""
     codes: NDArray[Any] = largest(view, side, 1)[0][0]
     return region_layer(stack, np.where(view.inside, codes, -1), colours)
 
 
 def _facts(comparison: Comparison) -> tuple[str, ...]:
-    """Mean and lowest Dice, unmatched regions, and the score."""
+    """Return the mean and the lowest Dice, the number of unmatched regions, and the score."""
     lowest = comparison.lowest
     pair = shortened(f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}", 60)
     unmatched = [

@@ -1,7 +1,7 @@
-"""All slices of an image in one orientation, ready for the slider of a page.
+"""All slices of an image in one orientation, as data for the slider of a page.
 
-A stack contains every slice across one plane, in display order. If the image is large, it contains
-every n-th pixel along the longest axes.
+A stack contains all slices parallel to one plane, in display order. If the image is large, it
+contains every n-th pixel along the longest axes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Stack:
         return image[:, :, ::-1] if plane.flip_columns else image
 
     def slice_of(self, place: Sequence[int]) -> int:
-        """The number of the slice nearest to a pixel of the image."""
+        """Return the index of the slice nearest to a pixel of the image."""
         number = 0
         for axis in self.plane.across(len(self.ranges)):
             indices = self.ranges[axis]
@@ -59,7 +59,7 @@ class Stack:
         return number
 
     def content(self, start: int) -> dict[str, Any]:
-        """The size and names of the slices for the page, and the slice at which it opens."""
+        """Return the size and names of the slices for the page, and the slice at which it opens."""
         plane, axes = self.plane, len(self.ranges)
         across = plane.across(axes)
         places = np.stack(
@@ -86,7 +86,7 @@ class Stack:
 
 
 def stack_of(segmentation: Segmentation, most: int) -> Stack:
-    """The slices in the plane with the smallest pixels, with at most about `most` pixels."""
+    """The slices in the plane with the smallest pixels, with about `most` pixels or fewer."""
     shape, geometry = segmentation.shape, segmentation.geometry
     plane = finest(planes_of(len(shape), geometry), shape, geometry)
     return Stack(plane, every_nth(shape, most))
@@ -102,14 +102,14 @@ def region_layer(
 
 
 def fraction_layer(stack: Stack, values: NDArray[np.floating[Any]], ramp: str) -> dict[str, Any]:
-    """Values from 0 to 1, in the colours of a ramp; NaN is outside."""
+    """Values from 0 to 1, in the colours of a ramp; NaN means outside the mask."""
     scaled = np.rint(np.clip(values, 0, 1) * (OUTSIDE - 1))
     stored = np.where(np.isnan(values), OUTSIDE, np.nan_to_num(scaled)).astype("u1")
     return {"values": encoded(stack.drawn(stored), level=6), "ramp": ramp}
 
 
 def image_layer(stack: Stack, image: BackgroundImage) -> dict[str, Any]:
-    """A background image in 256 grey values or in colour."""
+    """Return a background image in 256 grey values or in colour."""
     values = np.asarray(image.array[(slice(None),) * len(image.array.shape)])
     chosen = values[np.ix_(*(np.array(indices) for indices in stack.ranges))].astype(np.float32)
     finite = chosen[np.isfinite(chosen)]

@@ -32,14 +32,14 @@ PANELS = ("Reference", "Prediction", "Similarity")
 
 @dataclass(frozen=True)
 class SurfacePicture:
-    """One view of one side: its title, and the picture as the address of an image."""
+    """One view of one side: its title, and the picture as a data URI."""
 
     title: str
     address: str
 
 
 def vertex_space_of(images: Images | None) -> VertexSpace | None:
-    """The vertices of a comparison; None for images on a grid and without images."""
+    """Return the vertices of a comparison; None for images on a grid or if there are no images."""
     geometry = None if images is None else images.reference.geometry
     return geometry if isinstance(geometry, VertexSpace) else None
 
@@ -47,10 +47,10 @@ def vertex_space_of(images: Images | None) -> VertexSpace | None:
 def check_surfaces(
     images: Images, surfaces: Sequence[Surface], *, every: bool = True
 ) -> tuple[VertexSpace, list[tuple[int, Surface]]]:
-    """The vertices of a comparison, and the structures that surfaces show, by index.
+    """Return the vertices of a comparison, and the structures that surfaces show, by index.
 
-    Raises an error if the images are on a grid or a surface does not belong to them. `every` is
-    whether each surface must belong to a structure.
+    Raises an error if the images are on a grid or a surface does not belong to them. `every`
+    determines whether each surface must belong to a structure.
     """
     space = vertex_space_of(images)
     if space is None:
@@ -64,7 +64,7 @@ def check_surfaces(
 def pictures_on(
     comparison: Comparison, colours: Colours, surfaces: Sequence[Surface], *, every: bool = True
 ) -> tuple[SurfacePicture, ...]:
-    """The reference, the prediction and their similarity in two views of each hemisphere."""
+    """Draw the reference, the prediction and their similarity in two views of each hemisphere."""
     if not surfaces:
         return ()
     space, shown = check_surfaces(images_of(comparison), surfaces, every=every)
@@ -91,7 +91,7 @@ def pictures_on(
 
 
 def _address(picture: NDArray[Any]) -> str:
-    """A picture as a data URL."""
+    """Return a picture as a data URL."""
     from matplotlib.image import imsave
 
     stream = BytesIO()

@@ -2,7 +2,7 @@
 
 `RegionDice` adds up sums over batches and processes, matches the regions of the whole data set
 once, and scores them. `RegionDiceLoss` computes 1 − Dice or 1 − score. Its minimum is at the
-target, also for soft targets.
+target, including soft targets.
 """
 
 from probdice.errors import MissingExtraError
@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
     if missing not in ("torch", "torchmetrics"):
         raise
     raise MissingExtraError(
-        f'probdice.torch needs {missing}: pip install "probdice[torch]"'
+        f'probdice.torch requires {missing}: pip install "probdice[torch]"'
     ) from None
 
 __all__ = ["RegionDice", "RegionDiceLoss", "region_dice_loss"]

@@ -50,7 +50,7 @@ class Batch:
     shape : tuple of int
         Shape of one image.
     ignored : tuple of int
-        Labels whose pixels are left out.
+        Labels whose pixels are excluded.
     activation : {"softmax", "sigmoid"} or None
         Converts the values to probabilities.
     """
@@ -74,7 +74,7 @@ class Batch:
         return replace(self, values=self.values[index])
 
     def probabilities(self) -> "Batch":
-        """Return the batch with one probability per region; label maps stay as they are."""
+        """Return the batch with one probability per region; label maps remain unchanged."""
         if self.crisp:
             return self
         values = self.values
@@ -141,7 +141,7 @@ def check_channels(channels: int, activation: Activation, name: str) -> None:
     """Reject an activation that does not fit the number of channels."""
     if activation == "sigmoid" and channels != 1:
         raise InputError(
-            f'{name} has {channels} channels, but activation="sigmoid" needs a single channel: '
+            f'{name} has {channels} channels, but activation="sigmoid" requires a single channel: '
             f'probabilities of all regions must sum to 1. Use activation="softmax".'
         )
     if activation == "softmax" and channels == 1:
@@ -155,7 +155,7 @@ def no_ignored_labels(ignored: Sequence[int], name: str) -> None:
     if ignored:
         raise InputError(
             f"ignore_index={ignored[0] if len(ignored) == 1 else tuple(ignored)} is a label, but "
-            f"{name} holds probabilities. Use a mask instead of ignore_index."
+            f"{name} holds probabilities. Use mask instead of ignore_index."
         )
 
 

@@ -76,7 +76,7 @@ def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
 def _overlap(
     preds: Batch, target: Batch, inside: Tensor | None, similarity: Similarity
 ) -> Overlap | None:
-    """Return the overlap of a batch; None if no pixel is left. Sums stay on the device."""
+    """Return the overlap of a batch; None if all pixels are excluded. Sums remain on the device."""
     if not similarity.separable:
         return overlap_of(preds, target, inside, similarity)
     sums = sums_of(preds, target, inside)

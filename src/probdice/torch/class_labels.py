@@ -13,7 +13,7 @@ __all__ = ["background_of", "classes_of", "clusters_of", "number_of_regions"]
 def number_of_regions(value: object, name: str) -> int:
     """Check a number of regions."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, found {value!r}")
+        raise InputError(f"{name} must be a positive integer, found {value!r}")
     return value
 
 
@@ -28,14 +28,14 @@ def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 
 
 def clusters_of(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """Return the labels of the prediction's regions: those of the classes, then numbers."""
+    """Return the labels of the prediction's regions: the labels of the classes, then numbers."""
     return (*classes[:count], *range(len(classes), count))
 
 
 def background_of(
     background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
 ) -> dict[Side, Label] | None:
-    """Return the class and the cluster of the background. One given label sets both."""
+    """Return the class and the cluster of the background. A single label applies to both."""
     if background is None:
         return None
     if isinstance(background, Mapping):

@@ -1,4 +1,4 @@
-"""`RegionDiceLoss`: a Dice loss whose minimum is exactly at the target, also for soft targets."""
+"""`RegionDiceLoss`: a Dice loss whose minimum is exactly at the target, including soft targets."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -40,14 +40,15 @@ class RegionDiceLoss(nn.Module):
     Parameters
     ----------
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        Aitchison compares logits with the target's log-ratios. It needs ``measure="score"`` and an
-        activation, and for targets with zeros, such as labels, a floor: ``Aitchison(floor=1e-3)``.
+        Aitchison compares logits with the target's log-ratios. It requires ``measure="score"`` and
+        an activation and, for targets with zeros such as labels, a floor:
+        ``Aitchison(floor=1e-3)``.
     measure : {"dice", "score", "foreground"}, optional
         The number that is subtracted from 1:
 
-        - ``"dice"``: the mean over regions of ``1 − Σ|p − q| / (Σp + Σq)``. A region that the
-          target lacks contributes its mean probability to the loss, because its Dice is 0 for any
-          prediction and has no gradient.
+        - ``"dice"``: the mean over regions of ``1 − Σ|p − q| / (Σp + Σq)``. A region that is absent
+          from the target contributes its mean probability to the loss, because its Dice is 0 for
+          any prediction and has no gradient.
         - ``"score"``: the mean similarity over all pixels.
         - ``"foreground"``: the pooled Dice of all regions except the background, with the same
           rule if the target has no foreground. Needs `background`.
@@ -62,10 +63,10 @@ class RegionDiceLoss(nn.Module):
     batch : bool, optional
         Whether sums are over the whole batch instead of over every image.
     background : int, optional
-        A class that ``"dice"`` and ``"foreground"`` leave out. With ``match="overlap"``, it is
+        A class that ``"dice"`` and ``"foreground"`` exclude. With ``match="overlap"``, it is
         matched to the channel of the same number. The score includes every pixel.
     ignore_index : int or iterable of int, optional
-        Labels of the target whose pixels are left out. Soft targets have no labels: use a mask.
+        Labels of the target whose pixels are excluded. Soft targets have no labels: use a mask.
     class_weights : sequence of float or Tensor, optional
         Weight of every class in the mean of ``measure="dice"`` with ``match="labels"``.
     reduction : {"mean", "sum", "none"}, optional
@@ -82,7 +83,7 @@ class RegionDiceLoss(nn.Module):
     Several outputs, as a list from fine to coarse (deep supervision), have the weights 1, ½, ¼, …
     divided by their sum. The target is a list of the same length, or one tensor. One tensor is
     averaged to the size of every output, and becomes soft. A coarse pixel is included if any of its
-    fine pixels is.
+    fine pixels is included.
 
     Examples
     --------
@@ -131,15 +132,15 @@ class RegionDiceLoss(nn.Module):
         ):
             raise InputError(f"background must be a class, 0, 1, …, found {self.background!r}")
         if self.measure == "foreground" and self.background is None:
-            raise InputError('measure="foreground" needs a background, such as background=0')
+            raise InputError('measure="foreground" requires a background, such as background=0')
         if self.class_weights is not None and (self.measure, self.match) != ("dice", "labels"):
-            raise InputError('class_weights need measure="dice" and match="labels"')
+            raise InputError('class_weights require measure="dice" and match="labels"')
         if self.similarity.name not in SIMILARITIES:
             raise InputError(f"similarity must be absolute or aitchison, found {self.similarity}")
         if not self.similarity.separable:
             if self.measure != "score":
                 raise InputError(
-                    f'similarity {self.similarity} needs measure="score", found {self.measure!r}'
+                    f'similarity {self.similarity} requires measure="score", found {self.measure!r}'
                 )
             if self.activation is None:
                 raise InputError(
@@ -176,7 +177,8 @@ class RegionDiceLoss(nn.Module):
         preds : Tensor or sequence of Tensor
             Logits or probabilities (N, C, …), or several such outputs from fine to coarse.
         target : Tensor or sequence of Tensor
-            Labels (N, …) or probabilities (N, C, …); one per output, or one for all.
+            Labels (N, …) or probabilities (N, C, …); one tensor per output, or one tensor for all
+            outputs.
         mask : Tensor of bool, or sequence of them, optional
             The pixels (N, …) to include. Values elsewhere are ignored.
 
@@ -194,7 +196,7 @@ class RegionDiceLoss(nn.Module):
         return losses.mean() if self.reduction == "mean" else losses.sum()
 
     def _weighted_losses(self, outputs: Sequence[Tensor], target: Any, mask: Any) -> Tensor:
-        """Return the losses of several outputs, each with half the weight of the previous one."""
+        """Return the losses of several outputs; weights are halved from output to output."""
         targets = _one_per_output(target, len(outputs), "target")
         masks = _one_per_output(mask, len(outputs), "mask")
         resize = isinstance(target, Tensor)
@@ -206,7 +208,7 @@ class RegionDiceLoss(nn.Module):
         return torch.stack(losses).sum(dim=0)
 
     def _losses(self, preds: Tensor, target: Any, mask: Any, *, resize: bool = False) -> Tensor:
-        """Return one loss per image, or one for the batch."""
+        """Return one loss per image, or one loss for the batch."""
         z, q, inside = self._read(preds, target, mask, resize)
         unmatched = q[:, :0]
         if self.match == "overlap":
@@ -370,7 +372,8 @@ def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Te
     counted = [float(weight) for k, weight in enumerate(tensor.tolist()) if k != background]
     if tensor.dim() != 1 or min(counted, default=-1) < 0 or not sum(counted) > 0:
         raise InputError(
-            f"class_weights must be numbers of at least 0, some of them above 0, found {weights!r}"
+            f"class_weights must be non-negative numbers, at least one of them positive, found "
+            f"{weights!r}"
         )
     return tensor
 

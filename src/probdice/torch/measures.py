@@ -29,7 +29,7 @@ class RegionSums(NamedTuple):
     target : Tensor of shape (images, channels)
         Σq of its target region.
     unmatched : Tensor of shape (images, regions)
-        Σq of unmatched target regions; 0 for the others.
+        Σq of unmatched target regions; 0 for matched regions.
     pixels : Tensor of shape (images,)
         Number of pixels, at least 1 so that an image without pixels has a loss of 0.
     """
@@ -59,8 +59,8 @@ def score_loss(sums: RegionSums) -> Tensor:
 def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
     """Return the weighted mean over regions of 1 − Dice = Σ|p − q| / (Σp + Σq).
 
-    A region that the target lacks contributes its mean probability, since its Dice is 0 for any
-    prediction and has no gradient. An unmatched target region contributes 1.
+    A region that is absent from the target contributes its mean probability, since its Dice is 0
+    for any prediction and has no gradient. An unmatched target region contributes 1.
     """
     lacking = sums.target == 0
     volumes = torch.where(lacking, sums.pixels[:, None], sums.prediction + sums.target)
@@ -95,8 +95,9 @@ def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: fl
     """Return f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) of every pixel.
 
     clr(softmax z) is z − mean z. Target values below the floor are raised to it. With a floor of 0,
-    f₂ is 0 at pixels where the target has a zero. `unmatched` (images, regions, pixels) holds the
-    unmatched target regions: their prediction is 0. A region that is 0 on both sides is left out.
+    f₂ is 0 at pixels where the target has a zero. `unmatched` (images, regions, pixels) contains
+    the unmatched target regions: their prediction is 0. A region that is 0 on both sides is
+    excluded.
     """
     smallest = floor or torch.finfo(q.dtype).tiny
     if unmatched.shape[1]:

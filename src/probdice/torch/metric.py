@@ -51,7 +51,8 @@ Correspondence = Literal["set", "image"]
 
 
 class RegionDice(Metric):
-    r"""Similarity of predictions and targets with any number of regions, without agreed labels.
+    r"""Similarity of predictions and targets with any number of regions, whose labels need not
+    agree.
 
     Sums over the pixels of all batches and processes are added up in a state of fixed size. Images
     are not stored. `compute` matches the regions once for all data, and returns the absolute score
@@ -68,7 +69,7 @@ class RegionDice(Metric):
         channels, ``"sigmoid"`` for logits of a single foreground. By default, `preds` holds
         probabilities.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        Any similarity other than absolute needs ``correspondence="image"``.
+        Any similarity other than absolute requires ``correspondence="image"``.
     match, merge
         As in `probdice.compare`. ``match="labels"`` is for supervised training.
         ``merge="prediction"`` assigns several clusters to one class (many-to-one).
@@ -76,11 +77,10 @@ class RegionDice(Metric):
         ``"set"``: one correspondence for all data. ``"image"``: every image has its own
         correspondence, and the results are means over the images.
     ignore_index : int or iterable of int, optional
-        Labels of the targets whose pixels are left out.
+        Labels of the targets whose pixels are excluded.
     background : int, str or mapping of side to int or str, optional
         As in `probdice.compare`: a class, whose cluster has the same number, or the class
-        (``"reference"``) and the cluster (``"prediction"``). Numbers called *foreground* leave it
-        out.
+        (``"reference"``) and the cluster (``"prediction"``). Foreground measures exclude it.
     names : sequence of str, optional
         Names of the classes. With ``match="labels"``, the clusters have the same names.
     **kwargs
@@ -89,7 +89,7 @@ class RegionDice(Metric):
     Attributes
     ----------
     result : Comparison
-        The comparison that `compute` has made, with groups, merges, notes, ….
+        The comparison computed by `compute`, with groups, merges, notes, ….
     mapping : dict
         The class of every matched region of the predictions.
 
@@ -115,11 +115,11 @@ class RegionDice(Metric):
     - per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is NaN.
       An unmatched class is 0.
 
-    The sums stay in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
+    The sums remain in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
     move them to a device. `update` and `compute` run outside compiled graphs.
 
     Sums over a set are not enough for other similarities, or for groups of several regions if both
-    sides are soft. Both need ``correspondence="image"``; otherwise an error is raised.
+    sides are soft. Both require ``correspondence="image"``; otherwise an error is raised.
 
     Examples
     --------
@@ -189,8 +189,8 @@ class RegionDice(Metric):
         self.correspondence = one_of(Correspondence, correspondence, "correspondence")
         if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
-                f"similarity {self.options.similarity.name} needs the pixels of every image, but "
-                f"the metric stores only sums over the set. Use ",
+                f"similarity {self.options.similarity.name} requires the pixels of every image, "
+                f"but the metric stores only sums over the set. Use ",
                 Option("correspondence", "image"),
                 " or ",
                 Option("similarity", "absolute"),
@@ -248,7 +248,7 @@ class RegionDice(Metric):
         return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> Metric:
-        """Move the sums to another device. Their type stays the same, so they are not rounded."""
+        """Move the sums to another device. Their type does not change, so they are not rounded."""
 
         def moved(tensor: Tensor) -> Tensor:
             converted = fn(tensor)
@@ -287,8 +287,8 @@ class RegionDice(Metric):
             return
         if not self._from_sums(prediction, reference):
             raise InputError(
-                "preds and target are both probabilities. Groups of several regions then need the "
-                "pixels of every image, but the metric stores only sums over the set. Use ",
+                "preds and target are both probabilities. Groups of several regions then require "
+                "the pixels of every image, but the metric stores only sums over the set. Use ",
                 Option("correspondence", "image"),
                 ", ",
                 Option("merge", "none"),
@@ -332,7 +332,7 @@ class RegionDice(Metric):
     def _compare_image(
         self, prediction: Batch, reference: Batch, mask: Tensor | None
     ) -> Comparison | None:
-        """Compare one image; return None if no pixels are left."""
+        """Compare one image; return None if all pixels are excluded."""
         if self._from_sums(prediction, reference):
             sums = sums_of(prediction, reference, mask)
             return self._compare(sums, (reference.crisp, prediction.crisp))
@@ -425,7 +425,7 @@ class RegionDice(Metric):
     def mapping(self) -> dict[Label, Label]:
         """The class of every matched region of the predictions.
 
-        If classes were merged, it is the class that was matched before merging.
+        If classes were merged, this is the class that was matched before merging.
         """
         merged = {merge.region for merge in self.result.merges if merge.side == "reference"}
         mapping: dict[Label, Label] = {}

@@ -1,4 +1,4 @@
-"""The numbers of a comparison as one flat dictionary, with the names that papers use."""
+"""The measures of a comparison as one flat dictionary, with the names used in publications."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -23,7 +23,7 @@ STEP = 2**30  # numbers are added up as integer multiples of 2⁻⁶⁰, so the 
 def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
     """Return all keys of `scalars`. They are the same for every input.
 
-    `foreground` adds the numbers that need a background.
+    `foreground` adds the measures that require a background.
     """
     means = [f"mean_{measure}" for measure in MEASURES]
     others = [*OF_FOREGROUND, "adjusted_foreground_score", *OF_FOREGROUND_CLASSES]
@@ -35,9 +35,9 @@ def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
 def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
     """Return the scores of a comparison, and the values of every class of the reference.
 
-    A number that needs another pass over the pixels is NaN. A class that does not occur, or whose
-    group is faint (`Group.faint`), is NaN and left out of the means. An unmatched class is 0.
-    Foreground numbers need a background.
+    A number that requires another pass over the pixels is NaN. A class that does not occur, or
+    whose group is faint (`Group.faint`), is NaN and excluded from the means. An unmatched class is
+    0. Foreground numbers need a background.
     """
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
@@ -56,7 +56,7 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
 
 
 def in_steps(value: float) -> tuple[int, int]:
-    """Return a number as multiples of 2⁻³⁰ and 2⁻⁶⁰."""
+    """Return a number as integer multiples of 2⁻³⁰ and 2⁻⁶⁰."""
     first = floor(value * STEP)
     return first, round((value * STEP - first) * STEP)
 

@@ -1,7 +1,7 @@
 """Sums over the pixels of a batch, and the overlap that they form.
 
-The engine reads CPU tensors. On other devices, torch computes the same sums there, so that only the
-sums are copied.
+The engine reads CPU tensors. On other devices, torch computes the same sums on the device, so that
+only the sums are copied.
 """
 
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
 def overlap_of(
     preds: Batch, target: Batch, mask: Tensor | None, similarity: Similarity
 ) -> Overlap | None:
-    """Return the overlap of a batch, computed by the engine; None if no pixel is left."""
+    """Return the overlap of a batch, computed by the engine; None if all pixels are excluded."""
     images = images_of(preds, target, mask)
     blocks = images.blocks
     if not blocks.blocks:

@@ -34,7 +34,7 @@ def read_target(
     regions : int or None
         Number of classes; None to take it from the target.
     ignored : sequence of int
-        Labels whose pixels are left out.
+        Labels whose pixels are excluded.
     dtype : torch.dtype
         Type of the probabilities.
     """
@@ -84,12 +84,12 @@ def _probabilities(target: Tensor, axes: int, regions: int | None) -> Tensor:
 
 
 def _check_labels(labels: Tensor, regions: int) -> None:
-    """Reject labels without a channel. On other devices, torch does so when it runs there."""
+    """Reject labels without a channel. On other devices, torch reports such a label at run time."""
     if torch.compiler.is_compiling() or labels.device.type != "cpu" or not labels.numel():
         return
     for label in torch.aminmax(labels):
         if not 0 <= int(label) < regions:
             raise InputError(
                 f"target: found label {int(label)}, but preds has channels for the labels 0 to "
-                f"{regions - 1} only. To leave out its pixels, use ignore_index."
+                f"{regions - 1} only. To exclude its pixels, use ignore_index."
             )

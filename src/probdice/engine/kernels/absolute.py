@@ -1,7 +1,7 @@
 """The absolute similarity over the pixels of a block.
 
-`pairs` adds what every pair of regions shares, min(p_i, q_j); `joined` adds |p − q| of groups with
-one more region; `pixels` gives f at every pixel, and |p − q| of groups as they are.
+`pairs` adds the overlap of every pair of regions, min(p_i, q_j). `joined` adds |p − q| of groups
+with one additional region. `pixels` returns f at every pixel, and |p − q| of the unchanged groups.
 """
 
 import numpy as np

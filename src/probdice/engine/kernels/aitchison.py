@@ -1,11 +1,11 @@
-"""The aitchison similarity over the pixels of a block.
+"""The Aitchison similarity over the pixels of a block.
 
-The distance between two vectors of two is |logit − logit| / √2. Logits are in base two, which is
-what the bits of a floating number give: a float32 then holds the logit of 1e-38 to 4e-6, and a
-score to that times ln 2 / √2.
+The distance between two vectors with two entries is |logit − logit| / √2. Logits are in base two,
+because they follow directly from the bits of a floating-point number. A float32 then represents the
+logit of 1e-38 with an error of 4e-6, and a score with this error times ln 2 / √2.
 
-`pairs` adds what every pair of regions saves, `joined` the losses 1 − f of groups with one more
-region; `pixels` gives f at every pixel.
+`pairs` adds the saving of every pair of regions, and `joined` adds the losses 1 − f of groups with
+one additional region. `pixels` returns f at every pixel.
 """
 
 import math
@@ -73,8 +73,8 @@ def pairs(
 
     The pixels at which a region is the most probable are added to `p_likeliest` and `q_likeliest`.
     A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both are positive,
-    with ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 there, so that this
-    is ½ (1 + f). Returns whether the values of each side are valid.
+    with ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 at these pixels, so
+    the saving is ½ (1 + f). Returns whether the values of each side are valid.
     """
     p_sound = q_sound = True
     p_count, q_count = p.shape[0], q.shape[0]
@@ -150,11 +150,11 @@ def _logits(
     alones: Rows,
     losses: Sums,
 ) -> bool:
-    """Logits of the listed regions, each against the sum of the others; whether any is absent.
+    """Write the logit of each listed region against all others; return whether any is absent.
 
     `largest` and `rest` are those of `survey_rest`. A region that is absent from a pixel has the
-    logit `absent`: infinite, and of the other sign on the other side, so that f with anything is
-    exactly 0. `losses` are those against an empty region, in all; with a floor, `alones` has them
+    logit `absent`: infinite, and of opposite sign on the other side, so that f is exactly 0 for any
+    other logit. `losses` are those against an empty region, in all; with a floor, `alones` has them
     at every pixel.
     """
     real = rows.dtype.type
@@ -196,7 +196,7 @@ def _logits(
 def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
     """log₂(a/b) after raising both to `floor`.
 
-    ±CERTAIN where one of them is 0; they must not both be.
+    ±CERTAIN where one of them is 0; they must not both be 0.
     """
     real = a.dtype.type
     low, none = real(floor), real(0)
@@ -221,7 +221,7 @@ def _logarithm(ratio: float, like: Rows) -> float:
     """log₂ of a ratio of at most 1 that was multiplied by UPSCALE, in the type of `like`.
 
     The logarithm of a mantissa m is 2 artanh s with s = (m − 1)/(m + 1), a series in s² that
-    converges fast.
+    converges quickly.
     """
     real = like.dtype.type
     one = real(1)
@@ -287,7 +287,7 @@ def _savings_floor(
 def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
     """The logit of (a, b), in two rows of `into`.
 
-    log₂(a/b), and with a floor which of the two is absent: −1 where a is 0, 1 where b is.
+    log₂(a/b), and with a floor which of the two is absent: −1 where a is 0, and 1 where b is 0.
     """
     real = a.dtype.type
     log_ratio(a, b, floor, into[2 * at])
@@ -299,7 +299,7 @@ def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
 
 @inner
 def _loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> float:
-    """Sum of the loss of one pair of logits; 0 where both lack the same region."""
+    """Return the total loss of one pair of logits; 0 where both lack the same region."""
     p_logit, p_absent = p[2 * p_at], p[2 * p_at + 1]
     q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
@@ -450,7 +450,7 @@ def pixels(
 
 @inner
 def _zeros(row: Rows) -> int:
-    """Number of zeros in a row."""
+    """Return the number of zeros in a row."""
     count = 0
     for k in range(row.size):
         count += row[k] == 0
@@ -462,7 +462,7 @@ def _add_ratios(
     a: Rows, b: Rows, floor: float, everywhere: bool,
     ratio: Rows, visible: Rows, total: Rows, present: Rows, far: Rows,
 ) -> None:  # fmt: skip
-    """log₂(a/b) at every pixel, added to `total`; a region that both lack is left out."""
+    """Add log₂(a/b) at every pixel to `total`, except for regions that are absent from both."""
     real = a.dtype.type
     if everywhere and floor == 0:
         log_ratio_positive(a, b, ratio)

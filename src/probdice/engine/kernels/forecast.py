@@ -29,9 +29,10 @@ def calibrate(
 ) -> None:
     """Add the sums of groups of rows of the reference p and the prediction q.
 
-    `moments` are by group and by the bin of q; bins are open on the left. `likely` is the same for
-    the largest q of every pixel. `above` counts pixels by the number of thresholds that they exceed
-    in p and in q. `losses` is −Σ p log q where it is finite, and the number of pixels where not.
+    `moments` are sums per group and bin of q; bins are open on the left. `likely` contains the same
+    sums for the largest q of every pixel. `above` counts pixels by the number of thresholds that
+    they exceed in p and in q. `losses` is −Σ p log q where it is finite, and the number of pixels
+    where it is infinite.
     """
     groups, bins = moments.shape[0], moments.shape[1]
     p_sums, q_sums = np.empty((groups, STEP), p.dtype), np.empty((groups, STEP), q.dtype)

@@ -76,7 +76,7 @@ def _code(
 
 @inner
 def _shift(slots: int) -> Any:
-    """How far to shift a spread key to the right for a place in so many slots."""
+    """Return the number of bits by which a hashed key is shifted right to get its slot."""
     shift = np.uint64(64)
     while np.uint64(1) << (np.uint64(64) - shift) != np.uint64(slots):
         shift -= np.uint64(1)
@@ -157,8 +157,8 @@ def _occurring(counts: Indices, low: int) -> Indices:
 def count_bytes(p: NDArray[np.uint8], q: NDArray[np.uint8]) -> Counts:
     """Number of pixels of each pair of labels of one byte.
 
-    Counts into four tables in turn: neighbouring pixels are mostly equal, and an increment of the
-    cell that was just written would have to wait.
+    Pixels are counted in four tables in turn, because neighbouring pixels are mostly equal, and
+    incrementing the same cell twice in a row is slow.
     """
     c0 = np.zeros((256, 256), np.int32)
     c1, c2, c3 = np.zeros_like(c0), np.zeros_like(c0), np.zeros_like(c0)
@@ -190,8 +190,8 @@ def count_runs(
     """List the pairs of labels in order of occurrence, and count their pixels from `start`.
 
     Uses open addressing: all `slots` are −1, their number is a power of two above the capacity for
-    pairs, and some pairs are listed already. Returns the number of pairs, and the pixel at which
-    the list was full, or the end.
+    pairs, and the list may already contain pairs. Returns the number of pairs, and the pixel at
+    which the list was full, or the end.
     """
     shift = _shift(slots.size)
     for pair in range(pairs):
@@ -407,7 +407,7 @@ def _group_sums(
     """Add the listed rows, with values clipped to `most`, by the code of each run.
 
     Four rows are processed at a time, so that sums of short runs do not wait for each other. If
-    fewer are left, the last row is repeated.
+    fewer rows remain, the last row is repeated.
     """
     highest, last = rows.dtype.type(most), listed.size - 1
     size = codes.size

@@ -1,4 +1,4 @@
-"""Sums, checks and other functions of the rows of a block that the kernels share."""
+"""Functions of the rows of a block that several kernels use, such as sums and checks."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ def survey(
 ) -> bool:
     """Sum each row into `volumes` and each pixel into `sums`. Return whether values are valid.
 
-    `largest` is the largest value of each pixel; the pixels at which a row has it are added to
-    `likeliest`. The result is False for a value that is negative or not finite, and for a pixel
-    that does not sum to 1. (It is also False for a negative zero, which is valid.)
+    `largest` is the largest value of each pixel; the number of pixels at which a row has this value
+    is added to `likeliest`. The result is False for a value that is negative or not finite, and for
+    a pixel that does not sum to 1. (It is also False for a negative zero, which is valid.)
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
@@ -55,7 +55,7 @@ def survey(
 def _survey_four(
     a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, largest: Rows, volumes: Sums
 ) -> int:
-    """Process four rows at a time to reduce memory traffic on `sums`; negative if any value is."""
+    """Process four rows at a time to reduce memory traffic; return a negative value if any is."""
     size = np.uint64(a.size)
     none = a.dtype.type(0)
     signs = sign_of(none)
@@ -84,7 +84,7 @@ def _survey_four(
 def survey_rest(
     rows: Rows, start: int, stop: int, largest: Rows, rest: Rows, volumes: Sums, likeliest: Indices
 ) -> bool:
-    """`survey` with, at each pixel, the sum of all values except the largest.
+    """Do the same as `survey`, and write the sum of all values except the largest at each pixel.
 
     This sum keeps all digits of values that are small compared with the largest. For any other
     region, the sum of the others is more than half of the total, so a difference from the total
@@ -150,7 +150,7 @@ def _survey_four_rest(
 def _count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices) -> None:
     """Add the pixels at which each row is within `TIED` of the largest value.
 
-    The difference of two nearly equal floating numbers is exact, so neither the order of the
+    The difference of two nearly equal floating-point numbers is exact, so neither the order of the
     pixels nor the width of the vectors changes a count.
     """
     count = rows.shape[0]
@@ -223,7 +223,7 @@ def nearly(a: float, b: float) -> bool:
 
 @inner
 def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Rows:
-    """The sum of some rows: `into`, or the row itself if there is only one."""
+    """Return the sum of the listed rows in `into`, or the row itself if there is only one."""
     if members.size == 1:
         return rows[members[0], start:stop]
     size = stop - start
@@ -239,7 +239,7 @@ def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Row
 
 @inner
 def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> None:
-    """For each listed row, the sum of the other listed rows; then, the sum of all.
+    """Write the sum of the other listed rows for each listed row, and then the sum of all.
 
     Uses suffix and prefix sums, because a difference from the total would lose small values.
     """

@@ -1,7 +1,8 @@
 """Exact distances from the elements of one surface to another surface.
 
-Every element first searches the cells around its own. The pyramid of the other surface is searched
-only where something may be closer, and only in blocks closer than the closest point so far.
+For every element, the neighbouring cells are searched first. The pyramid of the other surface is
+searched only if it may contain a closer point, and only in blocks that are closer than the closest
+point so far.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ FARTHEST = 2.0**62  # cells: more than any image has
 
 
 class _Neighbours(NamedTuple):
-    """The cells around a cell that have elements of the other surface."""
+    """The neighbouring cells that contain elements of the other surface."""
 
     cells: Integers
     configurations: Bytes
@@ -46,7 +47,7 @@ def find_distances(
     into: Floats,
     weights: Floats,
 ) -> None:
-    """Distances from the centroids of the elements of some cells to another surface of the box."""
+    """Return the distances from the centroids of elements to another surface in the box."""
     most = shapes.neighbours.shape[0]
     near = _Neighbours(np.empty(most, np.int64), np.empty(most, np.uint8), np.empty((most, 3)))
     stack = _Stack(np.empty((8 * DEEPEST, 4), np.int64), np.empty(8 * DEEPEST))
@@ -94,7 +95,7 @@ def _extents(pyramid: Pyramid, shapes: Shapes) -> Floats:
 
 @inlined
 def _find_neighbours(other: Pyramid, shapes: Shapes, cell: Cell, into: _Neighbours) -> int:
-    """Write the cells around a cell that have elements of the other surface; how many there are."""
+    """Write the neighbouring cells with elements of the other surface, and return their number."""
     depth, height, width = other.counts[0, 0], other.counts[0, 1], other.counts[0, 2]
     count = 0
     for m in range(shapes.neighbours.shape[0]):
@@ -114,7 +115,7 @@ def _find_neighbours(other: Pyramid, shapes: Shapes, cell: Cell, into: _Neighbou
 
 @inlined
 def _reach(other: Pyramid, shapes: Shapes, cell: Cell, element: int) -> float:
-    """The squared distance from an element to what lies beyond the cells around its own."""
+    """Return the squared distance from an element to the region beyond its neighbouring cells."""
     nearest = np.inf
     for axis in range(3):
         fraction, height = shapes.fractions[element, axis], shapes.heights[axis]
@@ -138,7 +139,7 @@ def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
 def _to_cell(
     shapes: Shapes, configuration: int, x: float, y: float, z: float, best: float
 ) -> float:
-    """The squared distance from a point to the surface in a cell, or `best` if that is less."""
+    """The squared distance from a point to the surface in a cell, or `best` if that is smaller."""
     if _to_box(shapes.boxes, configuration, x, y, z) >= best:
         return best
     frames, edges = shapes.frames, shapes.edges
@@ -187,7 +188,7 @@ def _descend(
 ) -> tuple[float, int]:
     """The squared distance from an element of a cell to a surface, and the nearest cell.
 
-    Distances of at least `best` are of no interest. `seed` is a cell that may be near.
+    Distances from `best` upwards are ignored. `seed` is a cell that is probably near.
     """
     shifts = other.shifts
     height, width = other.counts[0, 1], other.counts[0, 2]
@@ -235,7 +236,7 @@ def _descend(
 
 @inlined
 def _closest_half(shifts: Integers, level: int, p: int, q: int, r: int, cell: Cell) -> int:
-    """The half, of each axis along which a block is halved, that a cell is in, or closer to."""
+    """Return, per axis, the half of a block that contains a cell or is closer to it."""
     closest = 0
     if shifts[level + 1, 0] > shifts[level, 0] and cell[0] >= (p + 1) << shifts[level, 0]:
         closest |= 4
@@ -250,7 +251,7 @@ def _closest_half(shifts: Integers, level: int, p: int, q: int, r: int, cell: Ce
 def _enter(
     other: Pyramid, shapes: Shapes, cell: Cell, element: int, best: float, stack: _Stack
 ) -> int:
-    """Put the blocks that hold everything closer than `best` on the stack: eight at most."""
+    """Push the blocks that contain all points closer than `best` onto the stack: at most eight."""
     counts, shifts = other.counts, other.shifts
     heights, fractions = shapes.heights, shapes.fractions
     radius = np.sqrt(best)
@@ -278,7 +279,7 @@ def _enter(
 
 @inlined
 def _between(cell: int, fraction: float, radius: float) -> tuple[int, int]:
-    """The first and the last cell of one axis that are within a radius of a point in a cell."""
+    """Return the first and the last cell along an axis that are within a radius of a point."""
     place = cell + fraction
     return int(max(place - radius, 0.0)), int(min(place + radius, FARTHEST))
 

@@ -2,13 +2,14 @@
 
 A cell is the 2 × 2 × 2 pixels (in 2-D, the 2 × 2 pixels) around a corner of the pixel grid. Its
 configuration is a number of eight bits, one per pixel, set where the pixel is in the set; bit
-``4 dz + 2 dx + dy`` is the pixel at ``(dx, dy, dz)``. In 2-D only the pixels with dx = 1 count.
+``4 dz + 2 dx + dy`` is the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with dx = 1 are used.
 
-The surface passes through the midpoints of the cell's edges between a pixel inside the set and one
-outside. On every face of the cell, midpoints are joined by segments; where two inside pixels touch
-only diagonally, each is cut off by its own segment. In 2-D these segments are the surface. In 3-D
-they form closed polygons: a triangle stays as it is, and a polygon of more corners is divided into
-triangles from the mean of its corners. The rule does not depend on the orientation of the array.
+The surface passes through the midpoints of the cell's edges between a pixel inside the set and a
+pixel outside it. On every face of the cell, midpoints are joined by segments; where two inside
+pixels touch only diagonally, each is cut off by its own segment. In 2-D these segments are the
+surface. In 3-D they form closed polygons: a triangle is unchanged, and a polygon with more corners
+is divided into triangles that meet at the mean of its corners. The rule does not depend on the
+orientation of the array.
 """
 
 from functools import cache
@@ -33,8 +34,8 @@ class Shapes(NamedTuple):
     """Elements and facets of all configurations, in coordinates relative to the cell's first pixel.
 
     Elements are the triangles or segments that the rule gives: they have a centroid and a size.
-    Facets are the same set of points in fewer pieces, since the triangles of a flat polygon are
-    one facet: distances are measured to them. Configuration c has the elements
+    Distances are measured to facets, which are the same set of points in fewer pieces: the
+    triangles of a flat polygon form one facet. Configuration c has the elements
     ``element_starts[c]`` up to ``element_starts[c + 1]``, and likewise its facets.
 
     A point r has the coordinates ``frames[f, :9] · r + frames[f, 9:]`` with respect to a facet:
@@ -146,7 +147,7 @@ def polygons(configuration: int, dimensions: int) -> list[Polygon]:
 
 
 def _face(axis: int, side: int) -> list[int]:
-    """The four corners of a face, around it."""
+    """The four corners of a face, in cyclic order."""
     around = []
     for first, second in ((0, 0), (1, 0), (1, 1), (0, 1)):
         place = [first, second]
@@ -187,7 +188,7 @@ def _flat(corners: Floats) -> bool:
 
 
 def _frames(corners: Floats, starts: Integers) -> tuple[Floats, Floats]:
-    """Coordinates with respect to each facet, and its edges in them."""
+    """Return the coordinate system of each facet, and its edges in this system."""
     counts = np.diff(starts)
     frames = np.empty((counts.size, 12))
     edges = np.empty((len(corners), 5))
@@ -213,7 +214,7 @@ def _frames(corners: Floats, starts: Integers) -> tuple[Floats, Floats]:
 
 
 def _boxes(corners: Floats, starts: Integers) -> Floats:
-    """Of each configuration, the centre of its corners and half their extent along each axis."""
+    """Return the centre and half the extent of the corners of each configuration."""
     boxes = np.zeros((CONFIGURATIONS, 6))
     occupied = np.flatnonzero(np.diff(starts))
     low = np.minimum.reduceat(corners, starts[occupied])

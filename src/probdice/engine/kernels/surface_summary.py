@@ -1,4 +1,4 @@
-"""Numbers of the distances between two surfaces, for one group or for many small groups at once."""
+"""Statistics of the distances between two surfaces, for one group or many small groups at once."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,10 @@ class Collected(NamedTuple):
 
 
 class Directed(NamedTuple):
-    """Distances from one surface to another. Elements that both share are only counted by size."""
+    """Distances from one surface to another.
+
+    Elements that both surfaces share only contribute their size.
+    """
 
     distances: Floats
     weights: Floats
@@ -43,7 +46,7 @@ def summarise(
     tolerances: Floats,
     into: Floats,
 ) -> None:
-    """The numbers of the distances of both directions, whose order is changed."""
+    """Return statistics of the distances in both directions, and reorder the distances in place."""
     last = FIXED + percentiles.size
     if reference.empty or prediction.empty:
         both = reference.empty == prediction.empty
@@ -68,7 +71,7 @@ def summarise(
 
 @inner
 def _moments(directed: Directed) -> tuple[float, float, float]:
-    """All weight, the weighted sum, and the largest distance."""
+    """Return the total weight, the weighted sum, and the largest distance."""
     weight, total, largest = directed.shared, 0.0, 0.0
     for k in range(directed.distances.size):
         weight += directed.weights[k]
@@ -79,7 +82,7 @@ def _moments(directed: Directed) -> tuple[float, float, float]:
 
 @inner
 def _divided(directed: Directed, limit: float) -> tuple[float, float]:
-    """The weight up to a limit, and beyond it."""
+    """Return the weight of distances up to a limit, and of larger distances."""
     within, beyond = directed.shared, 0.0
     for k in range(directed.distances.size):
         if directed.distances[k] <= limit:
@@ -140,7 +143,7 @@ def summarise_sets(
     tolerances: Floats,
     into: Floats,
 ) -> None:
-    """The numbers of many small pairs of sets, given by their cells, each in its own box."""
+    """Return statistics of many small pairs of sets, given by their cells, each in its own box."""
     for n in range(pairs.shape[0]):
         dense = boxes[n, 3] * boxes[n, 4] * boxes[n, 5]
         p, q = pairs[n, 0], pairs[n, 1]

@@ -1,8 +1,8 @@
 """Surfaces of sets of pixels, stored so that nearest points are found quickly.
 
-An image has three axes; one of two axes is an image of one layer. Cell i of an axis lies between
-the pixels i − 1 and i, so that surfaces are closed at the border of the image. `collect` finds the
-cells with a surface of all sets of an image, and `assemble` stores those of one set in a box.
+An image has three axes; a 2-D image has one layer. Cell i of an axis is between pixels i − 1 and i,
+so that surfaces are closed at the border of the image. `collect` finds the cells with a surface of
+all sets of an image, and `assemble` stores those of one set in a box.
 
 Nearest points are found in the grid of cells itself. A pyramid above it stores for every block of
 cells which of its halves, along each axis, have a surface, and a search descends only into blocks
@@ -29,7 +29,7 @@ BRICK = 2**12  # cells in a brick of a large box
 
 
 class Part(NamedTuple):
-    """Cells of a box that have elements: a surface, or a part of one."""
+    """Cells of a box that contain elements: a surface, or a part of a surface."""
 
     cells: Integers  # flat indices in the box
     configurations: Bytes
@@ -42,7 +42,7 @@ class Pyramid(NamedTuple):
     Level 0 has one byte per cell, its configuration. Every other level has one byte per block, with
     one bit per half along each axis. Block (i, j, k) of level n starts at cell
     (i << shifts[n, 0], …). The blocks of level `brick` are the bricks: each stores all levels up
-    to its own, and levels above are stored as they are.
+    to its own, and higher levels are stored without bricks.
     """
 
     counts: Integers  # blocks along each axis, per level
@@ -74,7 +74,7 @@ def collect(
     cells: Integers,
     configurations: Bytes,
 ) -> int:
-    """The cells with a surface of every set in a box of pixels, and how many there are.
+    """Return the cells with a surface of every set in a box of pixels, and their number.
 
     `sets[codes]` is the number of the set of each pixel. The box has `counts` cells, from cell
     `first` of an image of `sizes` cells; its pixels start before that cell, or at the border of the
@@ -131,7 +131,7 @@ def collect(
 def _fill_corners(
     a: Codes, b: Codes, c: Codes, d: Codes, k: int, sets: Codes, corners: Integers
 ) -> int:
-    """The sets of the pixels of a cell; returns 255 if one of them is left out, else 0."""
+    """Write the sets of the pixels of a cell; return 255 if a pixel is excluded, else 0."""
     corners[:] = NONE
     for after in range(2):
         if 0 <= k + after < a.size:
@@ -154,7 +154,7 @@ def bounds(
     high: Integers,
     counts: Integers,
 ) -> None:
-    """The smallest and the largest index along each axis, and the number, of the cells per set."""
+    """Return, per set, the number of cells and their smallest and largest index along each axis."""
     for n in range(cells.size):
         number = numbers[n]
         place = place_of(cells[n], sizes[1], sizes[2])
@@ -173,7 +173,7 @@ def arrange(
     into: Integers,
     configurations_into: Bytes,
 ) -> None:
-    """Sort cells by set, without changing the order in a set; `places` is where each set starts."""
+    """Sort cells by set without changing the order in a set; `places` are the starts of sets."""
     for n in range(cells.size):
         place = places[numbers[n]]
         into[place] = cells[n]
@@ -190,7 +190,7 @@ def assemble(
     shapes: Shapes,
     dense: int,
 ) -> Surface:
-    """The surface of some cells of an image, given by their flat indices in ascending order.
+    """Return the surface in the given cells of an image, whose flat indices are in ascending order.
 
     `sizes` are the numbers of cells of the image along each axis. `box` is the first cell of the
     box and its number of cells along each axis; more than `dense` cells are stored in bricks.
@@ -213,9 +213,9 @@ def assemble(
 
 @kernel
 def differing(part: Part, other: Pyramid, shapes: Shapes) -> tuple[Part, float]:
-    """The cells of a surface that differ from those of another, and the size of all others.
+    """Return the cells that differ from another surface, and the size of all other cells.
 
-    Distances of the others are 0. They are most cells of two similar surfaces.
+    Distances in the other cells are 0. If two surfaces are similar, this applies to most cells.
     """
     differs = np.empty(part.cells.size, np.bool_)
     count, size = 0, 0.0
@@ -252,7 +252,7 @@ def place_of(cell: int, height: int, width: int) -> tuple[int, int, int]:
 
 @inner
 def _unmarked(cells: Integers, box: Integers, shapes: Shapes, dense: int) -> Pyramid:
-    """A pyramid with memory for these cells of a box, in which nothing is marked yet."""
+    """Return an empty pyramid with memory for these cells of a box."""
     counts, shifts = _levels(box, shapes)
     top = counts.shape[0] - 1
     brick = top
@@ -293,7 +293,7 @@ def _span(counts: Integers, shifts: Integers, brick: int, level: int, axis: int)
 
 @inlined
 def _address(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
-    """Where the bricks store a block of a level up to their own."""
+    """Return the position of a block in the storage of the bricks."""
     counts, shifts, brick = pyramid.counts, pyramid.shifts, pyramid.brick
     if pyramid.slots.size == 1:
         return pyramid.within[level] + (p * counts[level, 1] + q) * counts[level, 2] + r
@@ -321,8 +321,8 @@ def halves_of(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
 def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
     """Blocks along each axis and their sizes in cells, as powers of two, on all levels.
 
-    From level to level only axes are halved along which blocks are short, so that blocks are
-    about as long along each axis whatever the spacing.
+    From level to level, blocks are joined in pairs only along the axes where they are short, so
+    that they are about equally long along all axes for any spacing.
     """
     counts = np.empty((DEEPEST, 3), np.int64)
     shifts = np.zeros((DEEPEST, 3), np.int64)
@@ -345,7 +345,7 @@ def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
 
 @inner
 def _mark(pyramid: Pyramid, i: int, j: int, k: int) -> None:
-    """Mark the blocks of all levels that a cell with a surface lies in."""
+    """Mark the blocks of all levels that contain a cell with a surface."""
     counts, shifts = pyramid.counts, pyramid.shifts
     for level in range(1, counts.shape[0]):
         half = 0

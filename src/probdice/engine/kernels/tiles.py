@@ -51,7 +51,7 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
         size: int,
         into: Sums,
     ) -> None:
-        """Use tiles of two rows by four; if fewer are left, the last row is repeated."""
+        """Use tiles of two by four rows; if fewer rows remain, the last row is repeated."""
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
         for a in range(0, p_rows.size, 2):
             for b in range(0, q_rows.size, 4):
