@@ -121,7 +121,8 @@ def _entry(command: str, parameter: Any) -> Entry:
     has_default = parameter.default is not None and not parameter.is_flag
     declared = declarations(EvaluateOptions).get(parameter.name)
     text = " ".join((parameter.help or "").split())
-    sides = declared.by_side if declared and text.endswith(declared.by_side) else ""
+    by_side = declared.form.by_side.format(declared.form.metavar) if declared else ""
+    sides = by_side if text.endswith(by_side) else ""
     return Entry(
         commands=(command,),
         words=", ".join(parameter.opts),
