@@ -120,7 +120,7 @@ def test_the_definition_of_an_option_has_the_help_of_every_command():
         definition = text.partition(anchor)[2].partition("\n(option-")[0]
         plain = re.sub(r"\[`(--[a-z-]+)`\]\([^)]*\)", r"\1", definition).replace("\\", "")
         assert declared.help in plain
-        assert all(f"`{command}`" in definition for command in declared.commands)
+        assert all(f"`{command}`" in definition for command in declared.form.commands)
 
 
 def test_links_to_options_lead_to_a_definition():

@@ -16,13 +16,13 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from probdice.cli.app import app
+from probdice.cli.parameters import ADVANCED
 from probdice.options import EvaluateOptions
-from probdice.options.declaration import PANELS, declarations
+from probdice.options.declaration import PANELS, TWO_SIDES, declarations
 
 __all__ = ["command_pages", "setup"]
 
 OTHER = "Other commands"  # the section of options without a panel
-TWO_SIDES = ("compare", "evaluate")  # commands with a reference and a prediction
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _entry(command: str, parameter: Any) -> Entry:
         help=text.removesuffix(sides).rstrip(),
         sides=sides,
         default=str(getattr(parameter.default, "value", parameter.default)) if has_default else "",
-        panel=getattr(parameter, "rich_help_panel", None) or OTHER,
+        panel=(getattr(parameter, "rich_help_panel", None) or OTHER).removesuffix(ADVANCED),
     )
 
 
