@@ -1,5 +1,7 @@
 """A pass with a halo, run as the architecture page describes, against NumPy on the whole array."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,8 @@ def test_a_pass_with_a_halo_reads_the_neighbours(monkeypatch, sides, pixels, mas
     images = Images.of(*given, mask=mask, workers=3)
     assert (len(images.blocks.blocks) > 2) == (pixels < 1000)
     totals = images._run(Pass(neighbour_products, summed, halo=HALO))
+    copy = pickle.loads(pickle.dumps(images.blocks))  # for another process
+    assert copy.order == images.blocks.order
     expected = whole_products(sides, True if mask is None else mask)
     np.testing.assert_allclose(totals, expected, rtol=1e-6)
 

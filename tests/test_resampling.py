@@ -23,6 +23,7 @@ from probdice.cli.app import app
 from probdice.data.resampled_arrays import FieldOfView
 from probdice.data.resampling import placed, resample
 from probdice.engine.several import Several
+from probdice.report.page import page_of
 
 RNG = np.random.default_rng(7)
 
@@ -472,13 +473,34 @@ def test_pixels_outside_the_view_are_left_out_and_counted_per_region():
     assert masked.pixels == 36 and not [n for n in masked.notes if n.kind == "outside"]
 
 
+def test_pages_distinguish_the_mask_from_the_field_of_view():
+    reference, prediction = organs()
+    side = Segmentation.from_labels(reference, geometry=grid((8, 8)))
+    crop = Segmentation.from_labels(prediction[:6, :6], geometry=grid((6, 6)))
+    upper = np.arange(64).reshape(8, 8) < 32
+    inside = np.zeros((8, 8), bool)
+    inside[:6, :6] = True
+
+    def excluded(mask):
+        facts = {
+            fact.name: fact.values for fact in page_of(compared(side, crop, mask=mask)).options
+        }
+        return facts["Excluded by"]
+
+    view = "field of view of the prediction"
+    assert excluded(None) == (f"{view}: 28 of 64 pixels (43.8 %)",)
+    assert excluded(inside) == ("mask: 28 of 64 pixels (43.8 %)",)
+    assert excluded(upper) == (f"mask and {view}: 40 of 64 pixels (62.5 %)",)
+
+
 def test_a_mask_without_pixels_in_the_view_is_an_error():
     reference, prediction = organs()
     side = Segmentation.from_labels(reference, geometry=grid((8, 8)))
     crop = Segmentation.from_labels(prediction[:6, :6], geometry=grid((6, 6)))
     mask = np.zeros((8, 8), bool)
     mask[7, 7] = True
-    with pytest.raises(InputError, match="in the field of view of the prediction"):
+    message = "no pixels inside the mask are in the field of view of the prediction"
+    with pytest.raises(InputError, match=message):
         compared(side, crop, mask=mask)
 
 

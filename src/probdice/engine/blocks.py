@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import chunks_of
+from probdice.data.arrays import Chunks, chunks_of
 from probdice.data.segmentation import Array, Segmentation, reordered
 from probdice.data.value_checks import Fault
 from probdice.engine.decode import LabelDecoder, Ready, decoder_of, working_type
@@ -40,36 +40,42 @@ class Blocks:
         into: Array | None = None,
         most: int | None = None,
     ):
-        self._most = most
         # The chunks of the output array, without an axis of regions.
         target = None if into is None else chunks_of(into)
-        self._target = None if target is None else target[-len(sides[0].shape) :]
+        self._set_up(sides, mask, target and target[-len(sides[0].shape) :], most)
+
+    def _set_up(
+        self,
+        sides: tuple[Segmentation, ...],
+        mask: Array | None,
+        target: Chunks | None,
+        most: int | None,
+        order: tuple[int, ...] | None = None,
+    ) -> None:
+        self.sides, self.mask, self._target, self._most = sides, mask, target, most
         self.followed = target is not None or any(
             not isinstance(array, np.ndarray) and chunks_of(array) is not None
             for array in (mask, *(side.array for side in sides))
             if array is not None
         )
-        self.order = tuple(range(len(sides[0].shape))) if self.followed else _traversal(sides)
+        if order is None:
+            order = tuple(range(len(sides[0].shape))) if self.followed else _traversal(sides)
+        self.order = order
         self.shape = tuple(sides[0].shape[axis] for axis in self.order)
         self.dtype = np.result_type(*(working_type(side) for side in sides))
         if self.followed:  # sums in float32 would depend on the division into blocks
             self.dtype = np.result_type(self.dtype, np.float64)
-        self.sides, self.mask = sides, mask
         self.ignore = sides[0].ignore
-        self._prepare()
+        self._mask = None if mask is None else reordered(mask, self.order, ())
+        self._decoders = [decoder_of(side, self.order, self.dtype) for side in sides]
 
-    def _prepare(self) -> None:
-        self._mask = None if self.mask is None else reordered(self.mask, self.order, ())
-        self._decoders = [decoder_of(side, self.order, self.dtype) for side in self.sides]
-
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> tuple[Any, ...]:
         # Decoders hold buffers of threads, and views that would be pickled as further copies.
-        prepared = "_mask", "_decoders"
-        return {name: value for name, value in self.__dict__.items() if name not in prepared}
+        # The order is kept, since arrays may have another memory order afterwards.
+        return self.sides, self.mask, self._target, self._most, self.order
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._prepare()
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._set_up(*state)
 
     @cached_property
     def blocks(self) -> Grid:

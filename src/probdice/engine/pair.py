@@ -53,15 +53,15 @@ class Images:
     prediction : Segmentation
         The prediction, on the grid of the reference.
     mask : array or None
-        Pixels with values other than 0 are compared.
+        The user's mask: pixels with value 0 are left out.
     workers : int
         Number of threads.
     notes : tuple of Note
         Messages about how the images were read.
     mask_file : str
         " (file)" for messages if the mask comes from a file.
-    outside : array or None
-        Pixels that are excluded because they are outside the field of view of the prediction.
+    view : array or None
+        The field of view of the prediction, if pixels outside it are excluded.
     """
 
     reference: Segmentation
@@ -70,7 +70,7 @@ class Images:
     workers: int
     notes: tuple[Note, ...] = ()
     mask_file: str = ""
-    outside: Array | None = None
+    view: Array | None = None
 
     @classmethod
     def of(
@@ -114,11 +114,7 @@ class Images:
                 text = f"{unknown} {pixels} NaN and treated as outside."
                 notes = (*notes, Note("mask", (text,)))
         file = "" if mask is None else file_of(mask)
-        workers = workers or cores()
-        if view is None:
-            return cls(reference, prediction, array, workers, notes, file)
-        inside, outside = within(array, [view]), within(array, [Complement(view)])
-        return cls(reference, prediction, inside, workers, notes, file, outside)
+        return cls(reference, prediction, array, workers or cores(), notes, file, view)
 
     def side(self, side: Side) -> Segmentation:
         """One of the two segmentations."""
@@ -133,10 +129,15 @@ class Images:
         # Blocks hold buffers of the threads of this process. They are recreated on demand.
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
+    @property
+    def compared(self) -> Array | None:
+        """The pixels inside the mask and the field of view; None for all."""
+        return within(self.mask, [] if self.view is None else [self.view])
+
     @cached_property
     def blocks(self) -> Blocks:
         """The blocks of both sides."""
-        return Blocks(self.reference, self.prediction, mask=self.mask)
+        return Blocks(self.reference, self.prediction, mask=self.compared)
 
     def overlap(self, similarity: Similarity) -> Overlap:
         """The overlap of every pair of regions."""
@@ -173,11 +174,12 @@ class Images:
     @cached_property
     def outside_counts(self) -> str:
         """The number of pixels outside the field of view of the prediction, per region, or ""."""
-        if self.outside is None:
+        if self.view is None:
             return ""
+        outside = within(self.mask, [Complement(self.view)])
         one_region = np.broadcast_to(np.zeros((), np.uint8), self.reference.shape)
         left_out = Images(
-            self.reference, Segmentation.from_labels(one_region), self.outside, self.workers
+            self.reference, Segmentation.from_labels(one_region), outside, self.workers
         )
         overlap = left_out._run(overlap_pass(Absolute())).overlap
         if not overlap.pixels:
@@ -223,7 +225,7 @@ class Images:
         """The similarity f at every pixel; NaN outside the mask. See `image`."""
         blocks = self.blocks
         if into is not None:
-            blocks = Blocks(self.reference, self.prediction, mask=self.mask, into=into)
+            blocks = Blocks(self.reference, self.prediction, mask=self.compared, into=into)
         visit = map_visit(similarity, groups, blocks)
         result: NDArray[np.float32] = image(visit, blocks, np.float32, self.workers, into=into)
         return result
@@ -283,8 +285,8 @@ class Images:
         return InvalidValues.of(f"{side}{file_of(segmentation)}: ", fault, first, worst)
 
     def _why_empty(self) -> list[str | Option]:
-        if self.outside is not None:
-            where = f" inside the mask{self.mask_file}" if self.mask_file else ""
+        if self.view is not None:
+            where = "" if self.mask is None else f" inside the mask{self.mask_file}"
             return [f"no pixels{where} are in the field of view of the prediction"]
         if self.mask is not None:
             inside = np.asarray(self.mask[(slice(None),) * len(self.mask.shape)]) != 0

@@ -108,7 +108,7 @@ class Outlines:
         images = self.images
         least, most = PIXELS
         most = min(max(prod(images.reference.shape) // (4 * images.workers), least), most)
-        blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=most)
+        blocks = Blocks(images.reference, images.prediction, mask=images.compared, most=most)
         geometry = images.reference.geometry
         axes = np.eye(len(blocks.shape)) if geometry is None else geometry.affine[:-1, :-1]
         shapes = shapes_for(axes[:, list(blocks.order)])

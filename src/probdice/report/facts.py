@@ -92,11 +92,13 @@ def _counted(counts: Mapping[Side, int]) -> str:
 
 
 def _omitted(comparison: Comparison) -> Fact | None:
-    """Return the number of excluded pixels, and the mask or labels that exclude them."""
+    """Return the number of excluded pixels, and why they are excluded."""
     images = comparison.images
     if images is None:
         return None
     reasons = ["mask"] if images.mask is not None else []
+    if images.outside_counts:
+        reasons.append("field of view of the prediction")
     if labels := images.reference.ignore:
         reasons.append(f"ignored label{'s' * (len(labels) > 1)} {listed(labels)}")
     if not reasons:
