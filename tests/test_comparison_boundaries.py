@@ -155,5 +155,5 @@ def test_boundaries_that_do_not_fit_the_groups_are_rejected(squares):
     result.boundaries()
     content = result.to_dict()
     content["boundaries"]["groups"].pop()
-    with pytest.raises(InputError, match="the boundaries do not fit the groups"):
+    with pytest.raises(InputError, match="the boundaries do not match the groups"):
         probdice.Comparison.from_dict(content)

@@ -150,7 +150,7 @@ def requested_components(result: Comparison) -> ComponentTable:
 def _read_boundaries(content: Any, result: Comparison) -> Boundaries:
     boundaries = Boundaries.from_dict(content)
     if len(boundaries) != result.correspondence.groups.count:
-        raise InputError("not a complete comparison: the boundaries do not fit the groups")
+        raise InputError("not a complete comparison: the boundaries do not match the groups")
     return boundaries
 
 
