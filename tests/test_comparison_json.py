@@ -5,11 +5,13 @@ import json
 import math
 import time
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from probdice import Aitchison, Comparison, InputError, ProbdiceError, Segmentation, compare
+from probdice.comparison.requested_metrics import STORED_METRICS, StoredMetric, compute_requested
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
 SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]
@@ -197,3 +199,38 @@ def test_unusual_content_is_rejected_or_compared(number):
             except Exception as error:
                 failures.append(f"{path} = {name!r}: {type(error).__name__}: {error}")
     assert failures == []
+
+
+@dataclass(frozen=True)
+class Corners:
+    """A metric for the test below: the values of both sides at the first pixel."""
+
+    values: tuple[int, ...]
+    images: object = None
+
+    def to_dict(self) -> dict[str, list[int]]:
+        return {"values": list(self.values)}
+
+
+def test_a_metric_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def corners(result: Comparison) -> Corners:
+        images = result.need_images("corners")
+        sides = images.reference, images.prediction
+        values = tuple(int(np.asarray(side.array)[0]) for side in sides)
+        return result.numbers.get("corners", lambda: Corners(values, images))
+
+    metric = StoredMetric(
+        lambda options: options.merge == "both",
+        corners,
+        lambda content, result: Corners(tuple(content["values"])),
+        lambda known: replace(known, images=None),
+    )
+    monkeypatch.setitem(STORED_METRICS, "corners", metric)
+    result, other = compare([4, 4, 5], [7, 8, 8], merge="both"), compare([4, 5], [7, 8])
+    for one in (result, other):
+        compute_requested(one)
+    assert "corners" not in other.to_dict()
+    assert result.to_dict()["corners"] == {"values": [4, 7]}
+    assert result.numbers.known("corners").images is not None
+    assert result.detach().numbers.known("corners") == Corners((4, 7))
+    assert Comparison.from_json(result.to_json()).numbers.known("corners") == Corners((4, 7))

@@ -10,6 +10,7 @@ import numpy as np
 from probdice.comparison.group_rows import DIFFERENCES
 from probdice.comparison.notes import faint_notes
 from probdice.comparison.numbers import Numbers
+from probdice.comparison.requested_metrics import STORED_METRICS
 from probdice.comparison.result import FORMAT, Comparison, Group, Merge
 from probdice.errors import InputError, Note, ProbdiceError
 from probdice.method.chance import Chance
@@ -18,9 +19,6 @@ from probdice.method.merging import Join
 from probdice.method.overlap import Overlap
 from probdice.method.scoring import Correspondence
 from probdice.method.sides import SIDES, other
-from probdice.metrics.boundary_values import Boundaries
-from probdice.metrics.component_table import ComponentTable
-from probdice.metrics.derived import Derived
 from probdice.options import CompareOptions
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]
@@ -45,13 +43,10 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         number = result.without_a_pass(name)
         if number is not None:
             content[name] = dict(number) if isinstance(number, dict) else number
-    boundaries: Boundaries | None = result.numbers.known("boundaries")
-    if boundaries is not None:
-        content["boundaries"] = boundaries.to_dict()
-    for name in ("derived", "derived_boundaries", "components"):
-        known: Derived | Boundaries | ComponentTable | None = result.numbers.known(name)
-        if known is not None:
-            content[name] = known.to_dict()
+    for name in STORED_METRICS:
+        metric = result.numbers.known(name)
+        if metric is not None:
+            content[name] = metric.to_dict()
     correspondence = result.correspondence
     return content | {
         "mean_dice": result.mean_dice,
@@ -107,14 +102,9 @@ def comparison_from_dict(content: Any) -> Comparison:
             )
         if "explained" in content:
             known["explained"] = {side: _number(content["explained"][side]) for side in SIDES}
-        if "boundaries" in content:
-            known["boundaries"] = _read_boundaries(bare, content["boundaries"])
-        if "components" in content:
-            known["components"] = ComponentTable.from_dict(content["components"])
-        if "derived" in content:
-            known["derived"] = Derived.from_dict(content["derived"], bare.pixel_volume)
-        if "derived_boundaries" in content:
-            known["derived_boundaries"] = Boundaries.from_dict(content["derived_boundaries"])
+        for name, metric in STORED_METRICS.items():
+            if name in content:
+                known[name] = metric.read(content[name], bare)
     except ProbdiceError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -198,13 +188,6 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
             Group(labels["reference"], labels["prediction"], **numbers, faint=faint[number])
         )
     return tuple(groups)
-
-
-def _read_boundaries(result: Comparison, content: dict[str, Any]) -> Boundaries:
-    boundaries = Boundaries.from_dict(content)
-    if len(boundaries) != result.correspondence.groups.count:
-        raise InputError("not a complete comparison: the boundaries do not match the groups")
-    return boundaries
 
 
 def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:

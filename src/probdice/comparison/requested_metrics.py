@@ -1,24 +1,65 @@
-"""Boundary distances, derived regions and components of a comparison, stored in its numbers."""
+"""Metrics that options request, computed from the pixels and stored in the numbers of a comparison.
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+`STORED_METRICS` lists them. JSON, `evaluate` and `Comparison.detach` read this table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from probdice.comparison.foreground import Foreground
 from probdice.comparison.result import Comparison
+from probdice.errors import InputError
 from probdice.method.scoring import key_lists
 from probdice.method.sides import SIDES, Both
 from probdice.metrics.boundaries import LEVELS, boundaries_of, union_boundaries
+from probdice.metrics.boundary_values import Boundaries
+from probdice.metrics.component_table import ComponentTable, component_table
 from probdice.metrics.derived import Derived, derived_of
-from probdice.metrics.unions import check_members, unions_of
+from probdice.metrics.unions import Union, check_members, unions_of
 
 if TYPE_CHECKING:
-    from probdice.metrics.boundary_values import Boundaries
-    from probdice.metrics.component_table import ComponentTable
-    from probdice.options import Members
+    from probdice.options import CompareOptions, Members
 
-__all__ = ["measured_boundaries", "requested_components", "requested_derived"]
+__all__ = [
+    "STORED_METRICS",
+    "StoredMetric",
+    "compute_requested",
+    "measured_boundaries",
+    "requested_components",
+    "requested_derived",
+]
+
+
+@dataclass(frozen=True)
+class StoredMetric:
+    """A metric of a comparison that JSON stores. Its values have a method `to_dict`.
+
+    Attributes
+    ----------
+    requested : callable
+        Returns whether options request the metric.
+    compute : callable
+        Computes the metric of a comparison as its options request, and stores it in the numbers.
+    read : callable
+        Restores the metric from JSON data and the comparison without numbers.
+    detach : callable
+        Returns the same metric without the images.
+    """
+
+    requested: "Callable[[CompareOptions], bool]"
+    compute: Callable[[Comparison], object]
+    read: Callable[[Any, Comparison], Any]
+    detach: Callable[[Any], Any] = lambda metric: metric
+
+
+def compute_requested(result: Comparison) -> None:
+    """Compute all metrics that the options of a comparison request."""
+    for metric in STORED_METRICS.values():
+        if metric.requested(result.options):
+            metric.compute(result)
 
 
 def measured_boundaries(
@@ -29,7 +70,7 @@ def measured_boundaries(
     levels: tuple[float, ...] | None,
     infinite: float | None,
     derived: "Members | None",
-) -> "Boundaries":
+) -> Boundaries:
     """Measure the distances between the outlines of the groups or of derived regions.
 
     The distances of the groups are stored. They are not measured again if the stored distances have
@@ -69,26 +110,31 @@ def measured_boundaries(
 
 def requested_derived(result: Comparison) -> Derived:
     """Compare the requested derived regions, and measure their boundaries if requested."""
+    if result.options.boundaries:
+        _derived_boundaries(result)
+    return result.numbers.get("derived", lambda: derived_of(result, _requested_unions(result)))
+
+
+def _derived_boundaries(result: Comparison) -> Boundaries:
     options = result.options
-    unions = unions_of(result, dict(options.derived))
-    if options.boundaries:
-        result.numbers.get(
-            "derived_boundaries",
-            lambda: union_boundaries(
-                result.need_images("boundaries()"),
-                unions,
-                result.overlap,
-                tolerances=options.tolerance,
-                infinite=options.infinite,
-            ),
-        )
-    return result.numbers.get("derived", lambda: derived_of(result, unions))
+    return result.numbers.get(
+        "derived_boundaries",
+        lambda: union_boundaries(
+            result.need_images("boundaries()"),
+            _requested_unions(result),
+            result.overlap,
+            tolerances=options.tolerance,
+            infinite=options.infinite,
+        ),
+    )
 
 
-def requested_components(result: Comparison) -> "ComponentTable":
+def _requested_unions(result: Comparison) -> tuple[Union, ...]:
+    return unions_of(result, dict(result.options.derived))
+
+
+def requested_components(result: Comparison) -> ComponentTable:
     """Compare the connected components of the classes that the options name."""
-    from probdice.metrics.component_table import component_table
-
     options = result.options
     return result.numbers.get(
         "components",
@@ -99,3 +145,37 @@ def requested_components(result: Comparison) -> "ComponentTable":
             minimum=options.minimum_size,
         ),
     )
+
+
+def _read_boundaries(content: Any, result: Comparison) -> Boundaries:
+    boundaries = Boundaries.from_dict(content)
+    if len(boundaries) != result.correspondence.groups.count:
+        raise InputError("not a complete comparison: the boundaries do not match the groups")
+    return boundaries
+
+
+# By their names in the numbers and in JSON, in the order in which they are computed and stored.
+STORED_METRICS: dict[str, StoredMetric] = {
+    "boundaries": StoredMetric(
+        lambda options: options.boundaries,
+        lambda result: result.requested_boundaries(),
+        _read_boundaries,
+        lambda boundaries: boundaries.detach(),
+    ),
+    "derived": StoredMetric(
+        lambda options: bool(options.derived),
+        requested_derived,
+        lambda content, result: Derived.from_dict(content, result.pixel_volume),
+    ),
+    "derived_boundaries": StoredMetric(
+        lambda options: bool(options.derived) and options.boundaries,
+        _derived_boundaries,
+        lambda content, result: Boundaries.from_dict(content),
+        lambda boundaries: boundaries.detach(),
+    ),
+    "components": StoredMetric(
+        lambda options: options.components is not None,
+        requested_components,
+        lambda content, result: ComponentTable.from_dict(content),
+    ),
+}

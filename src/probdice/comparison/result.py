@@ -182,13 +182,15 @@ class Comparison:
         >>> probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]).detach().images is None
         True
         """
+        from probdice.comparison.requested_metrics import STORED_METRICS
+
         if self.images is None:
             return self
         self.compute("notes")  # some notes need the images
         numbers = self.numbers.copy()
-        for name in ("boundaries", "derived_boundaries"):
+        for name, metric in STORED_METRICS.items():
             if name in numbers:
-                numbers.put(name, numbers.known(name).detach())
+                numbers.put(name, metric.detach(numbers.known(name)))
         return replace(self, images=None, numbers=numbers)
 
     def compute(self, *names: str) -> None:

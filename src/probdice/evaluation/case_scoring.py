@@ -15,6 +15,7 @@ from typing import Any
 
 from probdice.comparison.comparing import compare_images
 from probdice.comparison.from_files import Paths, read_images
+from probdice.comparison.requested_metrics import compute_requested
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Message, Note, Option, ProbdiceError, ProbdiceWarning
 from probdice.evaluation.folders import relative_path
@@ -98,9 +99,7 @@ def scored(request: Request, threads: int) -> str:
         comparison = compared(request.job, request.options, threads)
         if not request.overlap_alone:
             comparison.compute("chance", "explained")  # to store them in the journal
-            comparison.requested_boundaries()
-            comparison.requested_derived()
-            comparison.requested_components()
+            compute_requested(comparison)
         text = comparison.to_json()
     except Exception as error:  # any error fails this case only
         return unscored(_fingerprinted(request), *message_of(error), seconds=_since(start))
