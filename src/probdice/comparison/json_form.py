@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from probdice.comparison.group_rows import DIFFERENCES
 from probdice.comparison.notes import faint_notes
 from probdice.comparison.numbers import Numbers
 from probdice.comparison.result import FORMAT, Comparison, Group, Merge
@@ -21,6 +20,7 @@ from probdice.method.sides import SIDES, other
 from probdice.metrics.boundary_values import Boundaries
 from probdice.metrics.component_table import ComponentTable
 from probdice.metrics.derived import Derived
+from probdice.metrics.volumes import DIFFERENCES
 from probdice.options import CompareOptions
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]
