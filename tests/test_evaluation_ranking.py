@@ -121,12 +121,18 @@ def test_a_region_ranks(root: Path) -> None:
     assert places(result) == {"b": (1.0, 1), "c": (pytest.approx(4 / 6), 2), "a": (0.5, 3)}
     assert result.title("dice:2") == "Dice of 2"
     assert result.values("jaccard:1")["b"].tolist() == [0.5] * 6
+    # Without a region: the mean over regions 1 and 2, which have Jaccard 1/2 and 1 in b.
+    assert result.values("jaccard")["b"].tolist() == [0.75] * 6
+    assert result.values("dice")["b"].tolist() == pytest.approx([(2 / 3 + 1) / 2] * 6)
+    assert result.title("jaccard") == "foreground Jaccard index"
     assert run(root, rank_by="dice").title("dice") == "foreground Dice"
     header = (root / "out" / "cases.csv").read_text().splitlines()[0].split(",")
     assert "dice" in header
 
 
 def test_unknown_measures_name_the_option_or_the_regions(root: Path) -> None:
+    with pytest.raises(InputError, match="jaccard requires a background; pass background=0"):
+        run(root, rank_by="jaccard", background=None)
     with pytest.raises(InputError, match=r"no case has it; the regions are 0, 1, 2"):
         run(root, rank_by="dice:tumour")
     with pytest.raises(InputError, match=r"hd95 requires boundary distances; pass boundaries=True"):

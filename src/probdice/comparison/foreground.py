@@ -10,6 +10,7 @@ import numpy as np
 from probdice.comparison.result_groups import Group
 from probdice.errors import InputError, Option
 from probdice.method.background import background_group, foreground_share
+from probdice.metrics.region_measures import region_mean
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -60,8 +61,7 @@ class Foreground:
     @property
     def dice(self) -> float:
         """Mean Dice of the groups that are not faint; NaN if there are none."""
-        dice = [group.dice for group in self.counted]
-        return sum(dice) / len(dice) if dice else nan
+        return region_mean(self.groups, "dice")
 
     @property
     def pooled_dice(self) -> float:

@@ -6,12 +6,11 @@ from typing import Any
 from probdice.comparison.result import Comparison, Group
 from probdice.method.sides import SIDES
 from probdice.metrics.boundary_measures import boundary_rows, derived_boundary_rows
-from probdice.metrics.volumes import in_millilitres
+from probdice.metrics.volumes import DIFFERENCES, in_millilitres
 from probdice.text.csv_tables import as_csv
 
-__all__ = ["COLUMNS", "DIFFERENCES", "derived_cells", "group_cells", "group_rows", "groups_as_csv"]
+__all__ = ["COLUMNS", "derived_cells", "group_cells", "group_rows", "groups_as_csv"]
 
-DIFFERENCES = ("volume_difference", "relative_volume_difference")
 MILLILITRES = ("reference_ml", "prediction_ml", "difference_ml")
 NUMBERS = tuple(entry.name for entry in fields(Group))
 COLUMNS = ("group", *NUMBERS[:-1], *DIFFERENCES, *MILLILITRES, NUMBERS[-1])

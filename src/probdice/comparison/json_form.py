@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from probdice.comparison.group_rows import DIFFERENCES
 from probdice.comparison.notes import faint_notes
 from probdice.comparison.numbers import Numbers
 from probdice.comparison.requested_metrics import STORED_METRICS
@@ -19,6 +18,7 @@ from probdice.method.merging import Join
 from probdice.method.overlap import Overlap
 from probdice.method.scoring import Correspondence
 from probdice.method.sides import SIDES, other
+from probdice.metrics.volumes import DIFFERENCES
 from probdice.options import CompareOptions
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]

@@ -21,8 +21,14 @@ from probdice.method.matching import listed
 from probdice.metrics.boundary_measures import boundary_mean
 from probdice.metrics.component_measures import COMPONENT_MEASURES, component_value
 from probdice.metrics.indices import INDICES
-from probdice.metrics.region_measures import GROUP_MEASURES, region_labels, region_value
-from probdice.metrics.registry import DISTANCES, MEASURES, REGISTRY, description_of
+from probdice.metrics.region_measures import region_labels, region_mean, region_value
+from probdice.metrics.registry import (
+    DISTANCES,
+    MEASURES,
+    REGION_NUMBERS,
+    REGISTRY,
+    description_of,
+)
 
 __all__ = ["Criterion", "Name", "as_rank_by", "check_regions", "criterion_of"]
 
@@ -143,6 +149,8 @@ def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = (
     >>> from probdice.evaluation.tables import Others
     >>> criterion_of("dice:2", Others()).title
     'Dice of 2'
+    >>> criterion_of("jaccard", Others(foreground=True)).title
+    'foreground Jaccard index'
     >>> criterion_of("hd95", Others(distances=("hd95",))).higher_is_better
     False
     """
@@ -151,22 +159,22 @@ def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = (
             return Criterion(key, key, column.higher_is_better, column=column)
     name = Name.of(key)
     measure, region = str(replace(name, region=None)), name.region
-    if region is None:
-        measure = {"dice": "foreground_dice"}.get(measure, measure)
-    _check_options(measure, others)
+    _check_options(name, others)
     described = description_of(measure)
     value: Callable[[Comparison], float]
     if region is None and measure in (*others.measures, *others.columns):
         title, value = described.title, partial(_value, measure=measure, others=others)
-    elif region is not None and measure in (*GROUP_MEASURES, *others.distances):
+    elif region is None and measure in REGION_NUMBERS:
+        title, value = f"foreground {described.title}", partial(_foreground_mean, measure=measure)
+    elif region is not None and measure in (*REGION_NUMBERS, *others.distances):
         title = f"{described.title} of {region}"
         value = partial(region_value, measure=measure, region=region)
     elif region is not None and others.components and measure in COMPONENT_MEASURES:
         title, threshold = f"{described.title} of {region}", others.component_threshold
         value = partial(component_value, measure=measure, threshold=threshold, label=region)
     else:
-        known = [*others.measures, *others.columns, "dice:REGION", "jaccard:REGION"]
-        known += [f"{distance}:REGION" for distance in others.distances]
+        known = [*others.measures, *others.columns]
+        known += [f"{one}:REGION" for one in (*REGION_NUMBERS, *others.distances)]
         known += [f"{one}:REGION" for one in COMPONENT_MEASURES if others.components]
         known += [column.name for column in columns]
         raise InputError(f"measure must be one of {', '.join(known)}, found {key!r}")
@@ -188,9 +196,13 @@ def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) ->
             )
 
 
-def _check_options(measure: str, others: Others) -> None:
+def _check_options(name: Name, others: Others) -> None:
     """Reject a measure without the option that it requires, and name this option."""
-    if measure in MEASURES and measure not in others.measures:
+    measure = str(replace(name, region=None))
+    of_foreground = measure in REGION_NUMBERS and name.region is None
+    if (measure in MEASURES and measure not in others.measures) or (
+        of_foreground and not others.foreground
+    ):
         raise InputError(f"{measure} requires a background; pass ", Option("background", 0))
     if measure.startswith("nsd@") and measure not in others.distances:
         tolerance = measure.removeprefix("nsd@")
@@ -213,6 +225,11 @@ def _check_options(measure: str, others: Others) -> None:
         )
     if measure in INDICES and measure not in (*others.columns, *others.measures):
         raise InputError(f"{measure} requires ", Option("indices", python="indices=True"))
+
+
+def _foreground_mean(comparison: Comparison, measure: str) -> float:
+    """Return the mean of a number over the foreground groups that count."""
+    return region_mean(comparison.foreground, measure)
 
 
 def _value(comparison: Comparison, measure: str, others: Others) -> float:

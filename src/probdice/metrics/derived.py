@@ -20,7 +20,7 @@ from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Absolute
 from probdice.metrics.unions import Union
-from probdice.metrics.volumes import VolumeDifferences, in_millilitres
+from probdice.metrics.volumes import DIFFERENCES, VolumeDifferences, in_millilitres
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -230,7 +230,6 @@ class Derived:
 
 
 NUMBERS = ("dice", "jaccard", "reference_volume", "prediction_volume")
-DIFFERENCES = ("volume_difference", "relative_volume_difference")
 VOLUMES = {
     "reference": "reference_volume",
     "prediction": "prediction_volume",

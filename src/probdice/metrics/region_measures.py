@@ -1,17 +1,17 @@
 """Measures of one region, for tables and rankings of an evaluation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import nan
 from typing import TYPE_CHECKING
 
 from probdice.metrics.boundary_measures import boundary_rows, derived_boundary_rows
+from probdice.metrics.registry import REGION_NUMBERS
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
+    from probdice.comparison.result_groups import Group
 
-__all__ = ["GROUP_MEASURES", "region_labels", "region_value"]
-
-GROUP_MEASURES = ("dice", "jaccard")  # numbers that every group has
+__all__ = ["region_labels", "region_mean", "region_value"]
 
 
 def region_value(comparison: "Comparison", measure: str, region: str) -> float:
@@ -22,7 +22,7 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     comparison : Comparison
         The comparison, with its boundaries if the measure is a distance.
     measure : str
-        "dice", "jaccard" or a number of `boundary_names`.
+        A name in `REGION_NUMBERS` or `boundary_names`.
     region : str
         The name of a derived region of the options, or the label or name of a region of the
         reference. A merged region has the value of its group.
@@ -45,17 +45,38 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     derived = comparison.requested_derived()
     names = [] if derived is None else [one.name for one in derived]
     if derived is not None and region in names:
-        if measure in GROUP_MEASURES:
-            return derived.values(measure)[region]
-        faint = derived[region].faint
-        row = derived_boundary_rows(comparison)[names.index(region)]
-        return nan if faint else row.get(measure, nan)
+        if derived[region].faint:
+            return nan
+        if measure in REGION_NUMBERS:
+            return REGION_NUMBERS[measure].compute(derived[region])
+        return derived_boundary_rows(comparison)[names.index(region)].get(measure, nan)
     place = _place(comparison, region)
     if place is None or comparison.groups[place].faint:
         return nan
-    if measure in GROUP_MEASURES:
-        return float(getattr(comparison.groups[place], measure))
+    if measure in REGION_NUMBERS:
+        return REGION_NUMBERS[measure].compute(comparison.groups[place])
     return boundary_rows(comparison)[place].get(measure, nan)
+
+
+def region_mean(groups: Iterable["Group"], measure: str) -> float:
+    """Return the mean of a number of `REGION_NUMBERS` over groups that are not faint.
+
+    Returns
+    -------
+    float
+        NaN if there are none.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.metrics.region_measures import region_mean
+    >>> result = probdice.compare([0, 1, 1, 2], [0, 1, 2, 2], background=0)
+    >>> region_mean(result.foreground, "jaccard")  # of the regions 1 and 2
+    0.5
+    """
+    compute = REGION_NUMBERS[measure].compute
+    values = [compute(group) for group in groups if not group.faint]
+    return sum(values) / len(values) if values else nan
 
 
 def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:

@@ -1,8 +1,8 @@
 """The measures by which cases are scored and methods are ranked, each declared once.
 
-`REGISTRY` contains the measures that are computed for every case. `OTHER_NUMBERS` describes the
-measures that options add (boundary distances, indices, detection) and the measures of individual
-regions. Tables, ranking, help texts, pages and pictures read both.
+`REGISTRY` contains the measures that are computed for every case, and `REGION_NUMBERS` those of every
+region. `OTHER_NUMBERS` describes the latter and the measures that options add (boundary distances,
+indices, detection). Tables, ranking, help texts, pages and pictures read all three.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
+    from probdice.comparison.result_groups import Group
+    from probdice.metrics.derived import DerivedRegion
 
 __all__ = [
     "DISTANCES",
     "MEASURES",
     "MISSING_RULES",
+    "REGION_NUMBERS",
     "REGISTRY",
     "Description",
     "Measure",
     "MeasureName",
+    "RegionNumber",
     "description_of",
     "title_of",
 ]
@@ -133,6 +137,26 @@ REGISTRY: dict[str, Measure] = {
 }
 
 
+@dataclass(frozen=True)
+class RegionNumber:
+    """A number of one region, which ranks by a region or by its mean over the foreground.
+
+    Attributes
+    ----------
+    description : Description
+        How the number is shown and ranked.
+    compute : callable
+        Computes the value from a group or a derived region.
+    """
+
+    description: Description
+    compute: Callable[["Group | DerivedRegion"], float]
+
+
+REGION_NUMBERS = {
+    "dice": RegionNumber(Description("Dice"), lambda region: region.dice),
+    "jaccard": RegionNumber(Description("Jaccard index"), lambda region: region.jaccard),
+}
 DISTANCES = {  # in millimetres, or in pixels for images without geometry
     "hd": Description("HD", higher_is_better=False, unit="mm"),
     "hd95": Description("HD95", higher_is_better=False, unit="mm"),
@@ -158,8 +182,7 @@ ERRORS = (  # counts and indices that are 0 for identical segmentations
     *("under_segmentation_error", "over_segmentation_error"),
 )
 OTHER_NUMBERS: dict[str, Description] = {
-    "dice": Description("Dice"),
-    "jaccard": Description("Jaccard index"),
+    **{name: number.description for name, number in REGION_NUMBERS.items()},
     **DISTANCES,
     **COMPONENTS,
     **{

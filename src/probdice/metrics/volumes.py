@@ -3,7 +3,9 @@
 from math import nan
 from typing import Protocol
 
-__all__ = ["VolumeDifferences", "in_millilitres"]
+__all__ = ["DIFFERENCES", "VolumeDifferences", "in_millilitres"]
+
+DIFFERENCES = ("volume_difference", "relative_volume_difference")  # of `VolumeDifferences`
 
 
 class _Volumes(Protocol):
