@@ -91,7 +91,7 @@ class Blocks:
         return self._mask is None and not self.ignore
 
     def ready(self, block: Block) -> Ready:
-        """The compared pixels of a block, decoded for kernels."""
+        """Return the compared pixels of a block, decoded for kernels."""
         inside = self._inside(block)
         sides, faults = zip(*(side.read(block, inside) for side in self._decoders), strict=True)
         return Ready(sides, faults, inside)

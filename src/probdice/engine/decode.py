@@ -90,7 +90,7 @@ def decoder_of(
     *,
     in_order: bool = False,
 ) -> "LabelDecoder | ProbabilityDecoder":
-    """The decoder of a segmentation, which reads its values block by block.
+    """Return the decoder of a segmentation, which reads its values block by block.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class ProbabilityDecoder:
         return Soft(rows, 0, rows.shape[1]), fault
 
     def _raw(self, block: Block, inside: NDArray[np.int64] | None) -> NDArray[Any]:
-        """The stored values, contiguous and of the working type."""
+        """Return the stored values, contiguous and of the working type."""
         box = block.box if self.reading == "foreground" else (slice(None), *block.box)
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
@@ -216,7 +216,7 @@ class LabelDecoder:
         return codes, labels
 
     def _encoded(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """A code for every value and the label of every code."""
+        """Return a code for every value and the label of every code."""
         unsigned = values.view(f"u{values.itemsize}")
         into = self.scratch.array("codes", unsigned.shape, np.dtype(np.int32))
         codes, labels = encoded(unsigned, into)
@@ -248,7 +248,7 @@ class _Scratch(threading.local):
 def encoded(
     values: NDArray[Any], into: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """A code for every value of an unsigned type, in order of occurrence, and the values."""
+    """Return a code for every value of an unsigned type, in order of occurrence, and the values."""
     from probdice.engine.kernels import labels as kernels
 
     most_labels = 256

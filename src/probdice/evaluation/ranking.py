@@ -418,12 +418,12 @@ def _ordering(
 
 
 def _descending(scheme: Scheme, scores: Scores) -> bool:
-    """Whether a scheme puts the method with the largest number first."""
+    """Return whether a scheme puts the method with the largest number first."""
     return scheme == "test-based" or (scheme == "aggregate-then-rank" and scores.higher_is_better)
 
 
 def _mean_ranks(prepared: Sequence[_Costs], weights: Floats) -> Floats:
-    """The rank within a case, averaged over all measures and counted cases.
+    """Return the rank within a case, averaged over all measures and counted cases.
 
     Ranks are multiples of 1/2, so their sums are exact and equal means are detected as ties.
     """
@@ -435,7 +435,7 @@ def _mean_ranks(prepared: Sequence[_Costs], weights: Floats) -> Floats:
 
 
 def _aggregated(one: _Costs, owners: Numbers) -> Ordering:
-    """The mean value, or the median if a value is infinite."""
+    """Return the mean value, or the median if a value is infinite."""
     costs, median = one.costs[:, one.counted], one.aggregate == "median"
 
     def aggregated(counts: Floats) -> Floats:
@@ -454,7 +454,7 @@ def _aggregated(one: _Costs, owners: Numbers) -> Ordering:
 
 
 def _tested(one: _Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ordering:
-    """The share of other methods that a method does not beat significantly, minus 1."""
+    """Return the share of other methods that a method does not beat significantly, minus 1."""
     costs, own = one.costs[:, one.counted], owners[one.counted]
     methods = costs.shape[0]
     pairs = {}
@@ -476,7 +476,7 @@ def _tested(one: _Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ord
 
 
 def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
-    """The rank by each measure, averaged over the measures."""
+    """Return the rank by each measure, averaged over the measures."""
     from scipy.stats import rankdata
 
     by_measure = [rankdata(order(counts), axis=0, nan_policy="omit") for order in orders]
@@ -494,7 +494,7 @@ def _ranked(
     seed: int,
     grouped: bool,
 ) -> list[Rank]:
-    """The methods in the order of a scheme, with their stability."""
+    """Return the methods in the order of a scheme, with their stability."""
     subjects, cases = int(owners.max()) + 1, owners.size
     once = np.ones((1, subjects))
     values, means = order(once)[:, 0], _mean_ranks(prepared, once[:, owners])[:, 0]
@@ -557,7 +557,7 @@ def _tables(measures: Mapping[str, Scores]) -> dict[str, dict[str, Floats]]:
 
 
 def _in_any(rows: ArrayLike) -> Booleans:
-    """Whether each column is true in any row. The result is empty if there are no rows."""
+    """Return whether each column is true in any row. The result is empty if there are no rows."""
     table = np.asarray(rows, np.bool_)
     columns: Booleans = np.logical_or.reduce(table, axis=0) if table.size else np.zeros(0, np.bool_)
     return columns
@@ -568,7 +568,7 @@ def _cases(table: Mapping[str, Floats]) -> int:
 
 
 def _without_values(tables: Iterable[Mapping[str, Floats]]) -> list[str]:
-    """The methods without any value of a measure."""
+    """Return the methods without any value of a measure."""
     lacking = {
         name: None for table in tables for name, values in table.items() if np.isnan(values).all()
     }

@@ -379,7 +379,7 @@ def _signed_rank(paired: Floats, *, of_subjects: bool) -> tuple[float, float, st
 
 
 def _quartiles(values: Floats) -> tuple[float, float]:
-    """The quartiles; without interpolation if a value is infinite."""
+    """Return the quartiles; without interpolation if a value is infinite."""
     method: Literal["linear", "inverted_cdf"] = (
         "inverted_cdf" if np.isinf(values).any() else "linear"
     )
