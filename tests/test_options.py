@@ -66,9 +66,9 @@ def test_defaults():
         ({"components": 1.5, "background": 0}, "components must be labels or names"),
         ({"connectivity": 7}, "connectivity must be 4 or 8"),
         ({"connectivity": 6}, "connectivity=6 has no effect without components"),
-        ({"geometry_tolerance": -1}, "geometry_tolerance must be a number of pixels"),
-        ({"geometry_tolerance": float("nan")}, "geometry_tolerance must be a number of pixels"),
-        ({"geometry_tolerance": "1"}, "geometry_tolerance must be a number of pixels"),
+        ({"geometry_tolerance": -1}, "geometry_tolerance must be a non-negative number of pixels"),
+        ({"geometry_tolerance": float("nan")}, "geometry_tolerance must be a non-negative number of pixels"),
+        ({"geometry_tolerance": "1"}, "geometry_tolerance must be a non-negative number of pixels"),
         (
             {"geometry_tolerance": 1, "ignore_geometry": True},
             "geometry_tolerance=1 cannot be combined with ignore_geometry=True",
