@@ -67,7 +67,10 @@ def test_defaults():
         ({"connectivity": 7}, "connectivity must be 4 or 8"),
         ({"connectivity": 6}, "connectivity=6 has no effect without components"),
         ({"geometry_tolerance": -1}, "geometry_tolerance must be a non-negative number of pixels"),
-        ({"geometry_tolerance": float("nan")}, "geometry_tolerance must be a non-negative number of pixels"),
+        (
+            {"geometry_tolerance": float("nan")},
+            "geometry_tolerance must be a non-negative number of pixels",
+        ),
         ({"geometry_tolerance": "1"}, "geometry_tolerance must be a non-negative number of pixels"),
         (
             {"geometry_tolerance": 1, "ignore_geometry": True},

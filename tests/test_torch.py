@@ -659,7 +659,9 @@ def earlier(merge):
 def test_groups_of_soft_regions_on_both_sides_are_rejected_before_the_pass(options):
     preds, target = made()[0]["logits"], made()[1]["soft"]
     metric = metric_for(**options)
-    with pytest.raises(InputError, match=r'require the pixels of every image.*correspondence="image"'):
+    with pytest.raises(
+        InputError, match=r'require the pixels of every image.*correspondence="image"'
+    ):
         metric.update(preds, target)
     metric.reset()
     metric.update(preds, made()[1]["labels"])
