@@ -149,7 +149,7 @@ def test_a_reader_that_ignores_signals_is_ended_by_the_clock(file, monkeypatch, 
 @linux
 def test_a_reader_that_takes_too_much_memory_is_stopped(file):
     before = pid_of_child(file)
-    with pytest.raises(FormatError, match="json needs far more memory than a file of this size"):
+    with pytest.raises(FormatError, match="json needs far more memory than expected"):
         call(readers.take_memory, file)
     assert pid_of_child(file) == before
 

@@ -61,7 +61,7 @@ def test_a_mask_on_another_grid_is_rejected_side_by_side(tmp_path: Path) -> None
     mask = save(tmp_path / "mask.nii.gz", LABELS, np.diag([1.0, 1, 1.5, 1]) + np.eye(4, k=3) * 2)
     message = said("compare", reference, reference, "--mask", mask)
     assert (
-        "mask (mask.nii.gz) and reference (a.nii.gz) do not lie on the same grid: corners lie up "
+        "mask (mask.nii.gz) and reference (a.nii.gz) do not lie on the same grid: corners are up "
         "to 2 pixels apart mask reference size 4 × 2 × 1 4 × 2 × 1 spacing 1 1 1.5 1 1 1 origin "
         "2 0 0 0 0 0 direction"
     ) in message

@@ -624,7 +624,7 @@ def test_equal_sides_score_1_in_torch_as_well():
     [
         (
             {"similarity": "aitchison"},
-            r'needs the pixels.* Use correspondence="image"',
+            r'requires the pixels.* Use correspondence="image"',
         ),
         ({"correspondence": "case"}, "correspondence must be one of 'set', 'image', found 'case'"),
         ({"background": 3}, r"background must be one of the classes \(0, 1, 2\), found 3"),
@@ -659,7 +659,9 @@ def earlier(merge):
 def test_groups_of_soft_regions_on_both_sides_are_rejected_before_the_pass(options):
     preds, target = made()[0]["logits"], made()[1]["soft"]
     metric = metric_for(**options)
-    with pytest.raises(InputError, match=r'need the pixels of every image.*correspondence="image"'):
+    with pytest.raises(
+        InputError, match=r'require the pixels of every image.*correspondence="image"'
+    ):
         metric.update(preds, target)
     metric.reset()
     metric.update(preds, made()[1]["labels"])

@@ -1,4 +1,4 @@
-"""Exceptions, warnings and notes, and how their messages name options.
+"""Exceptions, warnings and notes, and the names of options in their messages.
 
 Exception
 └── ProbdiceError
@@ -185,7 +185,7 @@ class ProbdiceError(Exception):
 
 
 class InputError(ProbdiceError, ValueError):
-    """An argument or a file is invalid. The message states what is expected.
+    """An argument or a file is invalid. The message describes the expected input.
 
     Examples
     --------
@@ -225,12 +225,12 @@ class GeometryError(InputError):
     ...     compare(*sides)
     ... except GeometryError as error:
     ...     print(str(error).splitlines()[0])
-    reference and prediction do not lie on the same grid: corners lie up to 5 pixels apart
+    reference and prediction do not lie on the same grid: corners are up to 5 pixels apart
     """
 
 
 class MissingExtraError(ProbdiceError, ImportError):
-    """A format or a feature needs an optional dependency (an extra) that is not installed.
+    """A format or a feature requires an optional dependency (an extra) that is not installed.
 
     Examples
     --------

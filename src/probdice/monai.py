@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
     if missing not in ("ignite", "monai"):
         raise
     raise MissingExtraError(
-        f'probdice.monai needs {missing}: pip install "probdice[monai]"'
+        f'probdice.monai requires {missing}: pip install "probdice[monai]"'
     ) from None
 
 __all__ = ["RegionDiceHandler", "RegionDiceMetric"]
@@ -28,8 +28,8 @@ __all__ = ["RegionDiceHandler", "RegionDiceMetric"]
 class RegionDiceMetric(CumulativeIterationMetric):
     """A MONAI metric that computes a `RegionDice`.
 
-    The buffer holds the sums of `RegionDice` in one row, regardless of the number of images. MONAI
-    gathers it over the processes.
+    The buffer contains the sums of `RegionDice` in one row, regardless of the number of images.
+    MONAI gathers the buffers of all processes.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class RegionDiceHandler(IgniteMetricHandler):
         Extracts (preds, target) from the output of the engine, such as
         ``monai.handlers.from_engine(["pred", "label"])``.
     name : str, optional
-        Name of the handler if the engine does not set one.
+        Name of the handler if the engine does not set a name.
     value : str, optional
         The value of `RegionDice.compute` that is stored under the name of the handler. By default,
         it is the value of that name, such as ``key_val_metric={"mean_dice": handler}``, or the

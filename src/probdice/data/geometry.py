@@ -118,7 +118,7 @@ class Geometry:
     def obstacle(self, other: "Geometry", apart: float) -> str:
         """Describe why a grid at the distance `apart` cannot be aligned with `other`."""
         if isfinite(apart):
-            return f"corners lie up to {apart:.3g} pixels apart"
+            return f"corners are up to {apart:.3g} pixels apart"
         return "the grids differ in size for every order of the axes"
 
     def of_one_pixel(self) -> "Geometry":

@@ -1,4 +1,4 @@
-"""Arrays that compute their blocks on demand, so that data on disk stay on disk."""
+"""Arrays that compute their blocks on demand, so that data on disk remain on disk."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ class Lazy(ABC):
 class Derived(Lazy):
     """An array that is computed from other arrays of the same shape.
 
-    It has the chunks of the first array that has chunks. Subclasses may change its shape.
+    Its chunks are those of the first array with chunks. Subclasses may change its shape.
     """
 
     def __init__(self, *arrays: Array, dtype: DTypeLike | None = None) -> None:
@@ -189,7 +189,7 @@ class _Reordered(Derived):
 
 
 def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
-    """Reorder, then flip, the axes of `array` after the first `first` ones."""
+    """Reorder, then flip, the axes of `array`, except the first `first` axes."""
     if not flips and tuple(order) == tuple(range(len(order))):
         return array
     order = (*range(first), *(first + axis for axis in order))

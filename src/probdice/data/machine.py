@@ -1,8 +1,8 @@
 """The machine and its operating system.
 
 Everything that differs between Linux, macOS and Windows is in this module, with a fallback for
-systems that lack it. Other modules import neither `fcntl` nor `resource` and compare no system
-names; `tests/test_portability.py` checks this.
+systems without these features. Other modules import neither `fcntl` nor `resource` and compare no
+system names; `tests/test_portability.py` checks this.
 """
 
 import os
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _module(name: str) -> Any:
-    """Import a module of the standard library, or return None if this system lacks it."""
+    """Import a module of the standard library, or return None if this system does not have it."""
     try:
         return import_module(name)
     except ImportError:
@@ -166,8 +166,8 @@ def flush_folder(folder: Path) -> None:
 def replace(source: Path, target: Path) -> None:
     """Rename a file or folder, and replace the target.
 
-    Windows refuses this while another program, such as a virus scanner, has one of them open. The
-    function then retries for a second.
+    Windows refuses this while another program, such as a virus scanner, has the file or the target
+    open. The function then retries for a second.
     """
     for attempt in range(RETRIES):
         try:
@@ -183,7 +183,7 @@ def replace(source: Path, target: Path) -> None:
 
 
 def passes_files() -> bool:
-    """Return whether processes can send each other open files, as on POSIX."""
+    """Return whether processes can send each other open files, which is possible on POSIX."""
     return hasattr(socket, "send_fds") and fcntl is not None and resource is not None
 
 
@@ -242,7 +242,7 @@ def kill_group(process: "subprocess.Popen[Any]") -> None:
 
 
 def seals_memory() -> bool:
-    """Return whether the system has memory files that can be sealed, as Linux does."""
+    """Return whether the system has memory files that can be sealed, which Linux has."""
     return hasattr(os, "memfd_create") and fcntl is not None
 
 

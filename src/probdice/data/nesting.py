@@ -53,6 +53,6 @@ def _check_nested(channels: NDArray[Any]) -> None:
     values = channels[(inner + 1, *place)], channels[(inner, *place)]
     raise InputError(
         f"channels are not nested: channel {inner + 1} is {values[0]:g} and channel {inner} is "
-        f"{values[1]:g} at pixel {tuple(place)}. Order the channels so that each lies within the "
-        f"one before it"
+        f"{values[1]:g} at pixel {tuple(place)}. Order the channels so that each is inside the "
+        f"previous channel"
     )

@@ -45,7 +45,7 @@ Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 class Placement:
     """Position of the pixels of a target grid in a source image.
 
-    The target pixel i lies at ``matrix @ i + offset``, in source pixels.
+    The target pixel i is at ``matrix @ i + offset``, in source pixels.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Placement:
         return tuple(parts)
 
     def grid(self, box: Box, source: Box, order: Sequence[int]) -> Grid:
-        """Return what kernels need to know of a target box, with the source axes in `order`."""
+        """Return the parameters of a target box for kernels, with the source axes in `order`."""
         axes = list(order)
         first = self.offset + self.matrix @ [part.start for part in box]
         return (
@@ -129,7 +129,7 @@ class Placement:
 
 
 class FieldOfView(Lazy):
-    """Whether each target pixel lies in the field of view of the source."""
+    """Whether each target pixel is in the field of view of the source."""
 
     dtype = np.dtype(np.bool_)
     travels = True
@@ -323,6 +323,6 @@ def _within(index: Sequence[slice], shape: Sequence[int]) -> tuple[slice, ...]:
 
 
 def _lengths(cuts: Sequence[int], length: int) -> tuple[int, ...]:
-    """Return the lengths of the parts of an axis that is divided at these places."""
+    """Return the lengths of the parts of an axis that is divided at these positions."""
     edges = sorted({0, length, *(cut for cut in cuts if 0 < cut < length)})
     return tuple(b - a for a, b in pairwise(edges))

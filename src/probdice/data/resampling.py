@@ -1,7 +1,7 @@
 """Resample a segmentation onto another grid.
 
 On the same lattice (equal axes and spacing, whole offsets) an image is cropped or padded. Otherwise
-its values are interpolated. Nothing is read before a block of the result is read, except for the
+its values are interpolated. No values are read before a block of the result is read, except for the
 labels of a label map that becomes probabilities.
 """
 
@@ -56,8 +56,8 @@ def resample(
 ) -> tuple[Segmentation, FieldOfView | None]:
     """Return a segmentation on another grid, and its field of view or None.
 
-    Without a `background`, pixels outside the field of view have arbitrary values and must be left
-    out. With a `background`, they are background, and the second value is None.
+    Without a `background`, pixels outside the field of view have arbitrary values and must be
+    excluded. With a `background`, they are background, and the second value is None.
     """
     if segmentation.geometry is None:
         raise GeometryError("has no geometry, so it cannot be resampled onto another grid")
@@ -190,7 +190,7 @@ def _by_channel(texts: Mapping[int, str], labels: NDArray[Any]) -> dict[int, str
 
 
 def _as_probabilities(segmentation: Segmentation) -> Segmentation:
-    """Convert stored values to the probabilities of all regions; label maps stay the same."""
+    """Convert stored values to the probabilities of all regions; label maps remain unchanged."""
     if segmentation.crisp or segmentation.reading == "error":
         return segmentation
     array = Decoded(segmentation.array, segmentation.reading, len(segmentation.regions))

@@ -1,7 +1,8 @@
 """`Segmentation`: a crisp or probabilistic segmentation of one image.
 
-A `Segmentation` stores an array and how to interpret its values. It never copies or converts the
-array. This module checks the structure (types, axes, names). Values are checked when they are read.
+A `Segmentation` stores an array and the interpretation of its values. It never copies or converts
+the array. This module checks the structure (types, axes, names). Values are checked when they are
+read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +55,7 @@ class Segmentation:
     """A segmentation of one image: a label map, or the probability of every region per pixel.
 
     Create one with `from_labels`, `from_probabilities` or `from_logits`. The array is not copied
-    (a memory map stays one); a comparison reads it in blocks. "Pixel" also means voxel.
+    (a memory map remains a memory map); a comparison reads it in blocks. "Pixel" also means voxel.
 
     Attributes
     ----------
@@ -76,9 +77,9 @@ class Segmentation:
     geometry : Geometry or None
         Position of the image in space, if known.
     source : str
-        The file it was read from, or "".
+        The file from which it was read, or "".
     notes : tuple of Note
-        Notes on how the file was read; a comparison repeats them.
+        Notes on how the file was read, which are added to the notes of a comparison.
     colours : mapping of int to str
         Colours such as "#0072B2" by label or by channel index, if the source has them.
     origins : mapping of int to int or str
@@ -148,7 +149,7 @@ class Segmentation:
         if self.reading == "foreground":
             expected = 2
         elif not self.array.shape:
-            raise InputError("probabilities need a region axis, found a single number")
+            raise InputError("probabilities require a region axis, found a single number")
         else:
             expected = self.array.shape[0] + (self.reading == "background")
         labels, _ = as_channels(self.labels, None, expected)
@@ -175,9 +176,10 @@ class Segmentation:
         ----------
         array : array_like
             One label per pixel: integers of any type, booleans (labels 0 and 1), or floating-point
-            whole numbers. Tensors and arrays of other libraries also work.
+            whole numbers. Tensors and arrays of other libraries are also accepted.
         ignore : int or iterable of int, optional
-            Labels whose pixels are excluded from the comparison. Only a reference may have them.
+            Labels whose pixels are excluded from the comparison. Only a reference may have ignored
+            labels.
         names : mapping or sequence, optional
             Names of labels: ``{label: name}``, or a list that starts with label 0. Labels without
             a name are shown by number. A named label without pixels is an empty region.
@@ -219,7 +221,7 @@ class Segmentation:
         ----------
         array : array_like
             Probabilities of type float16, float32 or float64, or a one-hot array of integers.
-            Tensors and arrays of other libraries also work; bfloat16 becomes float32.
+            Tensors and arrays of other libraries are also accepted; bfloat16 becomes float32.
         axis : int or None, optional
             The region axis. With None, the array is the probability of a single foreground
             region, and the regions are 0 (its complement) and 1. In an xarray DataArray, a
@@ -319,8 +321,8 @@ class Segmentation:
         ----------
         array : array_like
             Channels along `axis`, from the outermost to the innermost: booleans, integers 0 and 1,
-            or probabilities. No channel may exceed the one before it by more than 1e-3. The whole
-            array is converted at once.
+            or probabilities. No channel may exceed the previous channel by more than 1e-3. The
+            whole array is converted at once.
         axis : int, optional
             The axis of the channels.
         labels : sequence of int, optional
@@ -370,8 +372,8 @@ class Segmentation:
         """Create a segmentation from isometric log-ratio coordinates, one fewer than regions.
 
         The basis is that of Egozcue et al. (2003), which compares the geometric mean of the first
-        regions with the next one: z_k = √(k / (k + 1)) · log((p₁ ⋯ p_k)^(1/k) / p_{k+1}). Euclidean
-        distances between coordinates are Aitchison distances between probabilities.
+        regions with the next region: z_k = √(k / (k + 1)) · log((p₁ ⋯ p_k)^(1/k) / p_{k+1}).
+        Euclidean distances between coordinates are Aitchison distances between probabilities.
 
         Parameters
         ----------
@@ -507,7 +509,7 @@ class Segmentation:
         floor = Aitchison(floor).floor
         p = self.probabilities().astype(np.float64)
         if len(p) < 2:
-            raise InputError("coordinates need at least two regions, found one")
+            raise InputError("coordinates require at least two regions, found one")
         p = np.maximum(p, floor)
         if not p.all():
             place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
@@ -519,7 +521,7 @@ class Segmentation:
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
 
     def refuse(self, fault: Fault | None) -> None:
-        """Raise an `InputError` for a fault whose pixels are numbered in C order."""
+        """Raise an `InputError` for invalid values whose pixels are numbered in C order."""
         if fault is not None:
             first, worst = (
                 tuple(int(k) for k in np.unravel_index(pixel, self.shape))
@@ -609,7 +611,7 @@ class Segmentation:
             The grid, with its shape.
         how : {"linear", "nearest"}, optional
             "linear": indicators of labels, or probabilities, are interpolated linearly, so a label
-            map becomes probabilities. "nearest": every pixel gets the values of the nearest one.
+            map becomes probabilities. "nearest": every pixel gets the values of the nearest pixel.
         background : int or str, optional
             Label or name of the region of pixels outside the field of view. Required if there are
             such pixels.
@@ -724,7 +726,7 @@ def _check_distinct(names: Sequence[Label]) -> None:
 
 
 def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
-    """Convert one label or several to a tuple."""
+    """Convert one or more labels to a tuple."""
     single = isinstance(labels, str) or getattr(labels, "ndim", None) == 0
     given = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
     for label in given:

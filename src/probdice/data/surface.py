@@ -25,7 +25,7 @@ class Surface:
     structure : str
         Name such as "left cortex"; empty if unknown.
     source : str
-        The file that it was read from.
+        The file from which it was read.
     """
 
     points: NDArray[np.float64]
@@ -46,8 +46,8 @@ def surfaces_for(
     surfaces : sequence of Surface
         The given surfaces.
     every : bool, optional
-        Whether each surface must belong to a structure. A folder with files of both hemispheres
-        has surfaces that do not.
+        Whether each surface must belong to a structure. If a folder has files of both hemispheres,
+        not every surface belongs to a structure.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def surfaces_for(
 
 
 def _structure_of(space: VertexSpace, surface: Surface, taken: set[int]) -> int | None:
-    """Return the structure with the name of the surface; an unknown name fits any structure."""
+    """Return the structure with the name of the surface; an unknown name matches any structure."""
     named = [
         k
         for k, structure in enumerate(space.structures)

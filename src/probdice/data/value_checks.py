@@ -71,7 +71,7 @@ def as_probabilities(
 ) -> NDArray[Any]:
     """Convert stored floating-point values to probabilities, regions first.
 
-    If the number of regions stays the same, `values` is overwritten. Otherwise the result is
+    If the number of regions does not change, `values` is overwritten. Otherwise the result is
     written to `into`, which has one more row. Invalid values give undefined results;
     `examine_values` reports them.
     """
@@ -123,7 +123,7 @@ class Fault:
     highest: float = 0.0
 
     def __add__(self, other: "Fault") -> "Fault":
-        """Combine two faults; the message reports the first pixel."""
+        """Combine invalid values of two parts; the message reports the first pixel."""
         if other.first < self.first:
             return other + self
         later = other
@@ -138,7 +138,7 @@ class Fault:
         )
 
     def moved(self, number: Callable[[int], int]) -> "Fault":
-        """Return the same fault with renumbered pixels."""
+        """Return the same invalid values with renumbered pixels."""
         return replace(self, first=number(self.first), worst=number(self.worst))
 
     def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
@@ -208,7 +208,7 @@ class InvalidValues(InputError):
     Attributes
     ----------
     kind : str
-        The kind of the fault.
+        The kind of invalid value.
     problem : str
         The message without the file and the fix.
     """
@@ -220,7 +220,7 @@ class InvalidValues(InputError):
     def of(
         cls, prefix: str, fault: Fault, place: tuple[int, ...], worst_place: tuple[int, ...]
     ) -> Self:
-        """Create the error for a fault; `prefix` names the file or the side."""
+        """Create the error for invalid values; `prefix` is the name of the file or the side."""
         error = cls(prefix, *fault.message(place, worst_place))
         error.kind, error.problem = fault.kind, fault.problem(place, worst_place)
         return error
@@ -256,7 +256,7 @@ def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
 
 
 def examine_labels(values: NDArray[Any]) -> Fault | None:
-    """Return the fault if floating-point labels are not whole numbers, else None."""
+    """Return the invalid values if floating-point labels are not whole numbers, else None."""
     bad = ~whole_numbers(values)
     if not bad.any():
         return None
@@ -265,7 +265,7 @@ def examine_labels(values: NDArray[Any]) -> Fault | None:
 
 
 def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
-    """Return the fault of stored values, or None: infinite, out of range, or a wrong sum."""
+    """Return the invalid values, or None: infinite, out of range, or with a wrong sum."""
     if rows.size == 0:
         return None
     tests, sums = _tests(rows, reading)
@@ -299,7 +299,7 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
 
 
 def invalid_values(rows: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
-    """Return which pixels have the faults that `examine_values` reports."""
+    """Return which pixels have the invalid values that `examine_values` reports."""
     invalid: NDArray[np.bool_] = np.logical_or.reduce(list(_tests(rows, reading)[0].values()))
     return invalid
 
@@ -307,7 +307,7 @@ def invalid_values(rows: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
 def _tests(
     rows: NDArray[Any], reading: Reading
 ) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.float64]]:
-    """Return which pixels have each kind of fault, and the sums of all pixels."""
+    """Return which pixels have each kind of invalid value, and the sums of all pixels."""
     limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)
     with np.errstate(invalid="ignore", over="ignore"):
         sums = rows.sum(axis=0, dtype=np.float64)

@@ -39,7 +39,7 @@ LISTED = 3  # structures named in a description
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """One brain structure: a surface, or some voxels of a volume.
+    """One brain structure: a surface, or a set of voxels of a volume.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class VertexSpace(Geometry):
         difference = next((text for a, b in pairs if (text := a.difference_from(b))), "")
         if not difference and self.volume is not None and other.volume is not None:
             distance = self.volume.steps_onto(other.volume)[2]
-            return "" if distance <= 0.1 else "the voxels lie on different grids"
+            return "" if distance <= 0.1 else "the voxels are on different grids"
         return difference
 
     @property

@@ -109,7 +109,7 @@ def moved_onto(
 
 
 def within(mask: Array | None, views: Sequence[Array]) -> Array | None:
-    """The pixels of a mask that are in all fields of view."""
+    """Return the pixels of a mask that are in all fields of view."""
     arrays = [*(() if mask is None else (mask,)), *views]
     if len(arrays) < 2:
         return arrays[0] if arrays else None
@@ -145,7 +145,7 @@ def _resampling_hint(
 
 
 def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
-    """A hint on the tolerance, if the grids have the same shape."""
+    """Return a hint on the tolerance, if the grids have the same shape."""
     if not isfinite(prediction.steps_onto(reference)[2]):
         return ()
     option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")
@@ -195,7 +195,7 @@ def mask_on(
 
 
 def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
-    """A floating-point mask as booleans. NaN is outside; fractions are rejected."""
+    """Return a floating-point mask as booleans. NaN is outside; fractions are rejected."""
     values = np.asarray(mask[(slice(None),) * len(mask.shape)])
     known = np.isfinite(values)
     wrong = np.isinf(values) | (known & (values != np.floor(np.where(known, values, 0))))
@@ -209,7 +209,7 @@ def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
 
 
 def one_hot_axis(side: Segmentation) -> int | None:
-    """The first or last axis if a label map of 0 and 1 is one-hot along it, else None."""
+    """Return the first or last axis if a label map of 0 and 1 is one-hot along it, else None."""
     array = side.array
     if not side.crisp or array.dtype.kind not in "biu" or not isinstance(array, np.ndarray):
         return None
@@ -222,7 +222,7 @@ def one_hot_axis(side: Segmentation) -> int | None:
 
 
 def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
-    """A hint if an array was probably misread as labels or as probabilities."""
+    """Return a hint if an array was probably misread as labels or as probabilities."""
     for side, across in (sides, sides[::-1]):
         axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
         if axis is not None:
@@ -265,7 +265,7 @@ def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
 
 
 def _side_by_side(**images: Segmentation) -> str:
-    """The geometries of two images as a table."""
+    """Return the geometries of two images as a table."""
     (first, left), (second, right) = (
         (name, {} if image.geometry is None else image.geometry.describe())
         for name, image in images.items()

@@ -56,7 +56,7 @@ class DaskScheduler:
     """Runs passes as Dask tasks on the active scheduler."""
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
-        """The sum over all blocks, in an order that does not depend on the workers."""
+        """Return the sum over all blocks, in an order that does not depend on the workers."""
         return task.add(_rounds(task, blocks))
 
 
@@ -92,7 +92,7 @@ def image(
 
 
 def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """One block of an image. Its position in the image is irrelevant."""
+    """Return one block of an image. Its position in the image is irrelevant."""
     shape = values[0].shape[-len(work.sides[0].shape) :]
     block = Block(tuple(slice(0, length) for length in shape), 0)
     piece: NDArray[Any] = work(block, *values).astype(dtype, copy=False)
@@ -166,7 +166,7 @@ def _scheduler() -> Any:
 
 
 def _arrays(blocks: Blocks) -> list[Array]:
-    """The arrays of the sides, and the mask."""
+    """Return the arrays of the sides, and the mask."""
     arrays = [side.array for side in blocks.sides]
     return arrays if blocks.mask is None else [*arrays, blocks.mask]
 
@@ -214,7 +214,7 @@ class _Work:
     halo: int = 0
 
     def __call__(self, block: Block, *values: NDArray[Any]) -> Any:
-        """The result of one block."""
+        """Return the result of one block."""
         given = iter(values)
         whole = self.sides[0].shape
         around = block if not self.halo else block.around(self.halo, whole)
@@ -256,7 +256,7 @@ def _made(tasks: dict[Any, Any], keys: list[Any], names: list[Any], *shared: Any
 
 
 def _box(block: Block | Grid, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """The box of a block in an array that may have a leading axis of regions."""
+    """Return the box of a block in an array that may have a leading axis of regions."""
     return (slice(None),) * (len(shape) - len(block.box)) + block.box
 
 
@@ -273,7 +273,7 @@ def _work(
     stores: Sequence[Array | None],
     halo: int = 0,
 ) -> _Work:
-    """The shared inputs of tasks, which read the stores themselves."""
+    """Return the shared inputs of tasks, which read the stores themselves."""
     bare: dict[str, Any] = {"colours": {}, "geometry": None, "notes": ()}
     empty = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in _arrays(blocks)]
     return _Work(
@@ -363,7 +363,7 @@ def _held(array: Array) -> dict[Any, Any]:
 
 
 def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, Any]]:
-    """A key for the part of the array in every block, and the tasks that compute them."""
+    """Return a key for the part of the array in every block, and the tasks that compute them."""
     boxes = [_box(block.around(halo, some.shape) if halo else block, array.shape) for block in some]
     if not has_type(array, "dask", "Array"):
         name = uuid4().hex

@@ -86,7 +86,7 @@ class Ready:
 def decoder_of(
     side: Segmentation, order: tuple[int, ...], dtype: np.dtype[Any] | None = None
 ) -> "LabelDecoder | ProbabilityDecoder":
-    """The decoder of a segmentation, which reads its values block by block.
+    """Return the decoder of a segmentation, which reads its values block by block.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class ProbabilityDecoder:
         return Soft(rows, 0, rows.shape[1]), fault
 
     def _raw(self, block: Block, inside: NDArray[np.int64] | None) -> NDArray[Any]:
-        """The stored values, contiguous and of the working type."""
+        """Return the stored values, contiguous and of the working type."""
         box = block.box if self.reading == "foreground" else (slice(None), *block.box)
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
@@ -205,7 +205,7 @@ class LabelDecoder:
         return codes, labels
 
     def _encoded(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """A code for every value and the label of every code."""
+        """Return a code for every value and the label of every code."""
         unsigned = values.view(f"u{values.itemsize}")
         into = self.scratch.array("codes", unsigned.shape, np.dtype(np.int32))
         codes, labels = encoded(unsigned, into)
@@ -237,7 +237,7 @@ class _Scratch(threading.local):
 def encoded(
     values: NDArray[Any], into: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """A code for every value of an unsigned type, in order of occurrence, and the values."""
+    """Return a code for every value of an unsigned type, in order of occurrence, and the values."""
     from probdice.engine.kernels import labels as kernels
 
     most_labels = 256

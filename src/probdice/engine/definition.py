@@ -112,7 +112,7 @@ def _saved(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
 
 
 def _likeliest(rows: Floats) -> Integers:
-    """The number of pixels at which each row is within `TIED` of the largest."""
+    """Return the number of pixels at which each row is within `TIED` of the largest."""
     likeliest: Integers = (rows >= rows.max(axis=0, initial=0) - TIED).sum(axis=1)
     return likeliest
 

@@ -30,7 +30,7 @@ class Executor(Protocol):
     """
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
-        """The sum of the results of all blocks."""
+        """Return the sum of the results of all blocks."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Threads:
     workers: int
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
-        """The sum of the results of all blocks."""
+        """Return the sum of the results of all blocks."""
         return task.add(run(partial(task.visit, blocks), blocks.blocks, self.workers))
 
 
@@ -86,7 +86,7 @@ def image(
     rows: int | None = None,
     into: Any = None,
 ) -> Any:
-    """An image of the results of `visit` for every block, with `rows` values per pixel.
+    """Return an image of the results of `visit` for every block, with `rows` values per pixel.
 
     The image is written `into` an array block by block, or into a new array. For Dask arrays, the
     result is a Dask array that is computed lazily.

@@ -239,5 +239,5 @@ def _ways_to_cut(
 
 
 def _edges(chunks: tuple[int, ...]) -> tuple[int, ...]:
-    """The edges of chunks of these lengths."""
+    """Return the edges of chunks of these lengths."""
     return tuple(dict.fromkeys((0, *accumulate(chunks))))

@@ -54,7 +54,7 @@ def joined_pass(
 
 
 def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> Any:
-    """A function that returns f at every pixel of a block; NaN outside the mask."""
+    """Return a function that returns f at every pixel of a block; NaN outside the mask."""
     members = groups.map(Members)
     if not all(side.crisp for side in blocks.sides):
         return partial(_map, similarity=similarity, groups=members)
@@ -63,7 +63,7 @@ def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> An
 
 
 def numbers_visit(side: Side, groups: Lists) -> Any:
-    """A function that returns the number of the group of every pixel of a label map."""
+    """Return a function that returns the number of the group of every pixel of a label map."""
     return partial(_numbers, place=SIDES.index(side), members=Members(groups))
 
 
@@ -85,7 +85,7 @@ class Members:
         return groups
 
     def table(self, dtype: np.dtype[Any]) -> Any:
-        """The groups of all labels of a type, as a hash table for the kernel."""
+        """Return the groups of all labels of a type, as a hash table for the kernel."""
         from probdice.engine import kernels
 
         keys, numbers = self._ascending
@@ -235,7 +235,7 @@ def row_groups(
 
 
 def _starts(groups: Lists) -> tuple[Integers, Integers]:
-    """The start of each group in the list of all members, and that list."""
+    """Return the start of each group in the list of all members, and that list."""
     starts = np.cumsum([0, *(len(group) for group in groups)])
     return starts.astype(np.int64), np.array(list(chain(*groups)), np.int64)
 

@@ -27,17 +27,17 @@ __all__ = [
 
 
 def moments_pass(keys: Both[NDArray[Any]]) -> Pass[Moments]:
-    """The moments of both sides, in the order of these labels or channels."""
+    """Return the moments of both sides, in the order of these labels or channels."""
     return Pass(partial(_moments, keys=keys), summed)
 
 
 def distributions_pass(bins: int) -> Pass[Both[Distribution]]:
-    """The histogram of every region of two soft sides."""
+    """Return the histogram of every region of two soft sides."""
     return Pass(partial(_distributions, bins=bins), _sum_of_both)
 
 
 def forecast_pass(groups: Both[Lists], bins: int, thresholds: Floats) -> Pass["Forecast"]:
-    """The sums for the calibration of the prediction, per group."""
+    """Return the sums for the calibration of the prediction, per group."""
     visit = partial(_forecast, groups=groups.map(Members), bins=bins, thresholds=thresholds)
     return Pass(visit, summed)
 
@@ -95,7 +95,7 @@ def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution
 
 
 def distribution(side: Soft, bins: int) -> Distribution:
-    """The histograms of the values of a block. `bins` must be even."""
+    """Return the histograms of the values of a block. `bins` must be even."""
     from probdice.engine import kernels
 
     counts = np.zeros((side.rows.shape[0], bins), np.int64)
@@ -155,7 +155,7 @@ def _forecast(
 def forecast(
     ready: Ready, groups: Both[Members], bins: int, thresholds: Floats, dtype: np.dtype[Any]
 ) -> Forecast:
-    """The sums for the calibration of a block."""
+    """Return the sums for the calibration of a block."""
     from probdice.engine import kernels
 
     p, q = ready.sides

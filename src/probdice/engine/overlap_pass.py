@@ -28,7 +28,7 @@ FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 
 
 def overlap_pass(similarity: Similarity) -> Pass["Checked"]:
-    """The overlap of every pair of regions, and any invalid values."""
+    """Return the overlap of every pair of regions, and any invalid values."""
     return Pass(partial(_checked_overlap, similarity=similarity), Checked.total)
 
 
@@ -93,7 +93,7 @@ def overlap(
 def labels_overlap(
     sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
-    """The overlap of two label maps, without copying them."""
+    """Return the overlap of two label maps, without copying them."""
     from probdice.engine import kernels
 
     if p.itemsize == q.itemsize == 1 and p.size >= FEW_PIXELS:
@@ -118,7 +118,7 @@ def labels_overlap(
 def _bytes_overlap(
     sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
-    """The overlap of label maps of one byte per pixel, whose labels serve as codes."""
+    """Return the overlap of label maps of one byte per pixel, whose labels serve as codes."""
     from probdice.engine import kernels
 
     table = kernels.labels.count_bytes(p.view(np.uint8), q.view(np.uint8))
@@ -138,7 +138,7 @@ def _crisp_overlap(
 
 
 def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
-    """The pairs of integers that occur, in any order, and their counts."""
+    """Return the pairs of integers that occur, in any order, and their counts."""
     from probdice.engine import kernels
 
     p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
@@ -163,7 +163,7 @@ def _counted(
     table: NDArray[Any],
     similarity: Similarity,
 ) -> Overlap:
-    """The overlap from a table of counts with labels in any order."""
+    """Return the overlap from a table of counts with labels in any order."""
     p_keys, p_places = _ascending(p_labels)
     q_keys, q_places = _ascending(q_labels)
     ascending = np.empty(table.shape, np.int64)
@@ -187,7 +187,7 @@ def _listed(
     counts: Integers,
     similarity: Similarity,
 ) -> Overlap:
-    """The overlap from pairs of codes and their counts, in any order."""
+    """Return the overlap from pairs of codes and their counts, in any order."""
     p_keys, p_places = _ascending(p_labels)
     q_keys, q_places = _ascending(q_labels)
     rows, columns = p_places[rows], q_places[columns]
@@ -276,7 +276,7 @@ def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
 
 
 def _totals(places: Integers, counts: Integers, size: int) -> Integers:
-    """The sum of the counts at every index, as integers."""
+    """Return the sum of the counts at every index, as integers."""
     totals = np.zeros(size, np.int64)
     np.add.at(totals, places, counts)
     return totals

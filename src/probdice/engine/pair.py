@@ -117,7 +117,7 @@ class Images:
         return cls(reference, prediction, array, workers or cores(), notes, file, view)
 
     def side(self, side: Side) -> Segmentation:
-        """One of the two segmentations."""
+        """Return one of the two segmentations."""
         return self.reference if side == "reference" else self.prediction
 
     @property
@@ -140,11 +140,11 @@ class Images:
         return Blocks(self.reference, self.prediction, mask=self.compared)
 
     def overlap(self, similarity: Similarity) -> Overlap:
-        """The overlap of every pair of regions."""
+        """Return the overlap of every pair of regions."""
         return self.first_pass(similarity)[0]
 
     def first_pass(self, similarity: Similarity) -> tuple[Overlap, tuple[Note, ...]]:
-        """The overlap, and the notes on the images. Only this pass checks the values."""
+        """Return the overlap, and the notes on the images. Only this pass checks the values."""
         checked = self._run(overlap_pass(similarity)) if self.blocks.blocks else None
         for side, fault in zip(SIDES, checked.faults if checked else (), strict=False):
             if fault is not None:
@@ -222,7 +222,7 @@ class Images:
     def map(
         self, similarity: Similarity, groups: Both[Lists], into: Any = None
     ) -> NDArray[np.float32]:
-        """The similarity f at every pixel; NaN outside the mask. See `image`."""
+        """Return the similarity f at every pixel; NaN outside the mask. See `image`."""
         blocks = self.blocks
         if into is not None:
             blocks = Blocks(self.reference, self.prediction, mask=self.compared, into=into)
@@ -235,15 +235,15 @@ class Images:
         return np.asarray(image(numbers_visit(side, groups), self.blocks, np.int32, self.workers))
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
-        """The moments of both sides, in the order of these labels or channels."""
+        """Return the moments of both sides, in the order of these labels or channels."""
         return self._run(moments_pass(keys))
 
     def distributions(self, bins: int) -> Both[Distribution]:
-        """The histogram of every region of two soft sides."""
+        """Return the histogram of every region of two soft sides."""
         return self._run(distributions_pass(bins))
 
     def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
-        """The sums for the calibration of the prediction, per group."""
+        """Return the sums for the calibration of the prediction, per group."""
         return self._run(forecast_pass(groups, bins, thresholds))
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
@@ -317,7 +317,7 @@ def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:
 
 
 def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:
-    """The regions with the colours of their segmentation."""
+    """Return the regions with the colours of their segmentation."""
     given = segmentation.colours
     return replace(
         regions, colours={key: given[key] for key in regions.keys.tolist() if key in given}
@@ -325,7 +325,7 @@ def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:
 
 
 def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
-    """An overlap without the ignored labels of the reference."""
+    """Return an overlap without the ignored labels of the reference."""
     regions = overlap.reference
     used = np.array([key not in ignored for key in regions.keys.tolist()], np.bool_)
     places = np.cumsum(used) - 1

@@ -48,5 +48,5 @@ def summed(results: Iterable[R]) -> R:
 
 
 def joint(results: Iterable[dict[int, T]]) -> dict[int, T]:
-    """The union of dictionaries with different keys."""
+    """Return the union of dictionaries with different keys."""
     return {key: value for some in results for key, value in some.items()}

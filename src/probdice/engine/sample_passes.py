@@ -19,7 +19,7 @@ Samples = dict[int, Both[tuple[Integers, NDArray[Any]]]]
 
 
 def count_pass() -> Pass[dict[int, int]]:
-    """The number of compared pixels of every block, by the block's first pixel."""
+    """Return the number of compared pixels of every block, by the block's first pixel."""
     return Pass(_count, joint)
 
 
@@ -65,7 +65,7 @@ def _sample(
 
 
 def _within(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """The indices of the ascending pixel numbers in a block, and their positions in it."""
+    """Return the indices of the ascending pixel numbers in a block, and their positions in it."""
     if not shape:
         return np.arange(numbers.size), numbers
     last = int(np.ravel_multi_index([part.stop - 1 for part in block.box], shape))

@@ -124,7 +124,7 @@ class Several:
         interpolation: Interpolation | None = None,
         background: Label | None = None,
     ) -> "Several":
-        """All segmentations on one grid; see `Images.of`.
+        """Return all segmentations on one grid; see `Images.of`.
 
         If there are several equivalent grids, the choice does not depend on their order. With an
         `interpolation`, the grid with the smallest pixels is used.
@@ -162,7 +162,7 @@ class Several:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, without cached values."""
+        """Return the fields, without cached values."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
@@ -181,11 +181,11 @@ class Several:
         return all(side.crisp for side in self.sides.values())
 
     def only(self, names: Sequence[str]) -> "Several":
-        """A selection of the segmentations, in this order."""
+        """Return a selection of the segmentations, in this order."""
         return replace(self, sides={name: self.sides[name] for name in names})
 
     def pair(self, first: str, second: str) -> Images:
-        """Two of the segmentations, for a comparison."""
+        """Return two of the segmentations, for a comparison."""
         return Images(self.sides[first], self.sides[second], self.mask, self.workers)
 
     @cached_property
@@ -193,7 +193,7 @@ class Several:
         return Blocks(*self.sides.values(), mask=self.mask)
 
     def contents(self) -> dict[str, Content]:
-        """The content of each segmentation. This first pass also checks the values."""
+        """Return the content of each segmentation. This first pass also checks the values."""
         contents: dict[str, Content] = {}
         if self._blocks.blocks:
             task = Pass(partial(_described, names=self.names), _Described.total)
@@ -234,7 +234,7 @@ class Several:
         return executor_for(blocks, self.workers).run(task, blocks)
 
     def readers(self, numbers: Sequence[Mapping[int, int]], classes: int) -> list["Reader"]:
-        """One reader per segmentation, with the classes of its labels or channels."""
+        """Return one reader per segmentation, with the classes of its labels or channels."""
         return [
             Reader(side, number_of, classes)
             for side, number_of in zip(self.sides.values(), numbers, strict=True)
@@ -249,13 +249,13 @@ class Reader:
         self.decoder = decoder_of(side, tuple(range(len(side.shape))))
 
     def read(self, box: tuple[slice, ...]) -> Decision:
-        """The decision at the pixels of a box, in C order."""
+        """Return the decision at the pixels of a box, in C order."""
         decoded, _ = self.decoder.read(Block(box, 0), None)
         return _decision(decoded, self.number_of, self.classes)
 
 
 def _decision(side: Soft | Crisp, number_of: Mapping[int, int], classes: int) -> Decision:
-    """The decision of a segmentation at some pixels, with its regions as classes."""
+    """Return the decision of a segmentation at some pixels, with its regions as classes."""
     if isinstance(side, Crisp):
         numbers = [number_of.get(label, -1) for label in side.labels.tolist()]
         return np.array(numbers or [-1], np.int64)[side.codes]
@@ -295,7 +295,7 @@ class _Pattern:
 
     @classmethod
     def total(cls, several: Sequence["_Pattern"]) -> "_Pattern":
-        """The pattern of several parts of an image, in their order."""
+        """Return the pattern of several parts of an image, in their order."""
         number_of: dict[int, int] = {}
         blocks = []
         for one in several:
@@ -321,7 +321,7 @@ class _Rows:
 
     @classmethod
     def total(cls, several: Sequence["_Rows"]) -> "_Rows":
-        """The digests of several parts of an image, in their order."""
+        """Return the digests of several parts of an image, in their order."""
         rows = zip(*(one.digests for one in several), strict=True)
         return cls([[digest for part in row for digest in part] for row in rows])
 
@@ -340,7 +340,7 @@ class _Described:
 
     @classmethod
     def total(cls, several: Iterable["_Described"]) -> "_Described":
-        """The contents of all parts."""
+        """Return the contents of all parts."""
         sides: Iterable[tuple[Any, ...]] = zip(*(one.sides for one in several), strict=True)
         return cls(tuple(type(parts[0]).total(parts) for parts in sides))
 
@@ -390,7 +390,7 @@ def _combinations(
 
 
 def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
-    """The combinations of codes that occur, one per row, and their numbers of pixels."""
+    """Return the combinations of codes that occur, one per row, and their numbers of pixels."""
     codes, rows = sides[0].codes, np.arange(sides[0].labels.size)[:, None]
     for side in sides[1:]:
         pairs = (codes.astype(np.uint64) << np.uint64(32)) | side.codes.astype(np.uint64)
@@ -401,7 +401,7 @@ def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
 
 
 def _place(side: Segmentation) -> tuple[float, int, bytes]:
-    """A sort key that selects one of several grids: small pixels, then many pixels."""
+    """Return a sort key that selects one of several grids: small pixels, then many pixels."""
     geometry = side.geometry
     if geometry is None:
         return inf, 0, b""
@@ -409,7 +409,7 @@ def _place(side: Segmentation) -> tuple[float, int, bytes]:
 
 
 def _outside_note(name: str, view: FieldOfView) -> Note:
-    """The number of pixels outside the field of view of one segmentation."""
+    """Return the number of pixels outside the field of view of one segmentation."""
     boxes_of_view = boxes(view.shape, 1)
     inside = sum(int(np.count_nonzero(view[box])) for box in boxes_of_view)
     text = (

@@ -21,7 +21,7 @@ Codes = NDArray[np.int32]
 
 @lru_cache
 def kernels_of(similarity: Similarity) -> "BlockKernels":
-    """The kernels that a similarity names."""
+    """Return the kernels that a similarity names."""
     module, factory = similarity.kernels.split(":")
     kernels: BlockKernels = getattr(import_module(module), factory)(similarity)
     return kernels

@@ -147,7 +147,7 @@ class _Pairs:
         return cls(Both(*sides), sets, boxes, sizes, blocks.order, shapes, workers)
 
     def numbers(self, percentiles: Floats, tolerances: Floats) -> Floats:
-        """One row per pair: hd, assd, masd, the percentiles, and nsd at the tolerances."""
+        """Return one row per pair: hd, assd, masd, the percentiles, and nsd at the tolerances."""
         columns = surface_summary.FIXED + percentiles.size + tolerances.size
         table = np.empty((len(self.sets), columns))
         volumes = self.boxes[:, 3:].prod(axis=1)
@@ -183,7 +183,7 @@ class _Pairs:
         return table
 
     def elements(self, pair: int) -> Both[Elements]:
-        """The elements of both surfaces of one pair."""
+        """Return the elements of both surfaces of one pair."""
         reference, prediction = self._surfaces(pair)
         return Both(
             self._elements(pair, reference, prediction), self._elements(pair, prediction, reference)

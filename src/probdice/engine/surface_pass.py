@@ -45,7 +45,7 @@ class Cells(NamedTuple):
 
 
 def cells_pass(groups: Both[Lists], levels: Sequence[float], shapes: Shapes) -> Pass[Both[Cells]]:
-    """The cells with a surface of every group of both sides.
+    """Return the cells with a surface of every group of both sides.
 
     The number of the set of a soft group is ``group · len(levels) + level``; that of a group of a
     label map is the number of the group.
@@ -112,7 +112,7 @@ def _numbered(
 
 
 def _layers(groups: Lists) -> list[Members]:
-    """All groups, divided such that no two groups of a layer share a region."""
+    """Return all groups, divided such that no two groups of a layer share a region."""
     layers: list[list[Sequence[int]]] = []
     occupied: list[set[int]] = []
     for k, regions in enumerate(groups):

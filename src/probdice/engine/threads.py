@@ -16,14 +16,14 @@ watcher: ContextVar[Callable[[int, int], None] | None] = ContextVar("watcher", d
 
 
 def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:
-    """The results of all blocks, in order, so that sums do not depend on the workers."""
+    """Return the results of all blocks, in order, so that sums do not depend on the workers."""
     if min(workers, len(blocks)) < 2:
         return watched(map(visit, blocks), len(blocks))
     return watched(_ahead(visit, blocks, workers), len(blocks))
 
 
 def watched(results: Iterable[R], total: int) -> Iterator[R]:
-    """The same results. The watcher is called before each block, and may raise an error."""
+    """Yield the same results. The watcher is called before each block, and may raise an error."""
     watch = watcher.get()
     for done, result in enumerate(results, start=1):
         if watch is not None:

@@ -150,19 +150,19 @@ def compared(
 
 
 def readable(paths: tuple[str, ...], regions: tuple[str, ...]) -> Paths:
-    """The files of one side for a reader: by region name if there is one file per region."""
+    """Return the files of one side for a reader: by region name if there is one file per region."""
     if regions:
         return dict(zip(regions, paths, strict=True))
     return paths[0] if len(paths) == 1 else paths
 
 
 def regions_of(job: Job) -> dict[str, list[str]]:
-    """The names of the regions of both sides, for sides with one file per region."""
+    """Return the names of the regions of both sides, for sides with one file per region."""
     return {side: list(job.regions(side)) for side in SIDES if job.regions(side)}
 
 
 def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
-    """The paths of the files of a job relative to a folder."""
+    """Return the paths of the files of a job relative to a folder."""
     return {role: [_relative(path, folder) for path in job.files(role)] for role in ROLES}
 
 
@@ -237,7 +237,7 @@ def _identity(file: Path, folders: Sequence[str], verify: bool) -> list[Any]:
 
 
 def _fingerprinted(request: Request) -> Request:
-    """The request with the SHA-256 of every file.
+    """Return the request with the SHA-256 of every file.
 
     The files have just been read, so they are usually in the file system cache. Companion files
     are in the same folder as the named file.
@@ -262,7 +262,7 @@ def _file(path: str) -> str:
 
 
 def _unpacked(path: str) -> int:
-    """The size of an image in memory, from its header or file size."""
+    """Return the size of an image in memory, from its header or file size."""
     file, _ = split_inside(path)
     try:
         size = os.path.getsize(file)
@@ -286,6 +286,6 @@ def _unpacked(path: str) -> int:
 
 
 def _relative(path: str, folder: Path) -> str:
-    """The path relative to a folder, with the path inside the file if there is one."""
+    """Return the path relative to a folder, with the path inside the file if there is one."""
     file, inside = split_inside(path)
     return relative_path(file, folder) + (f":{inside}" if inside else "")

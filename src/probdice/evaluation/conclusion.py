@@ -86,7 +86,7 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], first: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """The methods that cannot be separated from the first, and the sentence about them."""
+    """Return the methods that cannot be separated from the first, and the sentence about them."""
     if len(first) > 1:
         return [], []
     tests: dict[str, float | None] = {}

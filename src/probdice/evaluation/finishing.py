@@ -61,7 +61,7 @@ class Progress:
 
 
 def file_identities(jobs: Sequence[Job], workers: int, verify: bool) -> list[Inputs]:
-    """The identities of the files of every job."""
+    """Return the identities of the files of every job."""
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
 
@@ -72,7 +72,7 @@ def requests_of(
     options: Mapping[str, CompareOptions],
     folder: Path,
 ) -> dict[tuple[str, str], Request]:
-    """The requests for all jobs, given the options of every method."""
+    """Return the requests for all jobs, given the options of every method."""
     return {
         (job.case, job.method): Request(job, options[job.method], job_inputs, files_of(job, folder))
         for job, job_inputs in zip(jobs, inputs, strict=True)
@@ -82,7 +82,7 @@ def requests_of(
 def correspondences_over_set(
     records: Iterable[Record], options: CompareOptions
 ) -> dict[str, Given]:
-    """The correspondence of every method over all of its cases that could be compared."""
+    """Return the correspondence of every method over all of its cases that could be compared."""
     overlaps: dict[str, list[Overlap]] = {}
     for record in records:
         if record.comparison is not None:
@@ -116,7 +116,7 @@ def finished(
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
 ) -> tuple[Record, ...]:
-    """The records of all requests, read from the journal or computed."""
+    """Return the records of all requests, read from the journal or computed."""
     with Journal(out) as journal:
         records = _recorded(requests, journal, verify)
         resumed, failures = len(records), 0

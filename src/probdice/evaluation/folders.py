@@ -44,7 +44,7 @@ def as_name(text: str) -> str:
 
 
 def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
-    """The folder of every method."""
+    """Return the folder of every method."""
     if not isinstance(predictions, Mapping):
         single = Path(predictions)
         predictions = {single.name or single.resolve().name: single}
@@ -64,7 +64,7 @@ def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
 
 
 def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str]) -> Patterns:
-    """The pattern of the reference, of masks and images, and of every method."""
+    """Return the pattern of the reference, of masks and images, and of every method."""
     methods = list(methods)
     if not isinstance(pattern, Mapping):
         return Patterns(pattern, pattern, pattern, dict.fromkeys(methods, pattern))
@@ -84,7 +84,7 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
 
 
 def relative_path(path: Folder, folder: Folder) -> str:
-    """A path relative to a folder, with slashes; the full path if on different drives."""
+    """Return a path relative to a folder, with slashes; the full path if on different drives."""
     try:
         relative = os.path.relpath(path, folder)
     except ValueError:

@@ -79,7 +79,7 @@ class Journal:
 
 
 def read_lines(out: Path) -> Iterator[dict[str, Any]]:
-    """The content of the complete and valid lines of the journal."""
+    """Yield the content of the complete and valid lines of the journal."""
     path = out / NAME
     if not path.exists():
         return
@@ -94,7 +94,7 @@ def read_lines(out: Path) -> Iterator[dict[str, Any]]:
 
 
 def _is_valid(content: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a line has all required fields with the right types."""
+    """Return whether a line has all required fields with the right types."""
     return (
         isinstance(content, dict)
         and content.get("format") == FORMAT
@@ -144,7 +144,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _complete_length(path: Path) -> int:
-    """The length of the journal up to the end of its last complete line."""
+    """Return the length of the journal up to the end of its last complete line."""
     end = path.stat().st_size
     with path.open("rb") as stream:
         while end:

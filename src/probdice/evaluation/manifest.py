@@ -42,7 +42,7 @@ Kind = Literal["labels", "probabilities"]
 
 
 def kind_of(segmentation: Segmentation) -> Kind:
-    """Whether a segmentation is a label map or probabilities."""
+    """Return whether a segmentation is a label map or probabilities."""
     return "labels" if segmentation.crisp else "probabilities"
 
 
@@ -268,7 +268,7 @@ class Manifest:
 
 
 def _patterns(options: EvaluateOptions) -> tuple[str | None, str | None, str | None]:
-    """The patterns of references, predictions and masks."""
+    """Return the patterns of references, predictions and masks."""
     given = options.pattern
     if not isinstance(given, Mapping):
         given = {} if given is None else dict.fromkeys(("reference", "prediction", "mask"), given)
@@ -296,7 +296,7 @@ def _labels(regions: Regions) -> Iterable[AllowedLabel]:
 
 
 def _merged(labels: Iterable[AllowedLabel]) -> tuple[AllowedLabel, ...]:
-    """The labels in order.
+    """Return the labels in order.
 
     If a number has a name in at least one case, it has no entry without a name.
     """
@@ -311,7 +311,7 @@ def _merged(labels: Iterable[AllowedLabel]) -> tuple[AllowedLabel, ...]:
 
 
 def _reading(options: EvaluateOptions, kinds: set[Kind]) -> CompareOptions:
-    """The options that affect whether a prediction can be read and compared."""
+    """Return the options that affect whether a prediction can be read and compared."""
     names: Names | None = options.names.prediction
     if isinstance(names, str):  # participants do not have the table
         table = read_names(names, channels=kinds == {"probabilities"})

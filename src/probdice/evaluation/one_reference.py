@@ -236,7 +236,7 @@ def _plan(
 
 
 def temporary_folder() -> TemporaryDirectory[str]:
-    """A folder for the journal of a run whose results are not stored."""
+    """Return a folder for the journal of a run whose results are not stored."""
     return TemporaryDirectory(prefix="probdice-")
 
 
@@ -252,7 +252,7 @@ def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
 
 
 def _default_measure(options: CompareOptions) -> MeasureName:
-    """The default measure that ranks the methods."""
+    """Return the default measure that ranks the methods."""
     if options.background is not None:
         return "foreground_dice"
     return "score" if options.merge == "none" else "adjusted_score"

@@ -69,13 +69,13 @@ class Job:
     prediction_regions: tuple[str, ...] = ()
 
     def files(self, role: Role) -> tuple[str, ...]:
-        """The files of one side, or of the mask."""
+        """Return the files of one side, or of the mask."""
         if role == "mask":
             return self.mask
         return self.reference if role == "reference" else self.prediction
 
     def regions(self, side: Side) -> tuple[str, ...]:
-        """The names of the regions of one side, in the order of its files, or ()."""
+        """Return the names of the regions of one side, in the order of its files, or ()."""
         return self.reference_regions if side == "reference" else self.prediction_regions
 
 
@@ -107,7 +107,7 @@ def pair(
     probabilities: bool = False,
     failed: Collection[str] = (),
 ) -> tuple[tuple[Job, ...], tuple[Missing, ...], dict[str, Path]]:
-    """The jobs, case by case; missing cases; and the folder of every method.
+    """Return the jobs, case by case; missing cases; and the folder of every method.
 
     A pattern with ``{method}`` finds the methods of its folder. Cases in `failed` have no consensus
     as reference, so their jobs have no reference files.
@@ -195,7 +195,7 @@ def find_cases(
 def name_regions(
     folder: Path, pattern: str | None, files: Mapping[str, tuple[str, ...]], method: str = ""
 ) -> dict[str, tuple[str, ...]]:
-    """The region names of all cases of a folder with one file per region.
+    """Return the region names of all cases of a folder with one file per region.
 
     A region name is the part in which file names differ, without the name of the case. A region
     therefore has the same name in all cases, even in cases without some of the other regions. A
@@ -229,7 +229,7 @@ def name_regions(
 def _stem(
     folder: Path, pattern: str | None, case: str, method: str, path: str, without_case: bool
 ) -> str:
-    """The name of a file of a case, optionally without the name of the case."""
+    """Return the name of a file of a case, optionally without the name of the case."""
     file, inside = split_inside(path)
     text = as_name(file.relative_to(folder).as_posix())
     if not without_case:
@@ -247,7 +247,7 @@ def _stem(
 
 
 def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict[str, str]:
-    """The background image of every case that has one."""
+    """Return the background image of every case that has one."""
     cases = list(cases)
     files = find_cases(folder, pattern, probabilities=False)
     images = {case: files[case][0] for case in cases if case in files}
@@ -262,7 +262,7 @@ def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict
 
 
 def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
-    """The files that match a pattern, by case."""
+    """Return the files that match a pattern, by case."""
     if METHOD in text:
         raise InputError(
             f"pattern {text!r} has {METHOD}, which only works for folders of predictions"
@@ -272,7 +272,7 @@ def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _matching_files(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[str]]:
-    """The files that match a pattern."""
+    """Return the files that match a pattern."""
     files = {}
     try:
         for file in folder.glob(pattern.glob):
@@ -308,7 +308,7 @@ def _grouped_by_case(
 def _find_methods(
     folder: Path, text: str, reference_files: Mapping[str, tuple[str, ...]]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """The methods whose files are in one folder, each with its cases.
+    """Return the methods whose files are in one folder, each with its cases.
 
     The reference determines the names of cases, and these determine the methods. A file that
     belongs to no reference case is used if its method is known. Reference files in the same folder
@@ -418,7 +418,7 @@ def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...
 
 
 def _readable(folder: Path) -> dict[str, list[Path]]:
-    """The files with supported suffixes, by name without suffix."""
+    """Return the files with supported suffixes, by name without suffix."""
     files: dict[str, list[Path]] = {}
     for file in folder.iterdir():
         suffix = next((s for s in SUFFIXES if file.name.lower().endswith(s)), "")
@@ -487,7 +487,7 @@ def _nothing_in_common(
 
 
 def _deeper_files(folder: Path) -> list[str]:
-    """The files with supported suffixes below a folder, BIDS label maps first."""
+    """Return the files with supported suffixes below a folder, BIDS label maps first."""
     files = [
         file.relative_to(folder).as_posix()
         for file in folder.rglob("*")

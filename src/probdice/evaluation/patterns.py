@@ -117,7 +117,7 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def _expression(path: str, spans: bool, touched: bool, names: Mapping[str, str]) -> str:
-    """The pattern as a regular expression. All occurrences of {case} match the same text.
+    """Return the pattern as a regular expression. All occurrences of {case} match the same text.
 
     Groups whose names start with "case" or "method" hold these names.
     """

@@ -31,7 +31,7 @@ Rank = Mapping[str, Any]
 
 
 def table_md(summary: Summary, columns: Sequence[str] = ()) -> str:
-    """The ranking as a Markdown table, with the conclusion, remarks and notes."""
+    """Return the ranking as a Markdown table, with the conclusion, remarks and notes."""
     heads, rows = _table(summary, columns)
     lines = [
         f"| {' | '.join(heads)} |",
@@ -82,7 +82,7 @@ def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str,
 
 
 def remarks_by_method(summary: Summary) -> list[str]:
-    """The remarks on every method, one per line."""
+    """Return the remarks on every method, one per line."""
     return [
         as_sentence(f"{method}: {text}")
         for method, texts in summary["remarks"].items()
@@ -96,7 +96,7 @@ def as_sentence(text: str) -> str:
 
 
 def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """The headings and rows; the method comes first, or after the place."""
+    """Return the headings and rows; the method comes first, or after the place."""
     available = _columns(summary)
     names = list(check_columns(columns, list(summary["measures"])) or _default(summary))
     if "method" not in names:
@@ -168,7 +168,7 @@ def _measure_column(summary: Summary, measure: str) -> tuple[str, Callable[[Rank
 
 
 def _remarks(summary: Summary) -> list[str]:
-    """The conclusion, the rule for missing cases, the remarks on methods, and the notes."""
+    """Return the conclusion, the rule for missing cases, the remarks on methods, and the notes."""
     rule = summary["missing_rule"]
     result = conclusion(summary)
     return [

@@ -68,7 +68,7 @@ def ranking_csv(summary: Summary) -> bytes:
 def _rank_row(
     summary: Summary, measure: str, rank: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A row of ranking.csv."""
+    """Return a row of ranking.csv."""
     method = rank["method"]
     count = next(one for one in summary["counts"] if one["method"] == method)
     return {
@@ -154,7 +154,7 @@ def _methods_paragraph(summary: Summary) -> str:
 
 
 def _option_values(summary: Summary) -> dict[str, Any]:
-    """All options of the run, by name."""
+    """Return all options of the run, by name."""
     raters = summary["rater_comparison"]
     same = ("probabilities", "patterns", "reference", "methods", "mask", "image", "surface")
     return {
@@ -192,7 +192,7 @@ def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path)
 
 
 def _reference(agreement: Mapping[str, Any] | None) -> str:
-    """The reference of the methods paragraph."""
+    """Return the reference of the methods paragraph."""
     if agreement is None:
         return "the reference"
     raters = (
@@ -204,7 +204,7 @@ def _reference(agreement: Mapping[str, Any] | None) -> str:
 
 
 def _value(value: Any) -> str:
-    """The value of an option as a table cell."""
+    """Return the value of an option as a table cell."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_value(one)}" for key, one in value.items()) or "–"
     if isinstance(value, Sequence) and not isinstance(value, str):

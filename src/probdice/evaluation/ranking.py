@@ -320,7 +320,7 @@ def _ranked(
     seed: int,
     grouped: bool,
 ) -> list[Rank]:
-    """The methods in the order of a scheme, with their stability."""
+    """Return the methods in the order of a scheme, with their stability."""
     subjects, cases = int(owners.max()) + 1, owners.size
     once = np.ones((1, subjects))
     values, means = order(once)[:, 0], mean_ranks(prepared, once[:, owners])[:, 0]
@@ -387,7 +387,7 @@ def _cases(table: Mapping[str, Floats]) -> int:
 
 
 def _without_values(tables: Iterable[Mapping[str, Floats]]) -> list[str]:
-    """The methods without any value of a measure."""
+    """Return the methods without any value of a measure."""
     lacking = {
         name: None for table in tables for name, values in table.items() if np.isnan(values).all()
     }

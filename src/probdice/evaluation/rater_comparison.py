@@ -136,7 +136,7 @@ class RaterComparison:
         return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
 
     def with_paths(self, path_of: Callable[[str], str]) -> "RaterComparison":
-        """The same comparison with other paths of folders and files."""
+        """Return the same comparison with other paths of folders and files."""
         raters = {name: path_of(path) for name, path in self.raters.items()}
         files = tuple(replace(file, file=path_of(file.file)) for file in self.files)
         return replace(self, raters=raters, files=files)
@@ -304,7 +304,7 @@ def write_consensus(
 
 
 def _mean_of(by_rater: Mapping[str, Record], options: CompareOptions, workers: int) -> Segmentation:
-    """The mean of the raters of one case, read like a reference."""
+    """Return the mean of the raters of one case, read like a reference."""
     if options.ignore:
         raise InputError(
             Option("ignore", options.ignore[0]),
@@ -346,5 +346,5 @@ def _summary(content: Mapping[str, Any]) -> Summary:
 
 
 def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The same numbers, with NaN for the null of JSON."""
+    """Return the same numbers, with NaN for the null of JSON."""
     return {name: float("nan") if value is None else value for name, value in content.items()}

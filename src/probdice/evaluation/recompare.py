@@ -81,7 +81,7 @@ def compare_again(
 
 
 def _same(recorded: Comparison, present: Comparison) -> bool:
-    """Whether both comparisons have the same groups, scores and Dice."""
+    """Return whether both comparisons have the same groups, scores and Dice."""
     return (
         [(group.reference, group.prediction) for group in recorded.groups]
         == [(group.reference, group.prediction) for group in present.groups]

@@ -104,14 +104,14 @@ class Record:
             yield path, size, content
 
     def value(self, measure: str) -> float:
-        """A measure of this case; NaN if the case failed."""
+        """Return a measure of this case; NaN if the case failed."""
         return self.of_comparison(REGISTRY[measure].compute)
 
     def of_comparison(self, compute: Callable[[Comparison], float]) -> float:
-        """A number of the comparison of this case; NaN if the case failed."""
+        """Return a number of the comparison of this case; NaN if the case failed."""
         return nan if self.comparison is None else compute(self.comparison)
 
 
 def located(file: str, folder: Path) -> str:
-    """The full path of a file whose path is relative to a folder."""
+    """Return the full path of a file whose path is relative to a folder."""
     return os.path.normpath(os.path.join(os.path.abspath(folder), file))

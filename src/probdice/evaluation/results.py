@@ -221,7 +221,7 @@ class Evaluation:
         return replace(evaluation, records=tuple(latest[job] for job in jobs))
 
     def options_of(self, method: str) -> CompareOptions:
-        """The options of the final comparisons of a method."""
+        """Return the options of the final comparisons of a method."""
         groups = self.correspondences.get(method)
         return self.options if groups is None else self.options.given(groups)
 
@@ -294,15 +294,15 @@ class Evaluation:
         return notes_on(self)
 
     def title(self, measure: str) -> str:
-        """The title of a measure in text and figures."""
+        """Return the title of a measure in text and figures."""
         return self._criterion(measure).title
 
     def higher_is_better(self, measure: str) -> bool:
-        """Whether a ranking by a measure sorts by descending value."""
+        """Return whether a ranking by a measure sorts by descending value."""
         return self._criterion(measure).higher_is_better
 
     def values(self, measure: str | None = None) -> dict[str, NDArray[np.float64]]:
-        """A measure of every method over `cases`; NaN for missing and failed cases.
+        """Return a measure of every method over `cases`; NaN for missing and failed cases.
 
         In all methods, the default measure is the first of `rank_by`, except in `ranks`.
         """
@@ -398,7 +398,7 @@ class Evaluation:
         return worst
 
     def regions(self) -> dict[tuple[str, Label], Summary]:
-        """The Dice of every label of the reference, per method, over the cases that have it.
+        """Return the Dice of every label of the reference, per method, over the cases that have it.
 
         A merged region has the Dice of its group. An unmatched region has a Dice of 0. Faint groups
         (`Group.faint`) are ignored.
@@ -415,7 +415,7 @@ class Evaluation:
         }
 
     def derived_regions(self) -> dict[tuple[str, str], Summary]:
-        """The Dice of every derived region, per method, over the cases that have it."""
+        """Return the Dice of every derived region, per method, over the cases that have it."""
         dice = {name: self.summaries(f"dice:{name}") for name in self.others.derived_regions}
         return {
             (method, name): dice[name][method]
@@ -433,7 +433,7 @@ class Evaluation:
         return dice
 
     def comparison(self, case: str, method: str | None = None) -> Comparison:
-        """The comparison of one case, without its images."""
+        """Return the comparison of one case, without its images."""
         if method is None and len(self.methods) == 1:
             method = next(iter(self.methods))
         record = self.record(case, method)
@@ -442,7 +442,7 @@ class Evaluation:
         return record.comparison
 
     def comparisons(self, method: str) -> list[Comparison]:
-        """The comparisons of the scored cases of a method, without their images."""
+        """Return the comparisons of the scored cases of a method, without their images."""
         return [
             record.comparison
             for record in self.records
@@ -450,7 +450,7 @@ class Evaluation:
         ]
 
     def record(self, case: str, method: str | None) -> Record:
-        """One case of one method."""
+        """Return one case of one method."""
         record = self._by_name.get((as_name(case), as_name(method or "")))
         if record is None:
             raise InputError(
@@ -470,11 +470,11 @@ class Evaluation:
         return conclusion(self.summary)
 
     def cases_frame(self) -> "pandas.DataFrame":
-        """The content of cases.csv as a pandas data frame."""
+        """Return the content of cases.csv as a pandas data frame."""
         return cases_frame(self)
 
     def regions_frame(self) -> "pandas.DataFrame":
-        """The content of regions.csv as a pandas data frame."""
+        """Return the content of regions.csv as a pandas data frame."""
         return regions_frame(self)
 
     def write(
@@ -648,7 +648,7 @@ class Evaluation:
         return scores
 
     def _counted(self, measure: str | None) -> dict[str, NDArray[np.float64]]:
-        """The values that enter means."""
+        """Return the values that enter means."""
         key = self.rank_by[0] if measure is None else measure
         values = self.values(key)
         return {name: self._with_missing(name, values[name], key) for name in values}

@@ -96,7 +96,7 @@ def _importable(similarity: Similarity) -> bool:
 
 
 def _located(request: Request) -> Request:
-    """The same request with absolute paths."""
+    """Return the same request with absolute paths."""
 
     def absolute(path: str) -> str:
         file, inside = split_inside(path)

@@ -361,7 +361,7 @@ def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
 
 
 def _quartiles(values: Floats) -> tuple[float, float]:
-    """The quartiles; without interpolation if a value is infinite."""
+    """Return the quartiles; without interpolation if a value is infinite."""
     method: Literal["linear", "inverted_cdf"] = (
         "inverted_cdf" if np.isinf(values).any() else "linear"
     )

@@ -86,7 +86,7 @@ def _looked_up(table: Mapping[str, str], names: list[str], source: str) -> dict[
 
 
 def _matched(pattern: str, names: list[str]) -> dict[str, str]:
-    """The subjects by a pattern. The shortest and the longest match must be the same."""
+    """Return the subjects by a pattern. The shortest and the longest match must be the same."""
     shortest, longest = (_expression(pattern, lazy) for lazy in ("?", ""))
     subjects, absent = {}, []
     for name in names:

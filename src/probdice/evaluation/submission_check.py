@@ -204,7 +204,7 @@ def _case_names(
 
 
 def _other_files(folder: Path, files: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """The visible files of the folder that belong to no case."""
+    """Return the visible files of the folder that belong to no case."""
     used = {split_inside(path)[0].name for paths in files.values() for path in paths}
     names = [one.name for one in folder.iterdir() if one.is_file() and one.name not in used]
     return sorted((name for name in names if not name.startswith(".")), key=natural)
@@ -235,7 +235,7 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
 
 
 def _certain(segmentation: Segmentation) -> bool:
-    """Whether a label map may be the probability of one region that is 0 or 1 everywhere."""
+    """Return whether a label map may be the probability of one region that is 0 or 1 everywhere."""
     array = segmentation.array
     return segmentation.crisp and array.dtype.kind == "f" and beyond_one(array) is None
 

@@ -129,7 +129,7 @@ def _version(package: str) -> str:
 
 
 def _cases(evaluation: "Evaluation") -> dict[str, Any]:
-    """The cases of every method: scored, failed or missing, and matched over all cases."""
+    """Return the cases of every method: scored, failed or missing, and matched over all cases."""
     return {
         "jobs": [[record.case, record.method] for record in evaluation.records],
         "counts": [{"method": name, **asdict(one)} for name, one in evaluation.counts.items()],

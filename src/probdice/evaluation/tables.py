@@ -148,7 +148,7 @@ def case_rows(
     written: Callable[[Message], str],
     others: Others,
 ) -> list[Row]:
-    """One row per case and method, including failed and missing cases."""
+    """Return one row per case and method, including failed and missing cases."""
     rows = [_case_row(record, written, others) for record in records]
     rows += [
         {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
@@ -158,7 +158,7 @@ def case_rows(
 
 
 def region_rows(records: Iterable[Record]) -> list[Row]:
-    """One row per group, and per derived region, of every case and method."""
+    """Return one row per group, and per derived region, of every case and method."""
     return [
         {**row, "case": record.case, "method": record.method}
         for record in records
@@ -170,7 +170,7 @@ def region_rows(records: Iterable[Record]) -> list[Row]:
 def component_rows(
     records: Iterable[Record], threshold: float, pages: Mapping[tuple[str, str], str]
 ) -> list[Row]:
-    """One row per connected component of every case and method.
+    """Return one row per connected component of every case and method.
 
     `pages` contains the addresses of the pages of cases, relative to the table.
     """
@@ -200,12 +200,12 @@ def component_rows(
 
 
 def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
-    """The rows as CSV. Invalid bytes in names are written as escape sequences."""
+    """Return the rows as CSV. Invalid bytes in names are written as escape sequences."""
     return csv_of(rows, columns).encode(errors="backslashreplace")
 
 
 def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":
-    """The rows as a pandas data frame, with names escaped as in CSV."""
+    """Return the rows as a pandas data frame, with names escaped as in CSV."""
     try:
         import pandas
     except ImportError:
@@ -219,7 +219,7 @@ def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":
 
 
 def as_parquet(frame: "pandas.DataFrame") -> bytes:
-    """The content of a Parquet file."""
+    """Return the content of a Parquet file."""
     content: bytes = frame.to_parquet(engine="pyarrow", index=False)
     return content
 

@@ -10,7 +10,7 @@ except ModuleNotFoundError as error:
     if missing not in ("napari", "qtpy"):
         raise
     raise MissingExtraError(
-        f'probdice.napari needs {missing}: pip install "probdice[napari]"'
+        f'probdice.napari requires {missing}: pip install "probdice[napari]"'
     ) from None
 
 __all__ = ["ComparisonWidget", "demo_layers"]

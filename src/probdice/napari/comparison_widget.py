@@ -209,7 +209,7 @@ class ComparisonWidget(QWidget):
         self._start(task, self._show_outcome)
 
     def options(self) -> CompareOptions:
-        """Return the options that the controls show, after checking them."""
+        """Return the options set in the controls, after checking them."""
         first, second = (_label(control.text()) for control in self.background)
         background = None
         if first is not None or second is not None:
@@ -297,7 +297,7 @@ class ComparisonWidget(QWidget):
     # -- the result ------------------------------------------------------------------------------
 
     def _show_summary(self, summary: Summary | None) -> None:
-        """Show the numbers of a comparison, or remove those of the last one."""
+        """Show the numbers of a comparison, or remove the numbers of the last comparison."""
         self.outcome = None
         self.table.show(summary)
         self.headline.setText("" if summary is None else summary.headline)
@@ -326,7 +326,7 @@ class ComparisonWidget(QWidget):
             self.show_group(self.table.group(index.row()))
 
     def show_group(self, group: int) -> None:
-        """Move the camera to the place where the two sides of a group differ most."""
+        """Move the camera to the position where the two sides of a group differ most."""
         if self.outcome is None or self._grid is None:
             return
         point = self._grid.world(self.outcome.places[group])

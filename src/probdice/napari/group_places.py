@@ -1,4 +1,4 @@
-"""The place where the two sides of each group differ most."""
+"""The position where the two sides of each group differ most."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ def group_places(comparison: "Comparison") -> Integers:
     """Return one pixel per group, in the part of the image where its two sides differ most.
 
     The image is divided into eight parts along each axis. The part with the largest sum of
-    |p − q| is chosen for each group. The pixel is the one with the largest difference in that
-    part, or the middle one of the differing pixels of two label maps. For a group without any
+    |p − q| is chosen for each group. The result is the pixel with the largest difference in that
+    part or, for two label maps, the middle one of the differing pixels. For a group without any
     difference, it is a pixel in the part that contains most of the group.
 
     Parameters
@@ -104,7 +104,7 @@ class _Candidates:
 
 
 def _starts(*columns: NDArray[Any]) -> Integers:
-    """Return the rows of sorted columns at which some column changes."""
+    """Return the rows of sorted columns at which at least one column changes."""
     changed = np.zeros(columns[0].size, np.bool_)
     changed[:1] = True
     for column in columns:
@@ -115,7 +115,10 @@ def _starts(*columns: NDArray[Any]) -> Integers:
 def _candidates(
     blocks: Blocks, block: Block, groups: Both[Members], soft: list[int]
 ) -> _Candidates:
-    """Return the candidates of one block. A group in `soft` has probabilities on some side."""
+    """Return the candidates of one block.
+
+    A group in `soft` has probabilities on at least one side.
+    """
     ready = blocks.ready(block)
     p_numbers, q_numbers = (
         block.shaped(_numbers(side, members, ready), ready.inside, -1)

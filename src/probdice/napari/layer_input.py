@@ -194,8 +194,8 @@ def _check_stack(layer: "Layer", array: Any) -> None:
         )
     if len(array.shape) < 2:
         raise InputError(
-            f"has {len(array.shape)} axis. Probabilities need the regions along the first axis, "
-            f"and then the axes of the image"
+            f"has {len(array.shape)} axis. Probabilities must have the regions along the first "
+            f"axis, followed by the axes of the image"
         )
 
 

@@ -46,7 +46,7 @@ class ShownGroups:
         For probabilities, the label of each channel: of the reference, and of the relabelled
         prediction.
     colormap : colormap of napari
-        The colours of all labels. It is the colormap of the reference if that is a Labels layer.
+        The colours of all labels. If the reference is a Labels layer, this is its colormap.
     """
 
     labels: tuple[int, ...]

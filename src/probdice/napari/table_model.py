@@ -121,6 +121,7 @@ def _tool_tip(group: Group) -> str:
         lines.append(f"{side}: {', '.join(labels) or '–'}")
     if group.faint:
         lines.append(
-            "This region is nowhere the most probable one, so the mean Dice leaves it out."
+            "This region is not the most probable region of any pixel, so the mean Dice excludes "
+            "it."
         )
     return "\n".join(lines)

@@ -102,7 +102,7 @@ class Study:
         return f"{len(self.points)} segmentations of {images}, ranked by {who}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the study as plain types; NaN becomes None."""
+        """Return the study as built-in Python types; NaN becomes None."""
         content = {
             "people": self.people,
             "stand_in": self.stand_in,
@@ -119,9 +119,9 @@ def rank_study(
 ) -> Study:
     """Compare average human ranks with ranks by score, per image and overall.
 
-    The answers of each person are ranked again within an image, so that ties share their mean rank.
-    Scores are ranked in the same way, the highest first. The regression line and the correlations
-    relate these two kinds of ranks.
+    The answers of each person are ranked again within an image, so that tied answers get their mean
+    rank. Scores are ranked in the same way, the highest first. The regression line and the
+    correlations relate these two kinds of ranks.
 
     For the confidence intervals of one image, the bootstrap resamples people. For the overall
     intervals, it resamples people and whole images, because the segmentations of an image are
@@ -187,7 +187,7 @@ def _fit(
     repeats: int,
     rng: np.random.Generator,
 ) -> Fit:
-    """Fit the ranks of some images (columns), with bootstrap confidence intervals."""
+    """Fit the ranks of the given images (columns), with bootstrap confidence intervals."""
     columns = np.concatenate(images)
     values = _line(_mean_ranks(ranks)[columns], by_score[columns])
     if max(len(ranks), len(images)) < FEWEST:
@@ -221,7 +221,7 @@ def _pearson(rows: Floats) -> float:
 
 
 def _mean_ranks(ranks: Floats) -> Floats:
-    """Return the mean of every column over the people who answered; NaN without answers."""
+    """Return the mean of every column over the people who answered; NaN if there are no answers."""
     answered = np.isfinite(ranks)
     means: Floats = np.full(ranks.shape[1], nan)
     counts = answered.sum(axis=0)

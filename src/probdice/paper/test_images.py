@@ -151,7 +151,7 @@ def require_extra() -> None:
         import_module("skimage")
     except ImportError:
         raise MissingExtraError(
-            'photographs need scikit-image: pip install "probdice[paper]"'
+            'photographs require scikit-image: pip install "probdice[paper]"'
         ) from None
 
 

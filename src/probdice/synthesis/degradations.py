@@ -1,4 +1,4 @@
-"""Degradations of a segmentation, each with a strength of at least 0.
+"""Degradations of a segmentation, each with a non-negative strength.
 
 All take ``(segmentation, strength, *, seed)`` and return a Segmentation whose probabilities sum
 to 1. At strength 0 they return the segmentation unchanged.
@@ -111,7 +111,7 @@ float32)
 
 
 def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Add noise in log-ratio coordinates, so that values stay probabilities.
+    """Add noise in log-ratio coordinates, so that values remain probabilities.
 
     Independent normal noise of standard deviation `strength` is added to the logarithm of every
     probability, and the vector is divided by its sum. This is a perturbation in Aitchison's
@@ -205,7 +205,7 @@ def split(
 def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Merge two regions, `strength` times; the first of the two keeps its label.
 
-    The two regions are drawn at random, as long as at least two regions are left. The parameters
+    The two regions are drawn at random, as long as at least two regions remain. The parameters
     are those of `split`.
 
     Examples
@@ -315,7 +315,7 @@ def _repeated(
 ) -> Segmentation:
     """Apply a change `strength` times."""
     if strength != np.floor(strength):
-        raise InputError(f"strength must be a whole number of at least 0, found {strength}")
+        raise InputError(f"strength must be a non-negative integer, found {strength}")
     rng = np.random.default_rng(seed)
     return _changed(segmentation, strength, strength, lambda p, regions: once(p, regions, rng))
 
@@ -328,7 +328,7 @@ def _changed(
 ) -> Segmentation:
     """Apply a change to the probabilities `times` times; a strength of 0 changes nothing."""
     if not (isfinite(strength) and strength >= 0):
-        raise InputError(f"strength must be a number of at least 0, found {strength}")
+        raise InputError(f"strength must be a non-negative number, found {strength}")
     segmentation = _given(segmentation)
     if strength == 0:
         return segmentation

@@ -23,7 +23,7 @@ def check_similarity(similarity: Similarity) -> None:
 
     The checks use random vectors of two to six regions, some with entries of 0:
 
-    - f is 1 for equal vectors, lies between 0 and 1, and is symmetric.
+    - f is 1 for equal vectors, is between 0 and 1, and is symmetric.
     - Neither the order of the regions nor a region that is 0 in both vectors changes f.
     - 1 − f of two different certain vectors is always `disagreement`, and above 0.
     - 1 − f of two binary vectors is at most the sum of their losses against an empty region.
@@ -38,7 +38,8 @@ def check_similarity(similarity: Similarity) -> None:
     Raises
     ------
     AssertionError
-        If a check fails. The message names the property and the vectors for which it fails.
+        If a check fails. The message contains the property and the vectors for which it does not
+        hold.
 
     Examples
     --------

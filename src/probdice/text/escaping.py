@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 def visible(text: str) -> str:
     r"""Escape unprintable characters, except line breaks, for a terminal.
 
-    JSON text stays valid and keeps its content.
+    JSON text remains valid, and its content does not change.
 
     Examples
     --------
@@ -57,8 +57,8 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     An apostrophe is added in front of strings that a spreadsheet may read as a formula. These
     are strings that start with ``=``, ``+``, ``-`` or ``@``, with or without leading spaces, and
     strings that start with a tab or a line break. An apostrophe is also added in front of strings
-    that start with one. To restore the original string, remove one leading apostrophe. Numbers
-    are unchanged, including numbers given as strings.
+    that start with an apostrophe. To restore the original string, remove one leading apostrophe.
+    Numbers are unchanged, including numbers given as strings.
 
     Examples
     --------

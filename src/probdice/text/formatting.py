@@ -17,7 +17,7 @@ def decimal(value: float | None, digits: int = 4) -> str:
     """Format a number with a fixed number of decimals.
 
     A number below 1 is never shown as 1: it is truncated if rounding would give 1. A score of
-    1.0000 therefore always means that two segmentations are equal.
+    1.0000 therefore always means that two segmentations are identical.
 
     Parameters
     ----------
@@ -98,7 +98,8 @@ def short_paths(*sources: str) -> tuple[str, ...]:
     Parameters
     ----------
     *sources : str
-        Paths that `read` accepts. For several files, the result has the first one and a count.
+        Paths that `read` accepts. For several files, the result contains the first file and the
+        number of files.
 
     Examples
     --------

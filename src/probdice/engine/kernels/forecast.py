@@ -81,7 +81,7 @@ def _join(rows: Rows, start: int, starts: Indices, members: Indices, step: int, 
 
 @inner
 def _bin(value: float, bins: int) -> int:
-    """The bin of a value. A bin includes its right end but not its left end."""
+    """Return the bin of a value. A bin includes its right end but not its left end."""
     return min(max(int(np.ceil(value * bins)) - 1, 0), bins - 1)
 
 

@@ -85,7 +85,7 @@ def _shift(slots: int) -> Any:
 
 @inner
 def _run(values: NDArray[Any], start: int) -> int:
-    """The end of the run of equal values that begins at `start`."""
+    """Return the end of the run of equal values that begins at `start`."""
     value = values[start]
     stop = start + 1
     while stop < values.size and values[np.uint64(stop)] == value:
@@ -223,7 +223,7 @@ def _slot(
     p_labels: NDArray[np.unsignedinteger[Any]],
     q_labels: NDArray[np.unsignedinteger[Any]],
 ) -> Any:
-    """The slot of a pair of labels, or the free slot for it."""
+    """Return the slot of a pair of labels, or the free slot for it."""
     spread = np.uint64(i) * np.uint64(GOLDEN) ^ np.uint64(j) * np.uint64(ODD)
     slot, mask = spread >> shift, np.uint64(slots.size - 1)
     pair = slots[slot]

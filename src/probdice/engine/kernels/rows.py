@@ -208,7 +208,7 @@ def active(volumes: Sums, into: Indices) -> int:
 
 @inner
 def equal(a: Rows, b: Rows) -> bool:
-    """Whether two rows are equal."""
+    """Return whether two rows are equal."""
     different = 0
     for k in range(a.size):
         different |= a[k] != b[k]
@@ -217,7 +217,7 @@ def equal(a: Rows, b: Rows) -> bool:
 
 @inner
 def nearly(a: float, b: float) -> bool:
-    """Whether two sums are equal up to rounding, so that their rows may be equal."""
+    """Return whether two sums are equal up to rounding, so that their rows may be equal."""
     return abs(a - b) <= 1e-4 * abs(b)
 
 

@@ -82,7 +82,7 @@ def find_distances(
 
 @inner
 def _extents(pyramid: Pyramid, shapes: Shapes) -> Floats:
-    """The centre of a block relative to its first pixel, and half its size, per level."""
+    """Return the centre of a block relative to its first pixel, and half its size, per level."""
     extents = np.zeros((pyramid.shifts.shape[0], 6))
     for level in range(pyramid.shifts.shape[0]):
         for axis in range(3):
@@ -128,7 +128,7 @@ def _reach(other: Pyramid, shapes: Shapes, cell: Cell, element: int) -> float:
 
 @inlined
 def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
-    """The squared distance from a point to a box, given by its centre and half its size."""
+    """Return the squared distance from a point to a box, given by its centre and half its size."""
     a = max(abs(x - boxes[box, 0]) - boxes[box, 3], 0.0)
     b = max(abs(y - boxes[box, 1]) - boxes[box, 4], 0.0)
     c = max(abs(z - boxes[box, 2]) - boxes[box, 5], 0.0)
@@ -166,7 +166,7 @@ def _to_cell(
 
 @inlined
 def _relative(shapes: Shapes, element: int, a: int, b: int, c: int) -> tuple[float, float, float]:
-    """The centroid of an element relative to a cell that is a, b and c cells away."""
+    """Return the centroid of an element relative to a cell that is a, b and c cells away."""
     axes, places = shapes.axes, shapes.places
     return (
         places[element, 0] - (axes[0, 0] * a + axes[0, 1] * b + axes[0, 2] * c),
@@ -186,7 +186,7 @@ def _descend(
     seed: int,
     stack: _Stack,
 ) -> tuple[float, int]:
-    """The squared distance from an element of a cell to a surface, and the nearest cell.
+    """Return the squared distance from an element of a cell to a surface, and the nearest cell.
 
     Distances from `best` upwards are ignored. `seed` is a cell that is probably near.
     """

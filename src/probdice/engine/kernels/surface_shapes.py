@@ -147,7 +147,7 @@ def polygons(configuration: int, dimensions: int) -> list[Polygon]:
 
 
 def _face(axis: int, side: int) -> list[int]:
-    """The four corners of a face, in cyclic order."""
+    """Return the four corners of a face, in cyclic order."""
     around = []
     for first, second in ((0, 0), (1, 0), (1, 1), (0, 1)):
         place = [first, second]
@@ -157,7 +157,7 @@ def _face(axis: int, side: int) -> list[int]:
 
 
 def _segments(configuration: int, face: list[int]) -> list[tuple[Edge, Edge]]:
-    """The pairs of edges of a face whose midpoints are joined."""
+    """Return the pairs of edges of a face whose midpoints are joined."""
     inside = [configuration >> corner & 1 for corner in face]
     edges = [frozenset((face[k], face[(k + 1) % 4])) for k in range(4)]
     crossed = [edges[k] for k in range(4) if inside[k] != inside[(k + 1) % 4]]
@@ -172,13 +172,13 @@ def _midpoint(edge: Edge) -> tuple[float, ...]:
 
 
 def _from_the_middle(corners: Floats) -> list[Floats]:
-    """The triangles between the mean of a polygon's corners and its sides."""
+    """Return the triangles between the mean of a polygon's corners and its sides."""
     middle = corners.mean(axis=0)
     return [np.array([middle, corners[k - 1], corners[k]]) for k in range(len(corners))]
 
 
 def _flat(corners: Floats) -> bool:
-    """Whether a polygon is flat and convex, so that it is one facet."""
+    """Return whether a polygon is flat and convex, so that it is one facet."""
     if len(corners) <= 3:
         return True
     sides = np.roll(corners, -1, axis=0) - corners

@@ -246,7 +246,7 @@ def _product(values: Integers) -> int:
 
 @inlined
 def place_of(cell: int, height: int, width: int) -> tuple[int, int, int]:
-    """The three indices of a cell."""
+    """Return the three indices of a cell."""
     return cell // (width * height), cell // width % height, cell % width
 
 
@@ -310,7 +310,7 @@ def _address(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
 
 @inlined
 def halves_of(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
-    """The halves of a block that have a surface, as bits."""
+    """Return the halves of a block that have a surface, as bits."""
     if level <= pyramid.brick:
         return pyramid.bricks[_address(pyramid, level, p, q, r)]
     counts = pyramid.counts
