@@ -22,7 +22,7 @@ from probdice.options.declaration import PANELS, TWO_SIDES, declarations
 
 __all__ = ["command_pages", "setup"]
 
-OTHER = "Other commands"  # the section of options without a panel
+OTHER = "Other commands"  # the section of options in other panels
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,7 @@ def _entry(command: str, parameter: Any) -> Entry:
     text = " ".join((parameter.help or "").split())
     by_side = declared.form.by_side.format(declared.form.metavar) if declared else ""
     sides = by_side if text.endswith(by_side) else ""
+    panel = (getattr(parameter, "rich_help_panel", None) or "").removesuffix(ADVANCED)
     return Entry(
         commands=(command,),
         words=", ".join(parameter.opts),
@@ -130,7 +131,7 @@ def _entry(command: str, parameter: Any) -> Entry:
         help=text.removesuffix(sides).rstrip(),
         sides=sides,
         default=str(getattr(parameter.default, "value", parameter.default)) if has_default else "",
-        panel=(getattr(parameter, "rich_help_panel", None) or OTHER).removesuffix(ADVANCED),
+        panel=panel if panel in PANELS else OTHER,
     )
 
 

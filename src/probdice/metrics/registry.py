@@ -1,8 +1,8 @@
 """The measures by which cases are scored and methods are ranked, each declared once.
 
 `REGISTRY` contains the measures that are computed for every case, and `REGION_NUMBERS` those of
-every region. `OTHER_NUMBERS` describes the latter and the measures that options add (boundary distances,
-indices, detection). Tables, ranking, help texts, pages and pictures read all three.
+every region. `OTHER_NUMBERS` describes the latter and the measures that options add (boundary
+distances, indices, detection). Tables, ranking, help texts, pages and pictures read all three.
 """
 
 from collections.abc import Callable
