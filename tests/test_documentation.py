@@ -86,7 +86,7 @@ def reference_of_commands() -> str:
         page("reference/command-line.md"),
         re.MULTILINE | re.DOTALL,
     )
-    return extension("commands").command_pages(*details)
+    return extension("command_reference").command_pages(*details)
 
 
 def test_the_reference_has_every_command():

@@ -133,7 +133,9 @@ def test_a_region_ranks(root: Path) -> None:
 def test_unknown_measures_name_the_option_or_the_regions(root: Path) -> None:
     with pytest.raises(InputError, match="jaccard requires a background; pass background=0"):
         run(root, rank_by="jaccard", background=None)
-    with pytest.raises(InputError, match=r"no case has it; the regions are 0, 1, 2"):
+    with pytest.raises(
+        InputError, match=r"which no reference contains. Available regions: 0, 1, 2"
+    ):
         run(root, rank_by="dice:tumour")
     with pytest.raises(InputError, match=r"hd95 requires boundary distances; pass boundaries=True"):
         run(root, rank_by="hd95:1")
