@@ -642,7 +642,7 @@ def test_options_that_do_not_fit_are_rejected_at_once(options, message):
         ({}, torch.zeros(2, 3, 4), torch.full((2, 4), -1), "label -1, .* use ignore_index"),
         ({"background": 3}, torch.zeros(2, 3, 4), torch.zeros(2, 4).long(), "background=3 is not"),
         ({"class_weights": [1, 2]}, torch.zeros(2, 3, 4), torch.zeros(2, 4).long(), "be 3 numbers"),
-        ({"ignore_index": 9}, torch.zeros(2, 3, 4), torch.zeros(2, 3, 4), "Use a mask"),
+        ({"ignore_index": 9}, torch.zeros(2, 3, 4), torch.zeros(2, 3, 4), "Use mask instead"),
         (
             {"similarity": "aitchison", "measure": "score"},
             torch.zeros(2, 3, 4),

@@ -334,7 +334,7 @@ def _component_heading(summary: dict[str, Any]) -> str:
     neighbours = components["connectivity"] or "all"
     return (
         f"connected components over all cases ({neighbours} neighbours, at least "
-        f"{components['minimum_size']:g} mm³ or voxels; found: Jaccard of at least "
+        f"{components['minimum_size']:g} mm³ or voxels; found if Jaccard is at least "
         f"{summary['others']['component_threshold']:g})"
     )
 

@@ -42,7 +42,7 @@ class StoredMetric:
     requested : callable
         Returns whether options request the metric.
     compute : callable
-        Computes the metric of a comparison as its options request, and stores it in the numbers.
+        Computes the metric with the options of a comparison, and stores it in `Comparison.numbers`.
     read : callable
         Restores the metric from JSON data and the comparison without numbers.
     detach : callable

@@ -93,7 +93,7 @@ def decoder_of(
     order : tuple of int
         The axes of the image in the order in which pixels are visited.
     dtype : dtype, optional
-        The type of probabilities; by default, the working type that holds all values.
+        Data type of the probabilities; by default, `working_type` of the side.
     """
     if side.crisp:
         return LabelDecoder(side, order)

@@ -61,8 +61,8 @@ def executor_for(blocks: Blocks, workers: int, *, local: bool = False) -> Execut
     """Return the executor for these blocks.
 
     Dask runs passes over Dask arrays, and over stores that every worker can read if the user has
-    chosen a scheduler. `local` keeps the pass in this process, because it writes to its memory. It
-    takes precedence over `using`, whose executor may run in other processes.
+    chosen a scheduler. With `local`, the pass runs in this process, because it writes to memory of
+    this process. `local` takes precedence over `using`, whose executor may run in other processes.
     """
     if local:
         return Threads(workers)

@@ -1,4 +1,4 @@
-"""Several segmentations of one image: their contents, independent of labels, and their pixels."""
+"""Several segmentations of one image, and the passes over their pixels."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -47,8 +47,8 @@ class Cells(NamedTuple):
 def cells_pass(groups: Both[Lists], levels: Sequence[float], shapes: Shapes) -> Pass[Both[Cells]]:
     """Return the cells with a surface of every group of both sides.
 
-    The number of the set of a soft group is ``group · len(levels) + level``; that of a group of a
-    label map is the number of the group.
+    For soft groups, the set number is ``group · len(levels) + level``. For label maps, it is the
+    group number.
     """
     visit = partial(_cells, groups=groups.map(_layers), levels=tuple(levels), shapes=shapes)
     return Pass(visit, _all, halo=1)

@@ -291,5 +291,5 @@ def _labels(case: str, images: Images, regions: Regions, manifest: Manifest) -> 
         yield Problem(
             *("labels", "warning", (case,), f"{text} in no reference; references have {allowed}"),
             "Labels need not agree, because regions are matched by overlap.",
-            "If equal labels should correspond, use the labels of the challenge.",
+            "If equal labels must mean the same region, use the labels of the challenge.",
         )

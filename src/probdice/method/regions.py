@@ -121,7 +121,7 @@ class Regions:
 
     @cached_property
     def _channels(self) -> dict[int, int]:
-        """The channel of every number.
+        """Map the number of every region to its channel.
 
         The number of a channel without a number and a name is its index.
         """

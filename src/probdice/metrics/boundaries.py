@@ -16,12 +16,12 @@ inside and outside, and distances are exact:
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.engine.pair import Images
-from probdice.engine.surface_distances import Elements, Outlines
 from probdice.errors import InputError
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists
@@ -29,6 +29,9 @@ from probdice.method.sides import SIDES, Both
 from probdice.metrics.boundary_values import Boundaries, BoundaryMean, Members
 from probdice.metrics.unions import Union
 from probdice.options.checks import as_penalty, numbers_in
+
+if TYPE_CHECKING:
+    from probdice.engine.surface_distances import Elements, Outlines
 
 __all__ = ["LEVELS", "Boundaries", "BoundaryMean", "boundaries_of", "union_boundaries"]
 
@@ -89,6 +92,8 @@ def boundaries_of(
         "levels": numbers_in("levels", levels, "at least 0 and below 1"),
     }
     infinite = as_penalty(infinite)
+    from probdice.engine.surface_distances import Outlines  # loads Numba
+
     outlines = Outlines(images, regions)
     if outlines.crisp:
         options["levels"] = ()
@@ -159,9 +164,9 @@ def union_boundaries(
 class _Elements:
     """Computes the elements of a group again, because those of all groups need too much memory."""
 
-    outlines: Outlines
+    outlines: "Outlines"
 
-    def __call__(self, group: int, level: float) -> Both[Elements]:
+    def __call__(self, group: int, level: float) -> "Both[Elements]":
         elements = self.outlines.elements(group, level)
         geometry = self.outlines.images.reference.geometry
         if geometry is None:

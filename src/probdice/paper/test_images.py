@@ -78,8 +78,8 @@ def photograph(name: str, *, size: int = 112) -> Image:
 def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
     """Segment by Grady's random walker, from seeds in the middle of the k-means clusters.
 
-    The walker is certain at its seeds. A small probability for all regions keeps Aitchison
-    distances finite.
+    The random walker assigns probability 1 at its seeds. A small probability for all regions keeps
+    Aitchison distances finite.
     """
     smooth = _smoothed(image, 1.0)
     labels, distances = _clusters(smooth, regions, seed)

@@ -81,7 +81,7 @@ def draw_map(comparison: Comparison, request: Request) -> Figure:
 
 
 def draw_views(comparison: Comparison, request: Request) -> Figure:
-    """Draw three orthogonal slices of a volume through one pixel, by default where f is lowest."""
+    """Draw three orthogonal slices of a volume through one voxel, by default where f is lowest."""
     shape, geometry = _grid(comparison)
     if len(shape) != 3:
         raise InputError(f"kind='views' requires a volume with three axes, found shape {shape}")

@@ -89,7 +89,7 @@ def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
     explained = [decimal(share) for share in explained_of(comparison).values()]
     return (
         dice,
-        Figure("Adjusted score", adjusted, f"0 is chance level ({_chance(comparison)})"),
+        Figure("Adjusted score", adjusted, f"0 is chance (score {_chance(comparison)})"),
         Figure("Explained", " / ".join(explained), "of the reference / of the prediction"),
         _worst_figure(comparison),
         Figure("Unmatched", str(unmatched), counts or "every region is matched"),
@@ -105,7 +105,7 @@ def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
     if comparison.background is not None:
         chance = decimal(available(lambda: comparison.foreground_chance))
         adjusted = decimal(available(lambda: comparison.adjusted_foreground_score))
-        about = f"0 is chance level ({chance})"
+        about = f"0 is chance (score {chance})"
         figures += [
             Figure("Mean Dice", decimal(comparison.mean_dice), "with the background"),
             Figure("Pooled Dice", decimal(comparison.pooled_dice), "of all foreground groups"),
