@@ -145,7 +145,7 @@ def test_unknown_measures_name_the_option_or_the_regions(root: Path) -> None:
         run(root, rank_by="nsd", boundaries=True)
     with pytest.raises(InputError, match=r"measure must be one of score, .*found 'beauty'"):
         run(root, rank_by="beauty")
-    with pytest.raises(InputError, match="rand needs indices=True"):
+    with pytest.raises(InputError, match="rand requires indices=True"):
         run(root, rank_by="rand")
     with pytest.raises(InputError, match=r"expected MEASURE, MEASURE:REGION"):
         run(root, rank_by="nsd@x:1")

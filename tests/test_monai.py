@@ -119,7 +119,7 @@ def test_a_missing_library_is_named(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "monai"]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "probdice.monai")
-    with pytest.raises(MissingExtraError, match=r'needs monai: pip install "probdice\[monai\]"'):
+    with pytest.raises(MissingExtraError, match=r'requires monai: pip install "probdice\[monai\]"'):
         import_module("probdice.monai")
 
 

@@ -167,7 +167,7 @@ def test_degradations_reject_an_invalid_strength(name: str, strength: float) -> 
 
 @pytest.mark.parametrize("degrade", [split, merge, permute])
 def test_counted_degradations_reject_fractions(degrade: Callable[..., Segmentation]) -> None:
-    with pytest.raises(InputError, match="whole number"):
+    with pytest.raises(InputError, match="non-negative integer"):
         degrade(stripes((8, 8)), 1.5)
 
 
