@@ -254,7 +254,7 @@ def test_a_detached_result_keeps_notes_on_the_images(without):
 def test_options_of_numpy_become_plain():
     result = compare([1, 2], [1, 2], similarity=Aitchison(np.float32(0.25)), workers=np.int64(2))
     assert Comparison.from_json(result.to_json()).similarity == Aitchison(0.25)
-    with pytest.raises(ProbdiceError, match="workers must be a whole number"):
+    with pytest.raises(ProbdiceError, match="workers must be a positive integer"):
         compare([1, 2], [1, 2], workers=True)
     names = Segmentation.from_probabilities([[1.0, 0], [0, 1.0]], names=np.array(["a", "b"]))
     assert [type(label) for label in compare(names, [0, 1]).reference_labels] == [str, str]

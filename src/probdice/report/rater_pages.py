@@ -189,7 +189,7 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
         Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
         Figure("Explained", decimal(agreement.mean_explained), "of one rater by another, mean"),
         Figure("Worst region", decimal(None if weakest is None else weakest.mean_dice), region),
-        Figure("Rater vs the others", decimal(float(np.mean(others))), f"score, {about}"),
+        Figure("Rater vs other raters", decimal(float(np.mean(others))), f"score, {about}"),
     )
 
 
