@@ -643,7 +643,7 @@ def test_options_that_do_not_fit_are_rejected_at_once(options, message):
 def test_numbers_of_regions_are_checked():
     with pytest.raises(InputError, match="num_classes must be a positive integer"):
         RegionDice(0)
-    with pytest.raises(InputError, match="num_clusters must be a whole number"):
+    with pytest.raises(InputError, match="num_clusters must be a positive integer"):
         RegionDice(2, 2.5)
     with pytest.raises(TooLargeError, match="100000 × 100000 regions does not fit"):
         RegionDice(100_000)

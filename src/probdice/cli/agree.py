@@ -96,7 +96,7 @@ def _parts(agreement: "Agreement") -> "list[RenderableType]":
             matrix.add_row(str(number), names[i], *cells)
         parts.append(matrix)
     headings = [">foreground Dice"] if foreground else []
-    others = plain_table("rater vs the others", ">score", ">adjusted", ">explained", *headings)
+    others = plain_table("rater vs other raters", ">score", ">adjusted", ">explained", *headings)
     for rater in agreement.others:
         numbers = [rater.score, rater.adjusted_score, rater.explained]
         if foreground:
