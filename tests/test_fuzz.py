@@ -16,7 +16,7 @@ from fuzz.targets import TARGETS
 pytestmark = pytest.mark.usefixtures("short_time_limit")
 
 REGRESSIONS = Path(__file__).parents[1] / "fuzz" / "regressions"
-MUTANTS = {"dicom": 40, "journal": 60, "child": 12}  # fewer for slow targets
+MUTANTS = {"dicom": 40, "journal": 60, "child": 8}  # fewer for slow targets
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -35,7 +35,8 @@ def test_mutants_are_read_or_rejected_with_the_file_name(target: str, tmp_path: 
     assert child.counts["executions"] == MUTANTS.get(target, 150)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+# The seeds of "child" misbehave on purpose.
+@pytest.mark.parametrize("target", [target for target in TARGETS if target != "child"])
 def test_valid_files_are_read_without_a_fault(target: str, tmp_path: Path) -> None:
     child = Child(target, tmp_path)
     refused = 0
@@ -46,8 +47,7 @@ def test_valid_files_are_read_without_a_fault(target: str, tmp_path: Path) -> No
         refused += not outcome.accepted
     # Unsupported files, colour images and overlapping segments.
     expected = {"png": 3, "bmp": 1, "nrrd": 1, "dicom": 1, "unsupported": len(child.seeds)}
-    # A busy machine may also end the child of a harmless act, which is no fault.
-    assert refused == expected.get(target, 0) or target == "child"
+    assert refused == expected.get(target, 0)
 
 
 @pytest.mark.parametrize(
