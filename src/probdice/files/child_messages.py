@@ -97,7 +97,7 @@ class Malformed(Exception):
 
 
 def conforms(value: object, kind: Any) -> bool:
-    """Return whether a JSON value has a type.
+    """Return whether a JSON value conforms to a type.
 
     Parameters
     ----------

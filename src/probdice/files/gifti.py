@@ -87,9 +87,9 @@ def _write(path: Path, payload: Payload) -> None:
     structure = only_structure(payload, "GIFTI")
     name = path.name.lower()
     if payload.labels and name.endswith((".func.gii", ".shape.gii")):
-        raise InputError("is a file of maps, found a label map. Write .label.gii")
+        raise InputError(".func.gii and .shape.gii store maps, found a label map. Write .label.gii")
     if not payload.labels and name.endswith(".label.gii"):
-        raise InputError("is a file of labels, found probabilities or a map. Write .func.gii")
+        raise InputError(".label.gii stores labels, found probabilities or a map. Write .func.gii")
     words = structure_words(structure.name)
     metadata = {STRUCTURE: "".join(word.capitalize() for word in words)}
     if description := description_of(payload):
