@@ -404,7 +404,7 @@ def test_to_dict_has_every_number_once_and_fits_json():
 def test_printed_indices_name_missing_numbers():
     text = repr(overlap([[0.5, 1.0], [0.5, 0.0]], [1, 2]).indices(background=1))
     assert text.startswith("Indices (background=1)\n  rand ")
-    assert "note: A side holds probabilities." in text
+    assert "note: A side contains probabilities." in text
 
 
 def test_the_examples_of_the_documentation_run():

@@ -561,7 +561,7 @@ class Comparison:
         0.5
         """
         from probdice.metrics.components import component_scores
-        from probdice.metrics.indices import background_masks
+        from probdice.metrics.group_shares import background_masks
 
         return component_scores(
             self.overlap,

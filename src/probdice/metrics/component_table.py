@@ -27,7 +27,7 @@ from probdice.method.matching import listed
 from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Both, Side, other
 from probdice.metrics.components import as_connectivity, connected, group_map
-from probdice.metrics.indices import background_masks
+from probdice.metrics.group_shares import background_masks
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison

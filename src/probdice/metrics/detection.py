@@ -21,7 +21,7 @@ from probdice.method.overlap import Floats, Overlap
 from probdice.method.region_labels import Label
 from probdice.method.scoring import Correspondence
 from probdice.method.sides import SIDES, Both, Side, other
-from probdice.metrics.indices import Shares, background_masks, shares_of
+from probdice.metrics.group_shares import Shares, background_masks, shares_of
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
