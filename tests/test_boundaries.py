@@ -315,7 +315,7 @@ def test_the_elements_of_a_group_give_its_numbers(shape):
             assert boundaries[name][k] == pytest.approx(expected[name], abs=1e-12)
 
 
-def test_points_are_in_the_world():
+def test_points_are_in_world_coordinates():
     """One pixel at index (2, 3) with spacing 2 and 1 from (10, 20)."""
     labels = np.full((6, 6), -1)
     labels[2, 3] = 0
@@ -345,7 +345,7 @@ def test_a_detached_result_keeps_its_numbers_without_elements():
         detached.group(0)
 
 
-def test_a_result_survives_pickling():
+def test_a_pickled_result_has_the_same_numbers():
     boundaries = measured(*two_squares(missed=True))
     again = pickle.loads(pickle.dumps(boundaries))
     equal(again, boundaries, 0)

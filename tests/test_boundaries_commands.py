@@ -125,7 +125,7 @@ def test_a_penalty_makes_the_means_of_cases_finite(folders):
     assert result.regions_frame()["hd"].tolist()[-1] == 50
 
 
-def test_the_journal_holds_the_distances(folders):
+def test_the_journal_stores_the_distances(folders):
     options = {"match": "labels", "boundaries": True, "tolerance": [1], "out": folders / "out"}
     seen = []
     first = evaluate(folders / "truth", folders / "mine", **options)

@@ -192,7 +192,7 @@ def test_invalid_options_are_rejected(options, message):
         calibration([0, 1], [[0.5, 0.5], [0.5, 0.5]], **options)
 
 
-def test_it_needs_the_images():
+def test_calibration_needs_the_images():
     result = probdice.compare([0, 1], [[0.5, 0.5], [0.5, 0.5]]).detach()
     with pytest.raises(InputError, match=r"calibration\(\) requires the images"):
         result.calibration()

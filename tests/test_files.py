@@ -291,7 +291,7 @@ def test_a_file_that_may_not_be_read(
         read(tmp_path / kind.file)
 
 
-def test_every_format_is_under_contract() -> None:
+def test_every_format_has_the_common_tests() -> None:
     suffixes = {kind.file[1:] for kind in KINDS}
     without = [form.name for form in FORMATS if not suffixes & set(form.suffixes)]
     # Formats of surfaces and Zarr have tests of their own; JPEG is recognised to be rejected.

@@ -95,7 +95,7 @@ def test_an_error_keeps_the_option_that_it_recommends(file):
         call(readers.raise_system_error, file)
 
 
-def test_a_fault_of_a_reader_is_not_blamed_on_the_file(file):
+def test_a_bug_in_a_reader_is_not_reported_as_a_corrupt_file(file):
     with pytest.raises(RuntimeError, match="KeyError: 'missing'"):
         call(readers.fail, file)
 
@@ -244,7 +244,7 @@ def test_an_answer_that_no_reader_gives_is_rejected(file, message):
 
 
 @pytest.mark.parametrize("text", ["\xff" * 8, "\3" + "\0" * 7 + "{]}", "\2" + "\0" * 7 + "[]"])
-def test_bytes_that_are_no_message_are_rejected(file, text):
+def test_bytes_that_are_not_a_message_are_rejected(file, text):
     with pytest.raises(FormatError, match="json crashed while reading it"):
         call(readers.send_bytes, file, text)
 

@@ -122,7 +122,7 @@ def test_nrrd_without_directions_has_no_geometry(tmp_path: Path) -> None:
     assert segmentation.geometry is None
 
 
-def test_the_values_outlive_the_image_they_came_in(tmp_path: Path) -> None:
+def test_values_stay_valid_after_the_image_is_deleted(tmp_path: Path) -> None:
     sitk.WriteImage(sitk.GetImageFromArray(np.full((60, 60, 60), 3, np.uint8)), tmp_path / "a.nrrd")
     segmentations = [read(tmp_path / "a.nrrd") for _ in range(5)]
     assert all(np.all(whole(segmentation) == 3) for segmentation in segmentations)

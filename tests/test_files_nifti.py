@@ -62,7 +62,7 @@ def test_nifti_2(tmp_path: Path) -> None:
     assert segmentation.geometry.affine == pytest.approx(AFFINE)
 
 
-def test_header_extensions_are_stepped_over(tmp_path: Path) -> None:
+def test_header_extensions_are_skipped(tmp_path: Path) -> None:
     image = nibabel.Nifti1Image(LABELS, AFFINE)
     image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", b"x" * 9000))
     nibabel.save(image, tmp_path / "a.nii.gz")
@@ -151,7 +151,7 @@ def test_labels_with_a_whole_slope_stay_labels(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), LABELS * 10.0 + 1.0)
 
 
-def test_percent_and_bytes(tmp_path: Path) -> None:
+def test_percentages_and_8_bit_maps_are_scaled(tmp_path: Path) -> None:
     percent = np.array([0, 25, 100], dtype=np.uint8).reshape(3, 1, 1)
     assert whole(read(save(tmp_path / "a.nii", percent), scale=100)).ravel().tolist() == [
         0,

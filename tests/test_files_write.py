@@ -322,7 +322,7 @@ def test_regions_keep_their_numbers(tmp_path: Path) -> None:
     assert read(tmp_path / "a.npz").regions == (0, 1)
 
 
-def test_no_path_to_write_to() -> None:
+def test_write_requires_a_path() -> None:
     with pytest.raises(InputError, match="path must be the path of the file to write, found None"):
         write(None, LABELS)  # type: ignore[arg-type]
 
@@ -334,7 +334,7 @@ def test_a_single_region_comes_back_from_every_format(tmp_path: Path) -> None:
         assert read(tmp_path / f"a{suffix}").shape == (2, 3, 4)
 
 
-def test_a_line_of_labels_is_no_tiff(tmp_path: Path) -> None:
+def test_one_dimensional_labels_are_not_written_as_tiff(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.tif: TIFF stores images of 2 to 4 axes, found 1"):
         write(tmp_path / "a.tif", np.array([0, 1, 2]))
     assert list(tmp_path.iterdir()) == []

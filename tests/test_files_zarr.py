@@ -265,7 +265,7 @@ def test_corrupt_metadata(attributes, message, tmp_path):
         read(tmp_path / "v.zarr")
 
 
-def test_a_folder_that_is_no_store(tmp_path):
+def test_a_folder_that_is_not_a_store_is_rejected(tmp_path):
     with pytest.raises(FormatError, match="is a folder"):
         read(tmp_path)
 
@@ -299,7 +299,7 @@ def test_a_store_on_a_server(server, tmp_path):
         read(f"{server}/nothing.zarr")
 
 
-def test_servers_that_do_not_answer_and_addresses_of_no_kind():
+def test_unreachable_servers_and_unsupported_urls_are_rejected():
     with pytest.raises(FormatError, match="cannot be opened as Zarr: Cannot connect"):
         read("http://127.0.0.1:1/v.zarr")
     with pytest.raises(FormatError, match="Protocol not known: nowhere"):
@@ -374,7 +374,7 @@ def test_a_rotated_image_is_rejected(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_store_is_replaced_whole_and_a_folder_is_not(tmp_path):
+def test_a_store_is_replaced_completely_and_another_folder_is_not(tmp_path):
     write(tmp_path / "a.zarr", LABELS)
     write(tmp_path / "a.zarr", LABELS[:2])
     assert read(tmp_path / "a.zarr").shape == (2, 6, 8)
@@ -405,7 +405,7 @@ def test_chunks_that_are_python_objects_are_never_loaded(tmp_path):
 @pytest.mark.parametrize(
     "steps", [[{"type": ["scale"]}], ["scale"], [{"type": "scale", "scale": ["a", 1, 1]}]]
 )
-def test_metadata_of_other_kinds_than_they_should_be(steps, tmp_path):
+def test_metadata_of_wrong_types_are_rejected(steps, tmp_path):
     placed = Geometry((4, 6, 8), np.diag([2.0, 3.0, 5.0, 1.0]))
     write(tmp_path / "a.zarr", Segmentation.from_labels(LABELS, geometry=placed))
     file = tmp_path / "a.zarr" / "zarr.json"

@@ -217,7 +217,7 @@ def test_every_row_of_the_documentation_is_a_test():
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_labels_are_understood(row, tmp_path):
+def test_labels_in_every_container_are_accepted(row, tmp_path):
     make, holds, placed = ROWS[row]
     if holds == "probabilities":
         pytest.skip("it holds no labels")
@@ -231,7 +231,7 @@ def test_labels_are_understood(row, tmp_path):
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_probabilities_are_understood(row, tmp_path):
+def test_probabilities_in_every_container_are_accepted(row, tmp_path):
     make, holds, placed = ROWS[row]
     if holds.endswith("labels"):
         pytest.skip("it holds no probabilities")

@@ -104,7 +104,7 @@ def test_whole_channels_of_integers_are_labels():
     assert metric.aggregate() == 1
 
 
-def test_what_does_not_fit_is_rejected():
+def test_tensors_of_wrong_shape_are_rejected():
     with pytest.raises(InputError, match="metric must be a RegionDice, found int"):
         RegionDiceMetric(3)
     metric = RegionDiceMetric(RegionDice(2))
@@ -196,7 +196,7 @@ def test_a_value_that_does_not_exist_is_rejected():
 # -- the documentation ---------------------------------------------------------------------------
 
 
-def test_recipes_print_what_is_shown():
+def test_recipes_print_the_documented_output():
     path = Path(__file__).parent.parent / "docs" / "how-to" / "training.md"
     page = path.read_text(encoding="utf-8")
     examples = re.findall(r"```python\n((?:(?!```).)*)```\n```\n(.*?)```", page, re.DOTALL)

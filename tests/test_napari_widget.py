@@ -278,7 +278,7 @@ def test_different_grids_are_an_error_unless_geometry_is_ignored(viewer, qtbot):
     assert cells(widget, DICE) == ["1.0000"]
 
 
-def test_values_that_are_no_probabilities_are_explained(viewer, qtbot):
+def test_values_that_are_not_probabilities_are_explained(viewer, qtbot):
     viewer.add_image(np.full((2, 4, 5), 0.3), name="truth")
     viewer.add_labels(np.ones((4, 5), int), name="net")
     widget = compared(widget_of(viewer, qtbot), qtbot)
