@@ -26,24 +26,6 @@ class Groups:
     matched: int
 
     @classmethod
-    def of_pairs(cls, overlap: Overlap, rows: Integers, columns: Integers) -> "Groups":
-        """Create groups from pairs of regions, sorted by row. All other regions are unmatched."""
-        reference = np.full(len(overlap.reference), -1, np.int64)
-        prediction = np.full(len(overlap.prediction), -1, np.int64)
-        matched = len(rows)
-        reference[rows] = prediction[columns] = np.arange(matched)
-        count = matched
-        for regions, numbers in (
-            (overlap.reference, reference),
-            (overlap.prediction, prediction),
-        ):
-            if matched < len(regions):
-                unmatched = regions.occupied[numbers[regions.occupied] < 0]
-                numbers[unmatched] = np.arange(count, count + unmatched.size)
-                count += unmatched.size
-        return cls(reference, prediction, matched)
-
-    @classmethod
     def of_numbers(cls, overlap: Overlap, reference: Integers, prediction: Integers) -> "Groups":
         """Create groups from any group numbers. A negative number means an unmatched region."""
         numbers = Both(reference.copy(), prediction.copy())
