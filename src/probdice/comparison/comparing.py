@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison.notes import infinite_notes
-from probdice.comparison.result import Comparison
+from probdice.comparison.result import Comparison, Numbers
 from probdice.data.geometry import Geometry
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
@@ -19,7 +19,7 @@ from probdice.method.background import check_background
 from probdice.method.matching import check_fixed
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
-from probdice.method.scoring import correspond
+from probdice.method.scoring import Correspondence, correspond, group_costs, measure
 from probdice.method.similarity import Similarity
 from probdice.metrics.unions import check_members
 from probdice.options import CompareOptions, GivenBackground, Match, as_workers
@@ -173,13 +173,21 @@ def compare_images(
     correspondence = correspond(table, options.match, options.merge, images, options.background)
     geometry = images.reference.geometry
     volume = None if geometry is None else _pixel_volume(geometry)
-    result = Comparison(table, correspondence, options, images, volume, notes)
-    if not table.crisp:
-        result.compute("score", "costs")
+    numbers = Numbers() if table.crisp else _soft_numbers(table, correspondence, images)
+    result = Comparison(table, correspondence, options, images, volume, notes, numbers)
     if options.similarity.unbounded:
         for note in infinite_notes(result):
             warnings.warn(str(note), ProbdiceWarning, stacklevel=3)
     return result
+
+
+def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images) -> Numbers:
+    """Return the numbers that need the images, which a result may lose, if a side is soft."""
+    groups, costs = correspondence.groups, correspondence.costs
+    if costs is None:
+        costs = group_costs(table, groups, images)
+    measured = measure(table, groups, costs, images)
+    return Numbers({"measured": measured, "score": measured.score, "costs": costs})
 
 
 def _check_labels(options: CompareOptions, table: Overlap) -> None:

@@ -220,8 +220,8 @@ class Comparison:
 
         if self.images is None:
             return self
-        self.compute("notes")  # some notes need the images
         numbers = self.numbers.copy()
+        numbers.put("notes", self.notes)  # some notes need the images
         for name, metric in STORED_METRICS.items():
             if name in numbers:
                 numbers.put(name, metric.detach(numbers.known(name)))

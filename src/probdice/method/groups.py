@@ -125,7 +125,7 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
     """Return which groups have costs that follow from the overlap table alone."""
     if overlap.crisp:
         return np.ones(groups.count, np.bool_)
-    sizes = Both(*(np.diff(groups.members[side][0]) for side in SIDES))
+    sizes = Both(*(_sizes(groups.numbers(side), groups.count) for side in SIDES))
     single = Both(*(sizes[side] <= 1 for side in SIDES))
     crisp = Both(overlap.reference.crisp, overlap.prediction.crisp)
     single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
@@ -134,6 +134,11 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
         # The costs of unmatched regions are their volumes, which add up.
         known |= (sizes.reference == 0) | (sizes.prediction == 0)
     return np.asarray(known)
+
+
+def _sizes(numbers: Integers, count: int) -> Integers:
+    """Return the number of regions of each group."""
+    return np.bincount(numbers[numbers >= 0], minlength=count)
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:

@@ -100,7 +100,7 @@ def measure(
         if overlap.crisp and losses is None:
             meeting = overlap.meeting
             agreeing = groups.reference[meeting.rows] == groups.prediction[meeting.columns]
-            disagreeing = pixels - meeting.savings @ agreeing
+            disagreeing = pixels - int(meeting.savings @ agreeing)
         else:
             losses = group_costs(overlap, groups, images) if losses is None else losses
             disagreeing = losses.sum() / 2
