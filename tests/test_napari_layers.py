@@ -288,7 +288,7 @@ def test_a_group_without_differences_is_shown_where_it_is():
 def test_cancelling_stops_after_the_current_blocks(workers, monkeypatch):
     monkeypatch.setattr("probdice.engine.blocks.BLOCK_BYTES", 1)
     monkeypatch.setattr("probdice.engine.blocks.FEWEST_PIXELS", 64)
-    monkeypatch.setattr("probdice.engine.pair.cores", lambda: workers)
+    monkeypatch.setattr("probdice.engine.executors.cores", lambda: workers)
     labels = Labels(np.arange(100 * 64).reshape(100, 64) % 7, name="a")
     asked = []
 

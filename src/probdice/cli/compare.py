@@ -238,6 +238,8 @@ def run(
     inputs: Inputs, options: CompareOptions, outputs: Outputs, metrics: MetricOptions = NO_METRICS
 ) -> "Comparison":
     """Read, compare, write all files, and then print."""
+    from probdice.comparison.requested_metrics import compute_requested
+
     with progress(shown=not outputs.quiet) as display, _scheduled(inputs):
         display.begin("reading")
         images, geometry = _read(inputs, options, display)
@@ -250,10 +252,7 @@ def run(
         background_images = _background_images(images, options, inputs.images)
         surfaces = _surfaces(images, inputs.surfaces)
         result = _compare_images(images, options, outputs, display)
-        if options.boundaries:
-            display.begin("boundaries")
-            result.requested_boundaries()
-        result.requested_derived()
+        compute_requested(result, display.begin)
         shown = background_images, surfaces
         written = _write(result, geometry, inputs, outputs, metrics, shown, display)
     if outputs.json == "-":

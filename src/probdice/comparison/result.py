@@ -1,17 +1,16 @@
 """The result of a comparison."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isnan
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison.foreground import Foreground, check_named
-from probdice.comparison.numbers import Numbers
 from probdice.comparison.relabelling import Target, relabelled
 from probdice.comparison.result_groups import Group, Merge, groups_of, merges_of
 from probdice.data.segmentation import Segmentation
@@ -54,11 +53,46 @@ if TYPE_CHECKING:
     from probdice.metrics.unions import Members
     from probdice.pictures import Kind, Palette
 
-__all__ = ["FORMAT", "Comparison", "Group", "Merge"]
+__all__ = ["FORMAT", "Comparison", "Group", "Merge", "Numbers"]
+
+T = TypeVar("T")
 
 FORMAT = 2  # version of the format of to_dict and to_json
 SHOWN = 12  # groups in a printed result
 THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
+
+
+class Numbers:
+    """Derived values by name, each computed once.
+
+    `get` computes a missing value. `known` never computes one. Text, JSON and pages use this
+    version of the value.
+    """
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = dict(values or {})
+
+    def get(self, name: str, compute: Callable[[], T]) -> T:
+        """Return the value of this name. The first call computes it."""
+        if name not in self._values:
+            self._values[name] = compute()
+        value: T = self._values[name]
+        return value
+
+    def put(self, name: str, value: Any) -> None:
+        """Store a value. It replaces a value that was computed with other options."""
+        self._values[name] = value
+
+    def known(self, name: str) -> Any:
+        """Return the value of this name, or None if it was not computed."""
+        return self._values.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def copy(self) -> "Numbers":
+        """Return an independent copy with the same values."""
+        return Numbers(self._values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,8 +220,8 @@ class Comparison:
 
         if self.images is None:
             return self
-        self.compute("notes")  # some notes need the images
         numbers = self.numbers.copy()
+        numbers.put("notes", self.notes)  # some notes need the images
         for name, metric in STORED_METRICS.items():
             if name in numbers:
                 numbers.put(name, metric.detach(numbers.known(name)))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from probdice.data.segmentation import Segmentation
-from probdice.engine.executors import executor_for
+from probdice.engine.executors import run_pass
 from probdice.engine.overlap_pass import overlap_pass
 from probdice.engine.pair import Images
 from probdice.method.overlap import Overlap, Pairs, Regions
@@ -126,7 +126,7 @@ def overlap_of(
     blocks = images.blocks
     if not blocks.blocks:
         return None
-    checked = executor_for(blocks, images.workers).run(overlap_pass(similarity), blocks)
+    checked = run_pass(overlap_pass(similarity), blocks, images.workers)
     overlap = checked.overlap
     sides = target, preds
     regions = overlap.reference, overlap.prediction
