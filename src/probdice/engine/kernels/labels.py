@@ -278,14 +278,13 @@ def pairs_absolute(
     The pixels at which a region is the most probable are added to `likeliest`.
     """
     sound = True
-    sums, largest = np.empty(absolute.STEP, q.dtype), np.empty(absolute.STEP, q.dtype)
     step_volumes = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
     bounds = np.empty(absolute.STEP + 1, np.int64)
     for done in range(0, codes.size, absolute.STEP):
         step = min(absolute.STEP, codes.size - done)
         start = q_start + done
-        sound &= survey(q, start, start + step, sums, largest, step_volumes, likeliest)
+        sound &= survey(q, start, start + step, step_volumes, likeliest)
         for j in range(q.shape[0]):
             volumes[j] += step_volumes[j]
         step_codes = codes[done : done + step]
@@ -314,7 +313,6 @@ def pairs_aitchison(
     """
     sound = True
     size = aitchison.STEP
-    sums, largest = np.empty(size, q.dtype), np.empty(size, q.dtype)
     step_volumes = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
     bounds = np.empty(size + 1, np.int64)
@@ -324,7 +322,7 @@ def pairs_aitchison(
     for done in range(0, codes.size, size):
         step = min(size, codes.size - done)
         start = q_start + done
-        sound &= survey(q, start, start + step, sums, largest, step_volumes, likeliest)
+        sound &= survey(q, start, start + step, step_volumes, likeliest)
         columns = listed[: active(step_volumes, listed)]
         others(q, start, start + step, columns, rest)
         for j in range(q.shape[0]):
