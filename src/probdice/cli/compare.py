@@ -487,7 +487,7 @@ def _write(
                 write(outputs.map, result.map(), geometry)
             else:
                 result.map(into=store.array(images.reference.shape, np.dtype(np.float32)))
-        written.append(f"{outputs.map}: similarity at every pixel")
+        written.append(f"{outputs.map}: similarity map")
     if outputs.relabelled is not None:
         display.begin("relabelling")
         with streaming(outputs.relabelled, geometry, images.prediction) as store:

@@ -139,8 +139,8 @@ class ComponentTable:
 
     Attributes
     ----------
-    unit : {"mm³", "pixels"}
-        The unit of volumes and of the minimum size.
+    unit : {"mm³", "voxels", "pixels"}
+        The unit of volumes and of the minimum size: mm³ for 3-D images with a geometry.
     connectivity : int
         Number of neighbours of a pixel.
     minimum : float
@@ -241,8 +241,9 @@ def component_table(
     for side in SIDES:
         if not images.side(side).crisp:
             raise InputError(f"components require label maps, but the {side} holds probabilities")
-    number = as_connectivity(connectivity, len(images.reference.shape))
-    unit = 1.0 if result.pixel_volume is None else result.pixel_volume
+    axes = len(images.reference.shape)
+    number = as_connectivity(connectivity, axes)
+    pixel = 1.0 if result.pixel_volume is None else result.pixel_volume
     outside = background_masks(result)
     groups = _chosen(result, labels)
     sides = Both(
@@ -253,7 +254,7 @@ def component_table(
                 ),
                 groups,
                 number,
-                minimum / unit,
+                minimum / pixel,
             )
             for side in SIDES
         )
@@ -264,7 +265,7 @@ def component_table(
         ComponentRow(
             side,
             names[int(sides[side].groups[k])],
-            float(sides[side].volumes[k]) * unit,
+            float(sides[side].volumes[k]) * pixel,
             _place(sides[side].centroids[k], images.reference.geometry),
             tuple(sides[side].voxels[k].tolist()),
             int(matches.parts[side][k]),
@@ -274,8 +275,9 @@ def component_table(
         for side in SIDES
         for k in range(sides[side].volumes.size)
     ]
+    without_geometry = "voxels" if axes == 3 else "pixels"
     return ComponentTable(
-        "pixels" if result.pixel_volume is None else "mm³",
+        without_geometry if result.pixel_volume is None else "mm³",
         number,
         minimum,
         {side: sides[side].small for side in SIDES},
