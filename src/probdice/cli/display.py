@@ -12,6 +12,7 @@ from rich.text import Text
 from probdice.cli.console import console
 from probdice.cli.streams import printing, write_output
 from probdice.cli.terminal_tables import Column, FittingTable
+from probdice.comparison.requested_metrics import STORED_METRICS
 from probdice.comparison.result import Comparison, Group
 from probdice.errors import in_command
 from probdice.method.region_labels import listed
@@ -58,21 +59,13 @@ def show_comparison(
     parts.append(_groups(result, [result.groups[k] for k in shown]))
     if len(shown) < len(order):
         parts.append(f"… {len(order) - len(shown):,} more, --all")
-    derived = result.requested_derived()
-    if derived is not None:
-        parts.append(_derived(derived, _pixel_word(result)))
     notes = list(result.notes)
     if indices is not None:
         parts += [_indices(indices), ""]
         notes += indices.notes
     if detection is not None:
         parts += [Text(repr(detection)), ""]
-    boundaries = result.requested_boundaries()
-    if boundaries is not None:
-        parts += [Text(repr(boundaries)), ""]
-    if derived is not None and boundaries is not None:
-        distances = repr(result.numbers.known("derived_boundaries"))
-        parts += ["Derived regions", Text(distances), ""]
+    parts += _requested(result)
     for side, labels in result.empty.items():
         if labels:
             regions = "region is" if len(labels) == 1 else "regions are"
@@ -217,6 +210,19 @@ def _derived(derived: "Derived", pixels: str) -> FittingTable:
     return table
 
 
+def _requested(result: Comparison) -> list[RenderableType]:
+    """Return the metrics that the options requested, in the form of Python except for tables."""
+    parts: list[RenderableType] = []
+    for name in STORED_METRICS:
+        metric = result.numbers.known(name)
+        if name == "derived" and metric is not None:
+            parts.append(_derived(metric, _pixel_word(result)))
+        elif metric is not None:
+            parts += ["Derived regions"] if name == "derived_boundaries" else []
+            parts += [Text(repr(metric)), ""]
+    return parts
+
+
 def _pair(group: Group) -> str:
     """Describe the regions of a group."""
     sides = [f"{side} {listed(group.side(side))}" for side in SIDES if group.side(side)]
@@ -263,7 +269,7 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
         Column(f"{side} {_pixel_word(result)}", numbers=True, drop_order=4 if has_volume else 1)
         for side in SHORT_SIDES.values()
     ]
-    columns.append(Column("volume", numbers=True, drop_order=5))
+    columns.append(Column("volume diff.", numbers=True, drop_order=5))
     faint = any(group.faint for group in groups)
     if faint:
         columns.append(Column(""))

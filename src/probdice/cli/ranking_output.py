@@ -164,7 +164,8 @@ def _methods(
     equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}
     kind = measured["methods"][0]["aggregate"]
     differing = any(mean is not None for mean in equal_labels.values())
-    heads = ["method", ">scored", f">{kind}", "95 % CI", *([">equal labels"] if differing else [])]
+    of = f" {summary['titles'][measure]}" if len(summary["rank_by"]) > 1 else ""
+    heads = ["method", ">scored", f">{kind}{of}", "95 % CI"] + [">equal labels"] * differing
     heads = (
         [">place", *heads, ">mean rank", ">stability"]
         if several

@@ -28,12 +28,14 @@ from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Both, Side, other
 from probdice.metrics.components import as_connectivity, connected, group_map
 from probdice.metrics.indices import background_masks
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
 __all__ = ["ComponentCounts", "ComponentRow", "ComponentTable", "Reading", "component_table"]
 
+SHOWN_THRESHOLD = 0.5  # of the Jaccard index, in a printed table
 Reading = Literal["one", "many"]  # one-to-one or many-to-one
 
 
@@ -133,7 +135,7 @@ class ComponentCounts:
         return self.f1 * self.segmentation_quality if self.found else self.f1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComponentTable:
     """The components of one comparison.
 
@@ -160,6 +162,9 @@ class ComponentTable:
     >>> counts = table.counts(0.5)
     >>> counts.found, counts.missed, counts.false
     (2, 1, 0)
+    >>> table
+    Components (2 neighbours): 3 reference and 2 prediction components
+      class 1, Jaccard of at least 0.5: 2 found, 1 missed, 0 false, mean Dice 0.6000
     """
 
     unit: str
@@ -178,6 +183,21 @@ class ComponentTable:
     ) -> ComponentCounts:
         """Count the components of one class, or of all classes."""
         return counted(self.rows, threshold, label, reading=reading)
+
+    def __repr__(self) -> str:
+        minimum = f", at least {self.minimum:g} {self.unit}" if self.minimum else ""
+        sides = [f"{sum(row.side == side for row in self.rows)} {side}" for side in SIDES]
+        lines = [
+            f"Components ({self.connectivity} neighbours{minimum}): {' and '.join(sides)} "
+            f"components"
+        ]
+        for label in self.labels:
+            counts = self.counts(SHOWN_THRESHOLD, label)
+            lines.append(
+                f"class {label}, Jaccard of at least {SHOWN_THRESHOLD:g}: {counts.found} found, "
+                f"{counts.missed} missed, {counts.false} false, mean Dice {decimal(counts.dice)}"
+            )
+        return "\n  ".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
