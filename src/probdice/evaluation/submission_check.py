@@ -198,7 +198,7 @@ def _case_names(
     if extra:
         cases = "1 case is" if len(extra) == 1 else f"{len(extra)} cases are"
         text = f"{cases} not part of the challenge ({listed(extra)})"
-        consequence = "The evaluation ignores them."
+        consequence = "The evaluation ignores such files."
         fix = "Remove the files, or rename them if they belong to missing cases."
         yield Problem("extra", "warning", tuple(extra), text, consequence, fix)
 
@@ -215,7 +215,7 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
     kind = kind_of(segmentation)
     if kind not in manifest.kinds and not _certain(segmentation):
         expected = " or ".join(KINDS[one] for one in manifest.kinds)
-        text = f"case {case}: the file holds {KINDS[kind]}, expected {expected}"
+        text = f"case {case}: the file contains {KINDS[kind]}, expected {expected}"
         fix = f"Store {expected}."
         yield Problem("kind", "error", (case,), text, "The challenge does not accept it.", fix)
     grid = manifest.cases[case]

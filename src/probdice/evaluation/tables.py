@@ -56,7 +56,7 @@ COMPONENTS = (
     *("dice", "jaccard", "parts", "found_many", "dice_many", "jaccard_many", "page"),
 )
 COMPONENT_NUMBERS = ("side", "volume", "parts", "dice", "jaccard", "dice_many", "jaccard_many")
-STRATA = ("method", "class", "from", "to", *STRATUM_COLUMNS)
+STRATA = ("method", "class", "from", "to", "unit", *STRATUM_COLUMNS)
 REGIONS = ("case", "method", *COLUMNS)
 
 
