@@ -110,7 +110,7 @@ def call_child(path: str) -> None:
     limits = containment.SECONDS, containment.WALL
     containment.SECONDS, containment.WALL = 0.3, (0.0, 0.5)  # most acts need no time
     try:
-        containment.contained(act, Path(path), returns=None, library="json", max_bytes=1 << 20)
+        containment.run_in_child(act, Path(path), returns=None, library="json", max_bytes=1 << 20)
     except FormatError as error:  # does not include the file name
         raise FormatError(f"{path}: ", *error.args) from error
     except (RuntimeError, OSError) as error:  # the reader raised an error, and the parent knows it

@@ -18,7 +18,7 @@ import scipy.io
 
 from probdice import FormatError, ProbdiceWarning, TooLargeError, evaluate, read, write
 from probdice.files import containment, contents_of
-from probdice.files.containment import SCRATCH, _Child, contained
+from probdice.files.containment import SCRATCH, _Child, run_in_child
 
 REGRESSIONS = Path(__file__).parents[1] / "fuzz" / "regressions"
 LABELS = np.arange(24).reshape(2, 3, 4) // 5
@@ -32,7 +32,9 @@ def file(tmp_path):
 
 
 def call(reader, file, *arguments, max_bytes=1 << 33):
-    return contained(reader, file, *arguments, returns=object, library="json", max_bytes=max_bytes)
+    return run_in_child(
+        reader, file, *arguments, returns=object, library="json", max_bytes=max_bytes
+    )
 
 
 def pid_of_child(file):
@@ -312,12 +314,12 @@ def _children():
 WORK = """
 import os, sys, time
 import contained_readers as readers
-from probdice.files.containment import contained
+from probdice.files.containment import run_in_child
 from pathlib import Path
 file, options = Path(sys.argv[1]), dict(returns=object, library="json", max_bytes=1)
-print(contained(readers.describe, file, **options).value["process"], flush=True)
+print(run_in_child(readers.describe, file, **options).value["process"], flush=True)
 if sys.argv[2] == "kill":
-    contained(readers.sleep, file, 1, **options)
+    run_in_child(readers.sleep, file, 1, **options)
 elif sys.argv[2] == "exit":
     os._exit(1)
 """

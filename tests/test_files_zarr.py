@@ -38,7 +38,7 @@ from probdice import (
 )
 from probdice.files import chunks as chunk_reading
 from probdice.files import contents_of
-from probdice.files.zarr import Stored
+from probdice.files.zarr import ZarrArray
 
 LABELS = np.arange(4 * 6 * 8).reshape(4, 6, 8).astype(np.uint16) // 20
 
@@ -108,7 +108,7 @@ def ome(
 def test_a_plain_array_stays_in_its_store(zarr_format, tmp_path):
     path = plain(tmp_path, "a.zarr", LABELS, zarr_format=zarr_format)
     segmentation = read(path)
-    assert isinstance(segmentation.array, Stored)
+    assert isinstance(segmentation.array, ZarrArray)
     assert segmentation.crisp and segmentation.shape == (4, 6, 8)
     assert segmentation.array.chunks == ((2, 2), (3, 3), (4, 4))
     assert compare(path, LABELS).score == 1
@@ -512,7 +512,7 @@ def test_arrays_opened_by_the_user_have_the_same_limits(tmp_path):
 def test_local_chunks_are_decompressed_on_the_calling_thread(place, tmp_path, monkeypatch):
     with_codec(tmp_path / "a.zarr", 3, "zstd")
     opened = zarr.open_array(place.format(tmp_path / "a.zarr"), mode="r")
-    array, threads = chunk_reading.bounded(opened), []
+    array, threads = chunk_reading.with_size_limits(opened), []
     unpacked = chunk_reading._unpacked
     monkeypatch.setattr(
         chunk_reading,
@@ -534,7 +534,7 @@ def test_a_chunk_that_cannot_be_read_leaves_nothing_behind(tmp_path, caplog):
     array = zarr.create_array(tmp_path / "a.zarr", shape=(64,), chunks=(8,), dtype="u1")
     array[...] = np.arange(64)
     (tmp_path / "a.zarr" / "c" / "3").write_bytes(b"no chunk")
-    near = chunk_reading.bounded(array)
+    near = chunk_reading.with_size_limits(array)
     for _ in range(3):
         with pytest.raises(RuntimeError, match="Zstd"):
             near[:]
@@ -544,22 +544,22 @@ def test_a_chunk_that_cannot_be_read_leaves_nothing_behind(tmp_path, caplog):
 
 
 def test_memory_is_used_again_once_nothing_refers_to_it():
-    first = chunk_reading.lent(3000)
+    first = chunk_reading.reused_bytes(3000)
     place, view = first.ctypes.data, first[:100].view("u2")
     del first
-    assert chunk_reading.lent(3000).ctypes.data != place
+    assert chunk_reading.reused_bytes(3000).ctypes.data != place
     del view
-    again = chunk_reading.lent(2500)
+    again = chunk_reading.reused_bytes(2500)
     assert again.ctypes.data == place
     assert again.size == 2500
-    assert chunk_reading.lent(1000).ctypes.data != place
-    assert chunk_reading.lent(1 << 28).size == 1 << 28
+    assert chunk_reading.reused_bytes(1000).ctypes.data != place
+    assert chunk_reading.reused_bytes(1 << 28).size == 1 << 28
 
 
 def test_values_that_were_read_stay_what_they_are(tmp_path):
     array = zarr.create_array(tmp_path / "a.zarr", shape=(64, 32), chunks=(8, 8), dtype="i4")
     array[...] = np.arange(64 * 32).reshape(64, 32)
-    near = chunk_reading.bounded(array)
+    near = chunk_reading.with_size_limits(array)
     parts = [near[first : first + 16] for first in range(0, 64, 16)]
     assert np.array_equal(np.concatenate(parts), array[...])
 
@@ -597,9 +597,9 @@ def test_a_zarr_without_the_internals_that_are_used(tmp_path, change, version):
     labels = np.arange(600).reshape(20, 30) // 70
     zarr.create_array(tmp_path / "a.zarr", data=labels, chunks=(7, 9), zarr_format=version)
     code = (
-        f"import numpy as np, zarr\nfrom probdice.files.zarr import Stored\n"
+        f"import numpy as np, zarr\nfrom probdice.files.zarr import ZarrArray\n"
         f"array = zarr.open_array({str(tmp_path / 'a.zarr')!r}, mode='r')\n{change}\n"
-        f"print(Stored(array, 'a.zarr')[:, 3:].sum())"
+        f"print(ZarrArray(array, 'a.zarr')[:, 3:].sum())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == str(labels[:, 3:].sum()), done.stderr

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from probdice.engine.pair import Images
 from probdice.errors import InputError, ProbdiceError
-from probdice.files.background_images import BackgroundImage, laid_on
+from probdice.files.background_images import BackgroundImage, onto_grid
 from probdice.files.inputs import Comparable, as_background_image
 from probdice.files.sources import is_image
 from probdice.options import CompareOptions
@@ -40,7 +40,7 @@ def background_images_of(
             given = layer.geometry is None and not layer.name  # an array without geometry
             if options.ignore_geometry:
                 layer = BackgroundImage(layer.array, layer.colour, None, layer.name)
-            laid = laid_on(
+            laid = onto_grid(
                 layer,
                 reference.geometry,
                 reference.shape,
