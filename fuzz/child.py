@@ -60,10 +60,12 @@ class Child:
         self.reached: set[tuple[str, int]] = set()
         self.known: set[str] = set()
         self.last = -1
+        summed = any(seed.summed for seed in self.seeds)
         for number, seed in enumerate(self.seeds):  # also performs the imports
             self._put_beside(number)
-            with suppress(ProbdiceError):
-                self.valid_results.append(self._result(number))
+            if summed:
+                with suppress(ProbdiceError):
+                    self.valid_results.append(self._result(number))
             with traced(self.target.modules, self.reached):
                 executed(self.target, seed, seed.content, folder)
         self._record_lines()

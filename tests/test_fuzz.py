@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import SimpleITK  # noqa: F401  # the memory of the library does not count for a file
 from fuzz import torture
+from fuzz.checks import Found, score_of_the_groups
 from fuzz.child import Child, by_number
 from fuzz.corpus import Seed
 from fuzz.execution import executed, lines_of
 from fuzz.kills import Disturber, Goal
+from fuzz.random_cases import Case, case_of
 from fuzz.targets import TARGETS
 
 pytestmark = pytest.mark.usefixtures("short_time_limit")
@@ -64,20 +66,20 @@ def test_regression_files_cause_no_fault(file: str, tmp_path: Path) -> None:
 
 def test_random_comparisons_agree_with_the_reference_implementation() -> None:
     for number in range(80):
-        case = torture.case_of(0, number)
+        case = case_of(0, number)
         check = torture.CHECKS[number % len(torture.CHECKS)]
-        for chosen in (check, torture.score_of_the_groups):
+        for chosen in (check, score_of_the_groups):
             failure = torture.failure_of(case, chosen)
             assert failure is None, f"{chosen.__name__}\n{case.shown()}\n{failure}"
 
 
 def test_a_failing_case_is_reduced_to_the_relevant_pixel() -> None:
-    def no_label_three(case: torture.Case) -> torture.Found:
+    def no_label_three(case: Case) -> Found:
         yield float((case.reference == 3).any()), 0.0, 0
 
     case = next(
         case
-        for case in (torture.case_of(0, number) for number in range(1000))
+        for case in (case_of(0, number) for number in range(1000))
         if case.reference.dtype.kind == "u" and (case.reference == 3).any()
     )
     small = torture.shrunk(case, no_label_three)
