@@ -175,7 +175,7 @@ def region_images(folder, array):
 ROWS = {
     "a list of numbers": (lambda _, a: a.tolist(), "both", False),
     "a NumPy array of integers or booleans": (lambda _, a: a, "labels", False),
-    "a NumPy array of floating numbers": (lambda _, a: a, "probabilities", False),
+    "a NumPy array of floating-point numbers": (lambda _, a: a, "probabilities", False),
     "a memory map": (mapped, "both", False),
     "a torch tensor": (tensor, "both", False),
     "a JAX array": (jax_array, "both", False),
