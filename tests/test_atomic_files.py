@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic replacement: a file is complete, or the target is unchanged."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Boundary distances as a result: laws of the method, empty regions, levels, and what is shown."""
+"""Boundary distances as a result: laws of the method, empty regions, levels, and printed output."""
 
 import json
 import pickle
@@ -122,7 +122,7 @@ def test_flips_and_exchanged_axes_change_nothing(seed, shape):
         moved = [np.flip(labels, flips).transpose(order) for labels in pair]
         boundaries = measured(*moved, changed)
         equal(boundaries, straight)
-        for side in ("reference", "prediction"):  # and the elements lie where they lay
+        for side in ("reference", "prediction"):  # and the positions of the elements are the same
             points = boundaries.group(0)[side].points, straight.group(0)[side].points
             ordered = [p[np.lexsort(p.round(6).T)] for p in points]
             np.testing.assert_allclose(*ordered, atol=1e-9)
@@ -352,7 +352,7 @@ def test_a_pickled_result_has_the_same_numbers():
     assert again.group(0).reference.distances.size == 24
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- printed output --------------------------------------------------------------------------------
 
 
 def test_text_reports_missed_regions():
@@ -434,7 +434,7 @@ def test_rows_have_one_value_each():
     assert (rows[6]["value"], rows[6]["unit"]) == (inf, "pixels")
 
 
-# -- bad input -------------------------------------------------------------------------------------
+# -- invalid input ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(9,), (3, 3, 3, 3)])

@@ -114,7 +114,7 @@ def test_safe_formats_start_no_child(tmp_path):
     assert done.stdout.strip() == "None"
 
 
-# What a parser may do
+# Readers that misbehave
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_child_that_was_killed_while_idle_is_replaced(file):
     assert pid_of_child(file) != child
 
 
-# What nobody believes
+# Invalid messages
 
 
 GOOD = {"dtype": "|u1", "shape": [4], "axes": [0]}
@@ -263,7 +263,7 @@ def test_grants_beyond_max_bytes_are_rejected(file):
         call(readers.grant_too_much, file, 1001, max_bytes=1000)
 
 
-# Nothing is left behind
+# No process, file or memory remains
 
 
 def test_an_interrupt_ends_the_child_and_leaves_no_answer_for_the_next_file(file):

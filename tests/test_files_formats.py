@@ -141,7 +141,7 @@ def test_tiff_stacks_and_channels(tmp_path: Path) -> None:
     assert read(tmp_path / "c.tif").reading == "foreground"
     tifffile.imwrite(tmp_path / "d.tif", BOTH[:, :, :, 0], **grey, metadata={"axes": "CYX"})
     assert read(tmp_path / "d.tif").regions == (0, 1)
-    tifffile.imwrite(tmp_path / "e.tif", BOTH[:, :, :, 0], **grey)  # planes without a meaning
+    tifffile.imwrite(tmp_path / "e.tif", BOTH[:, :, :, 0], **grey)  # planes of unknown meaning
     assert np.array_equal(whole(read(tmp_path / "e.tif")), BOTH[:, :, :, 0])
     tifffile.imwrite(
         tmp_path / "f.tif", BOTH.swapaxes(0, 1), imagej=True, metadata={"axes": "ZCYX"}

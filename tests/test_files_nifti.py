@@ -113,7 +113,7 @@ def test_a_fraction_at_the_very_end_is_found(tmp_path: Path) -> None:
 
 def test_an_array_of_integers_and_nan_is_a_label_map(tmp_path: Path) -> None:
     values = LABELS.astype(np.float32)
-    values[0, 0, 0] = np.nan  # the comparison will say where it is
+    values[0, 0, 0] = np.nan  # the comparison reports its position
     assert read(save(tmp_path / "a.nii", values)).crisp
 
 
@@ -202,7 +202,7 @@ def test_the_qform_serves_where_the_sform_is_absent_or_empty(tmp_path: Path) -> 
 @pytest.mark.parametrize("seed", range(20))
 def test_places_agree_with_nibabel(seed: int, tmp_path: Path) -> None:
     random = np.random.default_rng(seed)
-    rotation = np.linalg.qr(random.normal(size=(3, 3)))[0]  # of either hand
+    rotation = np.linalg.qr(random.normal(size=(3, 3)))[0]  # left- or right-handed
     if seed == 0:
         rotation = np.diag([-1.0, -1.0, 1.0])  # half a turn: the quaternion has no real part
     affine = np.eye(4)

@@ -196,7 +196,7 @@ def test_a_full_disk_keeps_the_existing_file(
 
 
 def test_a_disk_that_fills_while_writing(tmp_path: Path) -> None:
-    # A limit on the size of files makes the system itself refuse in the middle of a write.
+    # A limit on the file size makes the system fail in the middle of a write.
     code = """
 import os, resource, sys
 import numpy as np
@@ -269,7 +269,7 @@ def test_a_segmentation_read_lazily_is_written(tmp_path: Path) -> None:
 
 
 def test_a_lazy_array_is_written_in_parts(tmp_path: Path, monkeypatch: Any) -> None:
-    """Never whole: a consensus of raters is computed where it is read."""
+    """A consensus of raters is computed in parts when it is read."""
     values = np.random.default_rng(0).dirichlet(np.ones(3), (6, 5, 4)).transpose(3, 0, 1, 2)
     asked: list[tuple[int, ...]] = []
 
@@ -311,7 +311,7 @@ def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
     assert (tmp_path / "a.nii.gz").is_symlink()
     assert not target.is_symlink()
     assert np.array_equal(whole(read(target)), LABELS)
-    (tmp_path / "b.npy").symlink_to(tmp_path / "store" / "new.npy")  # which is not there yet
+    (tmp_path / "b.npy").symlink_to(tmp_path / "store" / "new.npy")  # which does not exist yet
     write(tmp_path / "b.npy", LABELS)
     assert (tmp_path / "b.npy").is_symlink()
     assert sorted(os.listdir(tmp_path / "store")) == ["blob", "new.npy"]

@@ -145,7 +145,7 @@ def test_labels_of_ome_zarr_with_axes_geometry_names_and_colours(version, tmp_pa
     assert dict(segmentation.names) == {1: "nucleus"}
     assert dict(segmentation.colours) == {1: "#FF8000"}
     assert np.allclose(segmentation.geometry.spacing, (2e-3, 0.5e-3, 0.25e-3))
-    # Places are x, y, z whatever the order of the axes.
+    # Positions are x, y, z for any order of the axes.
     assert np.allclose(segmentation.geometry.origin, (40e-3, 20e-3, 10e-3))
     assert np.allclose(segmentation.geometry.affine[:3, 0], (0, 0, 2e-3))
     assert np.array_equal(np.asarray(segmentation.array), LABELS)
@@ -426,7 +426,7 @@ def test_invalid_chunks(key, value, tmp_path):
         read(path)
 
 
-# Chunks that say more than their array -----------------------------------------------------------
+# Chunks that declare more than their array -------------------------------------------------------
 
 CODECS = {
     2: ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
@@ -443,7 +443,7 @@ def with_codec(path, version, codec):
     else:
         compressor = {"name": codec, "configuration": {"blosc": BLOSC}.get(codec, {})}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some codecs are no part of the specification
+        warnings.simplefilter("ignore")  # some codecs are not part of the specification
         array = zarr.create_array(
             path, shape=(64,), chunks=(64,), dtype="u1", zarr_format=version, compressors=compressor
         )
@@ -486,7 +486,7 @@ def test_a_chunk_inside_a_shard_is_limited_to_its_own_size(tmp_path):
 def test_zstandard_frames_without_a_declared_size_are_read_and_limited(tmp_path):
     path = tmp_path / "a.zarr"
     chunk = with_codec(path, 3, "zstd")
-    magic, nothing_said = b"\x28\xb5\x2f\xfd", b"\x00\x58"  # a window, no size
+    magic, nothing_said = b"\x28\xb5\x2f\xfd", b"\x00\x58"  # a window size, but no content size
 
     def repeated(count, last):
         return (count << 3 | 1 << 1 | last).to_bytes(3, "little") + b"\7"

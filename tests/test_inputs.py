@@ -171,7 +171,7 @@ def region_images(folder, array):
     return {name: nibabel_image(folder, x) for name, x in zip(("a", "b"), array, strict=True)}
 
 
-# What the documentation calls it: how to make it, of what, whether it knows its place, its names.
+# Row of the documentation: how to create it, from what, whether it has a geometry, its names.
 ROWS = {
     "a list of numbers": (lambda _, a: a.tolist(), "both", False),
     "a NumPy array of integers or booleans": (lambda _, a: a, "labels", False),

@@ -230,7 +230,7 @@ def test_a_hundred_thousand_cells_stay_responsive(viewer, qtbot):
     compared(widget, qtbot)
     timer.stop()
     assert widget.table.rowCount() >= side * side
-    assert np.diff(ticks).max() < 60  # well below a second where nothing else runs
+    assert np.diff(ticks).max() < 60  # well below a second on an idle machine
     started = time.process_time()
     for column in range(widget.table.columnCount()):
         widget.table_view.sortByColumn(column, Qt.SortOrder.DescendingOrder)

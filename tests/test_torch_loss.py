@@ -213,7 +213,7 @@ def test_the_loss_is_that_of_other_libraries_where_definitions_meet(kind):
     assert loss.item() == pytest.approx((1 - tversky).mean().item(), abs=1e-12)
 
 
-# -- pixels that are left out --------------------------------------------------------------------
+# -- excluded pixels -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("match", ["labels", "overlap"])
@@ -510,7 +510,7 @@ def test_autocast_changes_nothing(dtype, match):
 @pytest.mark.parametrize("kind", ["labels", "soft"])
 @pytest.mark.parametrize("similarity", ["absolute", Aitchison(floor=FLOOR)])
 def test_nothing_waits_for_a_device(kind, similarity):
-    # Tensors of the meta device have no values: whatever reads one fails.
+    # Tensors of the meta device have no values, so reading one fails.
     logits = torch.zeros(N, C, *SHAPE, device="meta", requires_grad=True)
     target = torch.zeros(N, *SHAPE, dtype=torch.long, device="meta")
     if kind == "soft":
@@ -587,7 +587,7 @@ def test_masked_pixels_are_left_out_of_averages():
     assert loss([output], labels, mask) == expected
 
 
-# -- what is rejected ----------------------------------------------------------------------------
+# -- invalid options and tensors -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def data_frame(content: Any) -> "pandas.DataFrame":
+def data_frame(content: Any, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
     """Return a data frame of rows or columns; raise `MissingExtraError` without pandas.
+
+    `columns` selects and orders the columns, or names those of rows that are lists.
 
     Examples
     --------
@@ -40,4 +42,4 @@ def data_frame(content: Any) -> "pandas.DataFrame":
         import pandas
     except ImportError:
         raise MissingExtraError('data frames need pandas: pip install "pandas"') from None
-    return pandas.DataFrame(content)
+    return pandas.DataFrame(content, columns=None if columns is None else list(columns))
