@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Note, Words, as_words
-from probdice.evaluation.conclusion import conclusion, summary_line
+from probdice.evaluation.conclusion import conclusion, conclusion_sentences, summary_line
 from probdice.evaluation.criteria import Criterion, criterion_of
 from probdice.evaluation.exchanged_labels import (
     LabelDifference,
@@ -468,6 +468,11 @@ class Evaluation:
     def conclusion(self) -> str:
         """Which method is first, which cannot be separated from it, and how raters compare."""
         return conclusion(self.summary)
+
+    @property
+    def conclusion_sentences(self) -> tuple[str, ...]:
+        """The sentences of `conclusion`, the most important first."""
+        return conclusion_sentences(self.summary)
 
     def cases_frame(self) -> "pandas.DataFrame":
         """Return the content of cases.csv as a pandas data frame."""
