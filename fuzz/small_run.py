@@ -13,7 +13,7 @@ from probdice.cli import main
 from probdice.evaluation import running
 
 MARK = "PROBDICE_FUZZ_KILLS"
-CASES = 5
+CASES = 3
 METHODS = ("a", "b")
 RATERS = ("first", "second")
 
