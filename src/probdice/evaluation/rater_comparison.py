@@ -19,7 +19,7 @@ from probdice.comparison.from_files import read_side
 from probdice.data.machine import is_file_name
 from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError, Note, Option, ProbdiceError
-from probdice.evaluation.case_scoring import message_of, readable
+from probdice.evaluation.case_scoring import as_paths, message_of
 from probdice.evaluation.intervals import Interval
 from probdice.evaluation.patterns import SPANNING
 from probdice.evaluation.record import Record
@@ -315,7 +315,7 @@ def _mean_of(by_rater: Mapping[str, Record], options: CompareOptions, workers: i
         )
     sides = {}
     for rater, record in by_rater.items():
-        paths = readable(record.reference, record.regions.get("reference", ()))
+        paths = as_paths(record.reference, record.regions.get("reference", ()))
         side, _ = read_side(paths, options, "reference", one_of_many=True)
         sides[rater] = side.without_geometry() if options.ignore_geometry else side
     match: RaterMatch = "labels" if options.match == "labels" else "overlap"
