@@ -28,7 +28,7 @@ from probdice.files import write
 from probdice.files.sources import split_inside
 from probdice.options import CompareOptions
 from probdice.raters import RaterMatch, consensus
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 from probdice.version import __version__
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class RaterComparison:
         own, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return "no case to compare with inter-rater agreement"
-        n = f"{own.n} of {self.among.n}" if own.n < self.among.n else str(own.n)
-        cases = f"on {n} case{'s' * (self.among.n != 1)}"
+        some = f"{own.n} of " if own.n < self.among.n else ""
+        cases = f"on {some}{quantity(self.among.n, 'case')}"
         by = "" if self.measure == "score" else f" ({self.title})"
         means = f"{decimal(own.value, DIGITS)} vs {decimal(baseline.value, DIGITS)}"
         if baseline.interval.kind == "withheld":
