@@ -20,7 +20,7 @@ from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side, other
 from probdice.metrics.verdict import verdict_of, worst_first
 from probdice.text.escaping import printable
-from probdice.text.formatting import decimal, millilitres
+from probdice.text.formatting import decimal, millilitres, quantity
 
 if TYPE_CHECKING:
     from probdice.metrics.derived import Derived
@@ -68,12 +68,9 @@ def show_comparison(
     parts += _requested(result)
     for side, labels in result.empty.items():
         if labels:
-            regions = "region is" if len(labels) == 1 else "regions are"
-            parts.append(
-                note_line(
-                    f"{len(labels)} {side} {regions} empty and not compared ({listed(labels)})"
-                )
-            )
+            verb = "is" if len(labels) == 1 else "are"
+            regions = f"{_count(len(labels), side)} {verb} empty and not compared"
+            parts.append(note_line(f"{regions} ({listed(labels)})"))
     parts += [note_line(in_command(note.message)) for note in notes]
     show(*parts, written=written)
 
@@ -249,7 +246,7 @@ def _if_available(number: Callable[[], T]) -> T | None:
 
 
 def _count(count: int, side: str) -> str:
-    return f"{count} {side} {'region' if count == 1 else 'regions'}"
+    return quantity(count, f"{side} region")
 
 
 def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:

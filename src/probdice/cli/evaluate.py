@@ -196,6 +196,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
     if not quiet:
         from probdice.cli.display import show
         from probdice.method.region_labels import listed
+        from probdice.text.formatting import quantity
 
         names = {"labels": "label maps", "probabilities": "probabilities"}
         kinds = " and ".join(names[kind] for kind in manifest.kinds)
@@ -205,8 +206,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
             if manifest.strict_labels
             else "other labels are warnings; with --match labels they are errors"
         )
-        count = len(manifest.cases)
-        cases = "1 case" if count == 1 else f"{count} cases"
+        cases = quantity(len(manifest.cases), "case")
         show(written=[f"{path}: {cases}, {kinds}, labels {labels} ({rule})"])
 
 

@@ -16,7 +16,7 @@ from probdice.method.region_labels import listed
 from probdice.metrics.registry import MISSING_RULES
 from probdice.options import CompareOptions
 from probdice.text.escaping import printable
-from probdice.text.formatting import decimal, percent
+from probdice.text.formatting import decimal, percent, quantity
 
 __all__ = ["Failures", "show_summary"]
 
@@ -136,12 +136,10 @@ def _settings(summary: dict[str, Any]) -> str:
     merge = [] if options.merge == "none" else [f"merge {options.merge}"]
     mask = ["within masks"] if summary["mask"] is not None else []
     settings = ", ".join([*options.in_words(), *merge, *mask])
-    cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
+    cases = quantity(summary["counts"][0]["cases"], "case")
     subjects = summary["subjects"]
-    of = "" if subjects is None else f" of {len(set(subjects.values()))} subjects"
-    return (
-        f"{settings}: {cases} case{'s' * (cases != 1)}{of}, {methods} method{'s' * (methods != 1)}"
-    )
+    of = "" if subjects is None else f" of {quantity(len(set(subjects.values())), 'subject')}"
+    return f"{settings}: {cases}{of}, {quantity(len(summary['methods']), 'method')}"
 
 
 def _title(summary: dict[str, Any], measure: str | None) -> str:
@@ -391,8 +389,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
         Text.assemble(
             ("missing: ", "red"),
             printable(
-                f"{method}: no {side} of {len(names)} case{'s' * (len(names) != 1)}: "
-                f"{listed(names, MAX_CASES)}"
+                f"{method}: no {side} of {quantity(len(names), 'case')}: {listed(names, MAX_CASES)}"
             ),
         )
         for (method, side), names in cases.items()

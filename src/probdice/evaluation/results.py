@@ -45,7 +45,7 @@ from probdice.method.matching import Given, listed
 from probdice.method.region_labels import Label
 from probdice.metrics.registry import REGISTRY
 from probdice.options import CompareOptions, MissingRule, Scheme, given_from_list
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     import pandas
@@ -591,11 +591,11 @@ class Evaluation:
         printer.text(str(self))
 
     def __str__(self) -> str:
-        cases, methods = len(self.cases), len(self.methods)
         counts = [{"method": name, **vars(one)} for name, one in self.counts.items()]
         lines = [
-            f"Evaluation ({self.options.similarity.name}): {cases} case{'s' * (cases != 1)}, "
-            f"{methods} method{'s' * (methods != 1)}: {summary_line(counts)}"
+            f"Evaluation ({self.options.similarity.name}): "
+            f"{quantity(len(self.cases), 'case')}, {quantity(len(self.methods), 'method')}: "
+            f"{summary_line(counts)}"
         ]
         for name, summary in self.summaries().items():
             lines.append(
