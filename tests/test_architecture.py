@@ -56,6 +56,7 @@ ENGINE = [
     "sample_passes",
     "threads",
     "surface_pass",
+    "dask_schedulers",
     "dask",
     "executors",
     "pair",

@@ -297,7 +297,7 @@ def test_masked_and_ignored_pixels_are_excluded(
     )
     empty = save(tmp_path / "empty.nii.gz", np.zeros_like(LABELS))
     assert error_of(reference, prediction, "--mask", empty).endswith(
-        "no pixels are left to compare"
+        "no voxels are left to compare"
     )
 
 
@@ -318,7 +318,7 @@ def test_a_note_reports_nan_in_the_mask(tmp_path: Path, reference: Path, predict
     mask = np.ones(LABELS.shape, np.float32)
     mask[0] = np.nan
     words = "--mask", save(tmp_path / "mask.nii.gz", mask)
-    assert "2 pixels of the mask are NaN and treated as outside." in notes_of(
+    assert "2 voxels of the mask are NaN and treated as outside." in notes_of(
         reference, prediction, *words
     )
 
@@ -326,7 +326,7 @@ def test_a_note_reports_nan_in_the_mask(tmp_path: Path, reference: Path, predict
 def test_a_note_reports_infinite_aitchison_distances(reference: Path, unsure: Path) -> None:
     shown = run("compare", reference, unsure, "--similarity", "aitchison")
     assert (shown.code, shown.err) == (0, "")
-    assert "note: 100.0 % of the pixels are infinitely far apart" in shown.out
+    assert "note: 100.0 % of the voxels are infinitely far apart" in shown.out
     assert "Consider --floor 1e-3 or --similarity absolute" in shown.out
     floored = compare_files(reference, unsure, "--similarity", "aitchison", "--floor", 0.01)
     assert floored.score == pytest.approx(0.37000384, abs=1e-6)

@@ -16,6 +16,7 @@ from distributed import Client, LocalCluster
 from probdice import InputError, ProbdiceError, Segmentation, compare
 from probdice.engine import blocks as engine_blocks
 from probdice.engine import dask as engine_dask
+from probdice.engine import dask_schedulers
 from probdice.engine.threads import watcher
 
 SHAPE = (40, 45, 50)
@@ -132,7 +133,7 @@ def test_soft_results_are_the_same_to_the_bit_on_every_scheduler(client, tmp_pat
 def test_processes_give_the_numbers_of_threads(tmp_path):
     p, q = labels(0), labels(1)
     stores = stored(tmp_path, p, (16, 16, 16), "p"), stored(tmp_path, q, (24, 24, 24), "q")
-    with engine_dask.scheduled("processes", 2):
+    with dask_schedulers.scheduled("processes", 2):
         assert compare(*stores).to_json() == compare(p, q).to_json()
 
 
@@ -319,20 +320,20 @@ def test_flipped_axes_stay_tasks():
 
 def test_threads_are_used_inside_a_dask_task(client):
     def inner():
-        from probdice.engine.dask import _scheduler
+        from probdice.engine.dask_schedulers import selected_scheduler
 
-        return _scheduler() is None, os.getpid()
+        return selected_scheduler() is None, os.getpid()
 
     assert client.submit(inner).result()[0]
 
 
 def test_an_address_without_a_scheduler_is_rejected(monkeypatch):
-    monkeypatch.setattr(engine_dask, "TIMEOUT", 0.5)
+    monkeypatch.setattr(dask_schedulers, "TIMEOUT", 0.5)
     with pytest.raises(InputError, match=r"no Dask scheduler responds at tcp://127\.0\.0\.1:1"):  # noqa: SIM117
-        with engine_dask.scheduled("tcp://127.0.0.1:1"):
+        with dask_schedulers.scheduled("tcp://127.0.0.1:1"):
             pass
     with pytest.raises(InputError, match="must be 'threads', 'processes' or an address"):  # noqa: SIM117
-        with engine_dask.scheduled("slurm"):
+        with dask_schedulers.scheduled("slurm"):
             pass
 
 

@@ -66,7 +66,7 @@ def test_axes_are_permuted_like_those_of_a_segmentation():
 
 def test_background_images_on_another_grid_are_rejected():
     far = Geometry(SHAPE, HERE.affine + np.array([[0, 0, 0, 9.0]] + [[0] * 4] * 3))
-    with pytest.raises(GeometryError, match=r"corners are up to 9 pixels apart. Resample it"):
+    with pytest.raises(GeometryError, match=r"corners are up to 9 voxels apart. Resample it"):
         onto(BackgroundImage(SCAN, False, far))
     finer = Geometry((4, 6, 8), np.diag([0.5, 1.0, 1.5, 1.0]))
     with pytest.raises(GeometryError, match="for every order of the axes"):

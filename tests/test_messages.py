@@ -62,7 +62,7 @@ def test_a_mask_on_another_grid_is_rejected_side_by_side(tmp_path: Path) -> None
     message = said("compare", reference, reference, "--mask", mask)
     assert (
         "mask (mask.nii.gz) and reference (a.nii.gz) do not lie on the same grid: corners are up "
-        "to 2 pixels apart mask reference size 4 × 2 × 1 4 × 2 × 1 spacing 1 1 1.5 1 1 1 origin "
+        "to 2 voxels apart mask reference size 4 × 2 × 1 4 × 2 × 1 spacing 1 1 1.5 1 1 1 origin "
         "2 0 0 0 0 0 direction"
     ) in message
     assert "Resample the mask onto the reference first" in message
@@ -74,7 +74,7 @@ def test_a_mask_that_ignored_labels_empty_is_not_called_empty(tmp_path: Path) ->
     reference = save(tmp_path / "a.nii.gz", LABELS)
     mask = save(tmp_path / "mask.nii.gz", (LABELS == 2).astype(np.uint8))
     message = said("compare", reference, reference, "--mask", mask, "--ignore", 2)
-    assert "all 2 pixels inside the mask (mask.nii.gz) have ignored labels (2,)" in message
+    assert "all 2 voxels inside the mask (mask.nii.gz) have ignored labels (2,)" in message
     nothing = save(tmp_path / "nothing.nii.gz", np.zeros((4, 2, 1), np.uint8))
     message = said("compare", reference, reference, "--mask", nothing, "--ignore", 2)
     assert "mask (nothing.nii.gz) is empty" in message

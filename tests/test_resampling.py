@@ -537,7 +537,7 @@ def test_raters_on_other_grids_use_the_smallest_pixels():
     np.testing.assert_array_equal(several.mask[...], [0, 1, 1, 1])
     assert [str(note) for note in several.notes] == [
         "a was resampled onto the grid of b.",
-        "1 pixels are outside the field of view of c and have no value. To count them as "
+        "1 pixel outside the field of view of c has no value. To count them as "
         "background, use background=….",
     ]
 
@@ -566,13 +566,13 @@ def test_raters_outside_the_view_need_a_background_for_a_consensus():
     whole = Segmentation.from_labels([0, 1, 1, 0], geometry=grid((4,)))
     crop = Segmentation.from_labels([1, 0], geometry=grid((2,), origin=2))
     raters = {"a": whole, "b": crop}
-    with pytest.raises(GeometryError, match="2 pixels are outside the field of view of b"):
+    with pytest.raises(GeometryError, match="2 pixels outside the field of view of b"):
         consensus(raters, resample="linear")
     made = consensus(raters, resample="linear", background=0).segmentation
     np.testing.assert_array_equal(made.probabilities()[1], [0, 0.5, 1, 0])
     result = agreement(raters, resample="nearest")
     assert result.pixels == 2 and result.mean_score == 1
-    assert "2 pixels are outside the field of view of b" in repr(result)
+    assert "2 pixels outside the field of view of b" in repr(result)
     assert agreement(raters, resample="nearest", background=0).mean_score == 0.75
     with pytest.raises(GeometryError, match="do not lie on the same grid"):
         agreement(raters)
@@ -629,7 +629,7 @@ def test_evaluate_fails_cases_with_pixels_outside_the_view(tmp_path):
     result = evaluate(tmp_path / "ref", tmp_path / "net", resample="linear", match="labels")
     (failure,) = result.failures
     assert failure.case == "crop"
-    assert "28 pixels are outside the field of view of the prediction (0: 24, 2: 4)" in str(
+    assert "28 voxels are outside the field of view of the prediction (0: 24, 2: 4)" in str(
         failure.error
     )
     words = ["--resample", "linear", "--match", "labels", "--background", "0"]

@@ -5,7 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from probdice import Absolute, Aitchison, ProbdiceError, aitchison_distance, classical_dice
+from probdice import (
+    Absolute,
+    Aitchison,
+    ProbdiceError,
+    Similarity,
+    aitchison_distance,
+    classical_dice,
+    compare,
+)
+from probdice.method.similarity import SIMILARITIES, as_similarity
 
 
 @pytest.mark.parametrize(
@@ -146,8 +155,6 @@ def test_a_disagreement_costs_less_under_a_floor():
 
 
 def test_similarities_by_name():
-    from probdice.method.similarity import as_similarity
-
     assert as_similarity("absolute") == Absolute()
     assert as_similarity(Aitchison(0.1)) == Aitchison(0.1)
     assert Aitchison(np.float32(0.25)) == Aitchison(0.25)
@@ -156,3 +163,21 @@ def test_similarities_by_name():
             as_similarity(wrong)
     with pytest.raises(ProbdiceError, match="floor must be a number, found 'low'"):
         Aitchison("low")
+
+
+def test_a_similarity_that_is_defined_again_replaces_the_first():
+    soft = [[0.9, 0.2], [0.1, 0.8]], [[0.8, 0.3], [0.2, 0.7]]
+
+    def constant(value):
+        class Constant(Similarity):
+            name = "constant example"
+
+            def __call__(self, p, q, *, axis=0):
+                return np.where((p == q).all(axis=axis), 1.0, value)
+
+        return compare(*soft, similarity="constant example").score
+
+    try:
+        assert (constant(0.25), constant(0.5)) == (0.25, 0.5)
+    finally:
+        del SIMILARITIES["constant example"]

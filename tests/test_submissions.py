@@ -326,7 +326,7 @@ def test_check_reports_every_problem_and_evaluate_fails_for_the_same_cases(chall
         ("unreadable", "text"),
     }
     texts = {key: one["problem"] for key, one in problems.items()}
-    assert "2 pixels apart (origin 2 0 0, expected 0 0 0)" in texts["grid", "shifted"]
+    assert "2 voxels apart (origin 2 0 0, expected 0 0 0)" in texts["grid", "shifted"]
     assert texts["labels", "label"] == "case label: label 7 is not allowed; expected 0, 1, 2"
     assert "probabilities sum to 1.5 at voxel (1, 2, 0)" in texts["values", "soft"]
     assert "text starting with 'not an image" in texts["unreadable", "text"]

@@ -22,7 +22,7 @@ from probdice.cli.rater_run import (
     RaterRun,
     region_table,
 )
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, pixel_word
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,7 +72,7 @@ def agree(
 
 def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
     """Return the mean of all pairs, and tables of pairs, raters and regions."""
-    from probdice.cli.display import note_line, pixel_word
+    from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.errors import in_command
 

@@ -118,7 +118,7 @@ def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
 
     if inputs.scheduler is None:
         return nullcontext()
-    from probdice.engine.dask import scheduled
+    from probdice.engine.dask_schedulers import scheduled
 
     return scheduled(inputs.scheduler, inputs.workers)
 

@@ -28,7 +28,7 @@ from probdice.cli.rater_run import (
     RaterRun,
     region_table,
 )
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, pixel_word
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -131,7 +131,7 @@ def consensus(
 
 def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
     """Return the numbers of raters and regions, tables of raters and regions, and the notes."""
-    from probdice.cli.display import note_line, pixel_word
+    from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.errors import in_command
 

@@ -20,14 +20,14 @@ from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side, other
 from probdice.metrics.verdict import verdict_of, worst_first
 from probdice.text.escaping import printable
-from probdice.text.formatting import decimal, millilitres, quantity
+from probdice.text.formatting import decimal, millilitres, pixel_word, quantity
 
 if TYPE_CHECKING:
     from probdice.metrics.derived import Derived
     from probdice.metrics.detection import Detection
     from probdice.metrics.indices import Indices
 
-__all__ = ["note_line", "pixel_word", "show", "show_comparison"]
+__all__ = ["note_line", "show", "show_comparison"]
 
 T = TypeVar("T")
 
@@ -112,18 +112,7 @@ def _settings(result: Comparison) -> str:
     words = result.options.in_words()
     if result.labels_by is not None:
         words[-1] += f" by {result.labels_by}"
-    return ", ".join([*words, f"{regions} over {result.pixels:,} {_pixel_word(result)}"])
-
-
-def pixel_word(axes: int) -> str:
-    """Return what the elements of an image are called."""
-    return "voxels" if axes == 3 else "pixels"
-
-
-def _pixel_word(result: Comparison) -> str:
-    if result.images is None:  # then only a known volume shows that the images had three axes
-        return "pixels" if result.pixel_volume is None else "voxels"
-    return pixel_word(len(result.images.reference.shape))
+    return ", ".join([*words, f"{regions} over {result.pixels:,} {pixel_word(result.axes)}"])
 
 
 def _headline(result: Comparison) -> Table:
@@ -213,7 +202,7 @@ def _requested(result: Comparison) -> list[RenderableType]:
     for name in STORED_METRICS:
         metric = result.numbers.known(name)
         if name == "derived" and metric is not None:
-            parts.append(_derived(metric, _pixel_word(result)))
+            parts.append(_derived(metric, pixel_word(result.axes)))
         elif metric is not None:
             parts += ["Derived regions"] if name == "derived_boundaries" else []
             parts += [Text(repr(metric)), ""]
@@ -263,7 +252,7 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
             Column(f"{side} mL", numbers=True, drop_order=1) for side in SHORT_SIDES.values()
         ]
     columns += [
-        Column(f"{side} {_pixel_word(result)}", numbers=True, drop_order=4 if has_volume else 1)
+        Column(f"{side} {pixel_word(result.axes)}", numbers=True, drop_order=4 if has_volume else 1)
         for side in SHORT_SIDES.values()
     ]
     columns.append(Column("volume diff.", numbers=True, drop_order=5))

@@ -127,14 +127,14 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     """Describe a label map: every label with its number of pixels."""
     import numpy as np
 
-    from probdice.cli.display import MAX_ROWS, note_line, pixel_word
+    from probdice.cli.display import MAX_ROWS, note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.comparison.notes import intensities
     from probdice.data.value_checks import scale_of_labels
     from probdice.engine.blocks import Blocks
     from probdice.engine.decode import Crisp
     from probdice.errors import Option
-    from probdice.text.formatting import millilitres, percent
+    from probdice.text.formatting import millilitres, percent, pixel_word
 
     blocks = Blocks(segmentation)
     pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
@@ -187,10 +187,10 @@ def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Describe probabilities: the volume of every region, and the sums."""
-    from probdice.cli.display import MAX_ROWS, pixel_word
+    from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
     from probdice.errors import in_command
-    from probdice.text.formatting import millilitres, percent
+    from probdice.text.formatting import millilitres, percent, pixel_word
 
     statistics, fault = _examine(segmentation)
     pixel_volume = _pixel_volume(segmentation)

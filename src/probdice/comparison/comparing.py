@@ -20,7 +20,7 @@ from probdice.method.matching import check_fixed
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
 from probdice.method.scoring import Correspondence, correspond, group_costs, measure
-from probdice.method.similarity import Similarity
+from probdice.method.similarity import SIMILARITIES, Similarity
 from probdice.metrics.unions import check_members
 from probdice.options import CompareOptions, GivenBackground, Match, as_workers
 
@@ -32,6 +32,8 @@ __all__ = [
     "overlap",
     "similarity_map",
 ]
+
+PLAIN = {str, bool, int, float, type(None)}  # types of values that can be compared by ==
 
 
 def compare(
@@ -130,13 +132,15 @@ def compare(
 
 def _checked_options(**given: Any) -> CompareOptions:
     """Check options. Options whose values are all plain are checked once and then reused."""
-    if _PLAIN.issuperset(map(type, given.values())):
-        return _checked_before(**given)
+    if PLAIN.issuperset(map(type, given.values())):
+        return _checked_once(SIMILARITIES.get(given["similarity"]), **given)
     return CompareOptions.of(**given)
 
 
-_PLAIN = {str, bool, int, float, type(None)}
-_checked_before = lru_cache(typed=True)(CompareOptions.of)
+@lru_cache(typed=True)
+def _checked_once(similarity_class: type[Similarity] | None, **given: Any) -> CompareOptions:
+    """Check options. The class is that of the similarity's name, which can be defined again."""
+    return CompareOptions.of(**given)
 
 
 def images_of(
@@ -174,7 +178,8 @@ def compare_images(
     geometry = images.reference.geometry
     volume = None if geometry is None else _pixel_volume(geometry)
     numbers = Numbers() if table.crisp else _soft_numbers(table, correspondence, images)
-    result = Comparison(table, correspondence, options, images, volume, notes, numbers)
+    axes = len(images.reference.shape)
+    result = Comparison(table, correspondence, options, images, volume, axes, notes, numbers)
     if options.similarity.unbounded:
         for note in infinite_notes(result):
             warnings.warn(str(note), ProbdiceWarning, stacklevel=3)

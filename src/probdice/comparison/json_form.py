@@ -60,6 +60,7 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         "notes": [note.to_dict() for note in result.notes],
         "pixels": result.pixels,
         "pixel_volume": result.pixel_volume,
+        "axes": result.axes,
         "options": result.options.to_dict(),
         "labels_by": result.labels_by,
         "overlap": result.overlap.to_dict(),
@@ -83,6 +84,7 @@ def comparison_from_dict(content: Any) -> Comparison:
             _correspondence(content["correspondence"]),
             CompareOptions.from_dict(content["options"]),
             pixel_volume=_volume(content["pixel_volume"]),
+            axes=_axes(content.get("axes")),  # absent from older files
         )
         _check(bare)
         known: dict[str, Any] = {
@@ -200,6 +202,12 @@ def _plain(value: Group | Merge) -> dict[str, Any]:
     """Return a group or a merge as a dict, with lists instead of tuples."""
     plain = {entry.name: getattr(value, entry.name) for entry in fields(value)}
     return {name: list(item) if isinstance(item, tuple) else item for name, item in plain.items()}
+
+
+def _axes(value: Any) -> int | None:
+    if value is not None and not (isinstance(value, int) and value >= 0):
+        raise InputError(f"not a complete comparison: axes is {value!r}")
+    return value
 
 
 def _volume(value: Any) -> float | None:

@@ -37,6 +37,7 @@ from probdice.method.scoring import (
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
 from probdice.options import CompareOptions
+from probdice.text.formatting import pixel_word
 from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
@@ -166,6 +167,8 @@ class Comparison:
         Number of compared pixels (voxels of a volume).
     pixel_volume : float or None
         Volume of a voxel in mm³ if the images are three-dimensional and have a geometry.
+    axes : int or None
+        Number of axes of the images, if known.
     similarity : Similarity
         The similarity of two probability vectors.
     match : str, mapping or groups
@@ -197,6 +200,7 @@ class Comparison:
     options: CompareOptions
     images: Images | None = None
     pixel_volume: float | None = None
+    axes: int | None = None
     input_notes: tuple[Note, ...] = ()
     numbers: Numbers = field(default_factory=Numbers)
 
@@ -988,7 +992,7 @@ class Comparison:
         reference, prediction = (self.overlap.side(side).occupied.size for side in SIDES)
         return (
             f"Comparison({self.similarity}: {reference} reference and {prediction} prediction "
-            f"regions over {self.pixels:,} pixels)"
+            f"regions over {self.pixels:,} {pixel_word(self.axes, self.pixels)})"
         )
 
     def __str__(self) -> str:

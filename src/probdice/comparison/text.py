@@ -7,7 +7,7 @@ from probdice.comparison.result import SHOWN, Comparison
 from probdice.method.background import named_background
 from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, pixel_word
 from probdice.text.table_output import aligned
 
 __all__ = ["as_html", "as_text"]
@@ -77,7 +77,7 @@ def _title(result: Comparison) -> str:
     counts = [result.counted(side) for side in SIDES]
     return (
         f"Comparison ({', '.join(options)}): {counts[0]} reference and {counts[1]} prediction "
-        f"regions over {result.pixels} pixels"
+        f"regions over {result.pixels} {pixel_word(result.axes, result.pixels)}"
     )
 
 

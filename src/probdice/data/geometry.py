@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
+from probdice.text.formatting import pixel_word
 
 __all__ = ["Geometry"]
 
@@ -118,7 +119,7 @@ class Geometry:
     def obstacle(self, other: "Geometry", apart: float) -> str:
         """Describe why a grid at the distance `apart` cannot be aligned with `other`."""
         if isfinite(apart):
-            return f"corners are up to {apart:.3g} pixels apart"
+            return f"corners are up to {apart:.3g} {pixel_word(len(self.shape))} apart"
         return "the grids differ in size for every order of the axes"
 
     def of_one_pixel(self) -> "Geometry":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from probdice.text.formatting import pixel_word
+
 if TYPE_CHECKING:
     from probdice.data.segmentation import Segmentation
 
-__all__ = ["PIXELS", "VOXELS", "PixelWords", "pixel_words"]
+__all__ = ["PixelWords", "pixel_words"]
 
 
 class PixelWords(NamedTuple):
@@ -21,15 +23,11 @@ class PixelWords(NamedTuple):
         return self.one if number == 1 else self.many
 
 
-PIXELS = PixelWords("pixel", "pixels")
-VOXELS = PixelWords("voxel", "voxels")
 VERTICES = PixelWords("vertex", "vertices")
 
 
-def pixel_words(segmentation: Segmentation | None, pixel_volume: float | None = None) -> PixelWords:
-    """Return the words for the elements of a segmentation.
-
-    Without a segmentation, a known volume means voxels.
+def pixel_words(segmentation: Segmentation | None, axes: int | None = None) -> PixelWords:
+    """Return the words for the elements of a segmentation, or of an image with so many axes.
 
     Examples
     --------
@@ -41,8 +39,8 @@ def pixel_words(segmentation: Segmentation | None, pixel_volume: float | None = 
     >>> pixel_words(None)
     PixelWords(one='pixel', many='pixels')
     """
-    if segmentation is None:
-        return PIXELS if pixel_volume is None else VOXELS
-    if segmentation.geometry is not None and not segmentation.geometry.on_grid:
-        return VERTICES
-    return VOXELS if len(segmentation.shape) > 2 else PIXELS
+    if segmentation is not None:
+        if segmentation.geometry is not None and not segmentation.geometry.on_grid:
+            return VERTICES
+        axes = len(segmentation.shape)
+    return PixelWords(pixel_word(axes, 1), pixel_word(axes))

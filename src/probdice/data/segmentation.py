@@ -34,7 +34,7 @@ from probdice.method.region_labels import (
     whole_number,
 )
 from probdice.method.similarity import Aitchison, ilr_basis
-from probdice.text.formatting import short_paths
+from probdice.text.formatting import pixel_word, short_paths
 
 if TYPE_CHECKING:
     from probdice.data.resampling import Interpolation
@@ -521,8 +521,8 @@ class Segmentation:
         if not p.all():
             place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
             raise InputError(
-                f"probability 0 at pixel {place} has no logarithm and no coordinates. To raise "
-                f"such values to a minimum, use ",
+                f"probability 0 at {pixel_word(len(place), 1)} {place} has no logarithm and no "
+                f"coordinates. To raise such values to a minimum, use ",
                 Option("floor", "1e-3"),
             )
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
@@ -645,8 +645,9 @@ class Segmentation:
             outside = int(np.prod(view.shape)) - int(np.count_nonzero(view[...]))
             if outside:
                 raise GeometryError(
-                    f"{outside} pixels of the grid are outside the field of view of the image. Set "
-                    f"background to the label or name of their region"
+                    f"{outside} {pixel_word(len(view.shape), outside)} of the grid are outside the "
+                    f"field of view of the image. Set background to the label or name of "
+                    f"their region"
                 )
         return moved
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError, Option
+from probdice.text.formatting import pixel_word
 
 __all__ = [
     "BACKGROUND",
@@ -143,12 +144,12 @@ class Fault:
 
     def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
         """Return the problem, its position and the fix."""
-        unit = "voxel" if len(place) == 3 else "pixel"
+        unit = pixel_word(len(place), 1)
         return [f"{self.problem(place, worst_place)}. ", *self._remedy(unit)]
 
     def problem(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
         """Return the problem and its position."""
-        unit = "voxel" if len(place) == 3 else "pixel"
+        unit = pixel_word(len(place), 1)
         others = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
         at = f"at {unit} {place}{others}"
         problem = {

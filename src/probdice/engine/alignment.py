@@ -15,7 +15,7 @@ from probdice.errors import GeometryError, InputError, Note, Option, ProbdiceErr
 from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, other
 from probdice.options import TOLERANCE
-from probdice.text.formatting import short_paths
+from probdice.text.formatting import pixel_word, short_paths
 
 __all__ = ["aligned", "file_of", "mask_on", "moved_onto", "one_hot_axis", "within"]
 
@@ -56,7 +56,7 @@ def aligned(
     if reference.shape != prediction.shape:
         raise InputError(
             f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same pixels",
+            f"both must cover the same {pixel_word(len(reference.shape))}",
             *_misread(reference, prediction),
         )
     return prediction
@@ -80,7 +80,7 @@ def moved_onto(
             f"reference has shape {reference.shape} and prediction has shape {prediction.shape}, "
             f"but neither has a geometry: ",
             Option("resample", interpolation),
-            " needs the positions of the pixels. ",
+            f" needs the positions of the {pixel_word(len(reference.shape))}. ",
             Option(
                 "geometry",
                 python="Give both sides a geometry, as in Segmentation.from_labels(array, "
@@ -102,7 +102,8 @@ def moved_onto(
     if same_lattice(placed(own, to), tolerance) is not None:
         how = "cropped or padded to the grid of the reference, without interpolation"
     elif interpolation == "nearest":
-        how = "resampled onto the grid of the reference by the nearest pixel"
+        nearest = f"the nearest {pixel_word(len(to.shape), 1)}"
+        how = f"resampled onto the grid of the reference by {nearest}"
     else:
         how = "interpolated linearly onto the grid of the reference"
     return moved, view, (Note("resampled", (f"The prediction was {how}.",)),)
@@ -134,9 +135,8 @@ def _resampling_hint(
             Option("resample", "linear"),
         )
     return (
-        "The grids differ in axes or spacing, or are offset by a fraction of a pixel, so the "
-        "prediction must be "
-        "interpolated: use ",
+        f"The grids differ in axes or spacing, or are offset by a fraction of a "
+        f"{pixel_word(len(reference.shape), 1)}, so the prediction must be interpolated: use ",
         Option("resample", "linear"),
         " (labels become probabilities) or ",
         Option("resample", "nearest"),
@@ -202,7 +202,8 @@ def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
     if wrong.any():
         place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
         raise InputError(
-            f"mask must hold integers, found {values[place]:g} at pixel {place}. "
+            f"mask must hold integers, found {values[place]:g} at "
+            f"{pixel_word(len(place), 1)} {place}. "
             f"Use a threshold, as in mask > 0.5."
         )
     return known & (values != 0), int(np.isnan(values).sum())

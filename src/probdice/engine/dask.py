@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.arrays import Array, Chunks, as_array, has_type, travels
-from probdice.data.machine import cores
 from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
+from probdice.engine.dask_schedulers import selected_scheduler
 from probdice.engine.grids import Block, Grid
 from probdice.engine.passes import Pass
 from probdice.engine.threads import watcher
-from probdice.errors import InputError, MissingExtraError, ProbdiceError
+from probdice.errors import ProbdiceError
 
-__all__ = ["DaskScheduler", "connected", "image", "runs_on_dask", "scheduled"]
+__all__ = ["DaskScheduler", "image", "runs_on_dask"]
 
 R = TypeVar("R")
 
@@ -36,7 +36,6 @@ ROUND = 64  # blocks per round on a cluster
 LOCAL_ROUND = 1024  # blocks per round on local schedulers, which process one round at a time
 ROUND_TASKS = 2**15  # tasks per round for Dask arrays with many chunks per block
 FAN = 8  # results added by one task
-TIMEOUT = 10  # seconds to wait for a scheduler
 AHEAD = 4  # queued tasks per thread of a cluster
 
 
@@ -49,7 +48,7 @@ def runs_on_dask(blocks: Blocks) -> bool:
     arrays = _arrays(blocks)
     if any(has_type(array, "dask", "Array") for array in arrays):
         return True
-    return any(travels(array) for array in arrays) and _scheduler() is not None
+    return any(travels(array) for array in arrays) and selected_scheduler() is not None
 
 
 class DaskScheduler:
@@ -97,72 +96,6 @@ def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArra
     block = Block(tuple(slice(0, length) for length in shape), 0)
     piece: NDArray[Any] = work(block, *values).astype(dtype, copy=False)
     return piece
-
-
-@contextmanager
-def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
-    """Run passes over stores on a scheduler: "threads", "processes", or an address."""
-    try:
-        import dask
-    except ImportError:
-        raise MissingExtraError(
-            'a scheduler requires dask, which is not installed: pip install "probdice[dask]"'
-        ) from None
-    if scheduler == "threads":
-        with dask.config.set(scheduler="threads", num_workers=workers or cores()):
-            yield
-    elif scheduler == "processes":
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
-
-        # One pool for all rounds: a process takes seconds to start.
-        with (
-            ProcessPoolExecutor(workers or cores(), get_context("spawn")) as pool,
-            dask.config.set(scheduler="processes", pool=pool),
-        ):
-            yield
-    else:
-        with connected(scheduler):
-            yield
-
-
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """A client of the cluster at an address."""
-    if "://" not in address:
-        raise InputError(
-            f"scheduler must be 'threads', 'processes' or an address such as tcp://host:8786, "
-            f"found {address!r}"
-        )
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingExtraError(
-            'a cluster requires distributed, which is not installed: pip install "probdice[dask]"'
-        ) from None
-    try:
-        client = Client(address, timeout=TIMEOUT)
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler responds at {address}: {error}") from None
-    with client:
-        yield client
-
-
-def _scheduler() -> Any:
-    """Return the scheduler that the user has selected, or None; always None inside a task."""
-    if "dask" not in sys.modules:
-        return None
-    distributed = sys.modules.get("distributed")
-    if distributed is not None:
-        try:
-            distributed.get_worker()
-        except ValueError:
-            pass
-        else:
-            return None
-    from dask.base import get_scheduler
-
-    return get_scheduler()
 
 
 def _arrays(blocks: Blocks) -> list[Array]:
@@ -414,7 +347,7 @@ def _rounds(task: Pass[R], blocks: Blocks) -> Iterator[R]:
     arrays: list[Any] = [_origin(array) for array in _arrays(blocks)]
     sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
     most = max(1, ROUND_TASKS * len(grid) // max(sources, 1))
-    scheduler = _scheduler()
+    scheduler = selected_scheduler()
     client = getattr(scheduler, "__self__", None)
     if has_type(client, "distributed", "Client"):
         yield from _on_cluster(client, tasks, grid, min(most, ROUND), add)

@@ -34,6 +34,7 @@ from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Absolute, Similarity
 from probdice.options import TOLERANCE
+from probdice.text.formatting import pixel_word
 
 __all__ = ["BACKGROUND", "Images"]
 
@@ -93,7 +94,8 @@ class Images:
         notes: tuple[Note, ...] = ()
         if ignore_geometry:
             if reference.geometry is not None or prediction.geometry is not None:
-                text = "Geometry was ignored: pixels were compared in array order."
+                pixels = pixel_word(len(reference.shape))
+                text = f"Geometry was ignored: {pixels} were compared in array order."
                 notes = (Note("geometry", (text,)),)
             reference, prediction = reference.without_geometry(), prediction.without_geometry()
             mask = mask.without_geometry() if isinstance(mask, Segmentation) else mask
@@ -118,8 +120,9 @@ class Images:
             return cls(reference, prediction, None, workers, notes, view=view)
         array, unknown = mask_on(reference, mask, tolerance)
         if unknown:
-            pixels = "pixel of the mask is" if unknown == 1 else "pixels of the mask are"
-            text = f"{unknown} {pixels} NaN and treated as outside."
+            pixels = pixel_word(len(reference.shape), unknown)
+            verb = "is" if unknown == 1 else "are"
+            text = f"{unknown} {pixels} of the mask {verb} NaN and treated as outside."
             notes = (*notes, Note("mask", (text,)))
         return cls(reference, prediction, array, workers, notes, file_of(mask), view)
 
@@ -194,8 +197,10 @@ class Images:
         order = sorted(regions.occupied.tolist(), key=lambda k: -regions.volumes[k])
         digits = "d" if regions.crisp else ".1f"
         counts = listed([f"{regions.label(k)}: {regions.volumes[k]:{digits}}" for k in order])
-        pixels = "pixel is" if overlap.pixels == 1 else "pixels are"
-        return f"{overlap.pixels} {pixels} outside the field of view of the prediction ({counts})"
+        pixels = pixel_word(len(self.reference.shape), overlap.pixels)
+        verb = "is" if overlap.pixels == 1 else "are"
+        where = "outside the field of view of the prediction"
+        return f"{overlap.pixels} {pixels} {verb} {where} ({counts})"
 
     def check_field_of_view(self) -> None:
         """Reject excluded pixels, because cropping must not increase the score of a case."""
@@ -291,21 +296,22 @@ class Images:
         return InvalidValues.of(f"{side}{file_of(segmentation)}: ", fault, first, worst)
 
     def _why_empty(self) -> list[str | Option]:
+        pixels = pixel_word(len(self.reference.shape))
         if self.view is not None:
             where = "" if self.mask is None else f" inside the mask{self.mask_file}"
-            return [f"no pixels{where} are in the field of view of the prediction"]
+            return [f"no {pixels}{where} are in the field of view of the prediction"]
         if self.mask is not None:
             inside = np.asarray(self.mask[(slice(None),) * len(self.mask.shape)]) != 0
             if not inside.any():
-                return [f"mask{self.mask_file} is empty: no pixels are left to compare"]
+                return [f"mask{self.mask_file} is empty: no {pixels} are left to compare"]
             return [
-                f"all {np.count_nonzero(inside)} pixels inside the mask{self.mask_file} have "
-                f"ignored labels {self.reference.ignore}, so no pixels are left to compare. "
+                f"all {np.count_nonzero(inside)} {pixels} inside the mask{self.mask_file} have "
+                f"ignored labels {self.reference.ignore}, so no {pixels} are left to compare. "
                 f"Ignore fewer labels or use another mask."
             ]
         if self.reference.ignore:
-            return [f"all pixels of the reference have ignored labels {self.reference.ignore}"]
-        return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
+            return [f"all {pixels} of the reference have ignored labels {self.reference.ignore}"]
+        return [f"reference and prediction have no {pixels}: their shape is {self.reference.shape}"]
 
 
 def _described(overlap: Overlap, reference: Segmentation, prediction: Segmentation) -> Overlap:

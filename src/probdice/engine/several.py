@@ -27,6 +27,7 @@ from probdice.errors import InputError, Note, Option, ProbdiceError, TooLargeErr
 from probdice.method.overlap import Integers
 from probdice.method.region_labels import Label
 from probdice.options import TOLERANCE
+from probdice.text.formatting import pixel_word
 
 __all__ = ["Combinations", "Content", "Decision", "Reader", "Several", "boxes"]
 
@@ -200,14 +201,15 @@ class Several:
             described = run_pass(task, self._blocks, self.workers)
             contents = dict(zip(self.names, described.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
-            raise InputError(f"there are no pixels to compare: {self._reason_for_no_pixels()}")
+            pixels = pixel_word(len(self.any.shape))
+            raise InputError(f"there are no {pixels} to compare: {self._reason_for_no_pixels()}")
         return contents
 
     def _reason_for_no_pixels(self) -> str:
         if self.ignored_labels:
             return (
-                f"every pixel has one of the ignored labels {self.ignored_labels} in a "
-                f"segmentation, or is outside the mask{self.mask_file}"
+                f"every {pixel_word(len(self.any.shape), 1)} has one of the ignored labels "
+                f"{self.ignored_labels} in a segmentation, or is outside the mask{self.mask_file}"
             )
         if self.mask is not None:
             return f"the mask{self.mask_file} is empty"
@@ -412,8 +414,9 @@ def _outside_note(name: str, view: FieldOfView) -> Note:
     """Return the number of pixels outside the field of view of one segmentation."""
     boxes_of_view = boxes(view.shape, 1)
     inside = sum(int(np.count_nonzero(view[box])) for box in boxes_of_view)
+    outside = prod(view.shape) - inside
     text = (
-        f"{prod(view.shape) - inside} pixels are outside the field of view of {name} and have no "
-        f"value. To count them as background, use "
+        f"{outside} {pixel_word(len(view.shape), outside)} outside the field of view of {name} "
+        f"{'has' if outside == 1 else 'have'} no value. To count them as background, use "
     )
     return Note("outside", (text, BACKGROUND, "."))

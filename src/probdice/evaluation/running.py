@@ -70,7 +70,7 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
 
     Only enough cases to keep the workers busy are submitted at a time.
     """
-    from probdice.engine.dask import connected
+    from probdice.engine.dask_schedulers import connected
 
     with connected(address) as client:
         from distributed import as_completed

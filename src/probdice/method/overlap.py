@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError, TooLargeError
-from probdice.method.region_labels import Label
-from probdice.method.regions import Floats, Integers, Regions, as_integers
+from probdice.method.regions import Floats, Integers, Regions, united_regions
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
 from probdice.text.table_output import data_frame
@@ -352,8 +351,8 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
             raise InputError(
                 f"overlaps of {first.similarity!r} and of {overlap.similarity!r} cannot be added"
             )
-    reference, rows = _united([overlap.reference for overlap in overlaps], "reference")
-    prediction, columns = _united([overlap.prediction for overlap in overlaps], "prediction")
+    reference, rows = united_regions([overlap.reference for overlap in overlaps], "reference")
+    prediction, columns = united_regions([overlap.prediction for overlap in overlaps], "prediction")
     savings = np.concatenate([overlap.meeting.savings for overlap in overlaps])
     pairs = np.concatenate(
         [
@@ -373,64 +372,6 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
         prediction,
         Pairs(*np.divmod(pairs, max(len(prediction), 1)), savings),
     )
-
-
-def _united(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
-    """Unite the regions of one side of several overlaps; return their indices in the union."""
-    first = several[0]
-    names: dict[int, str] = {}
-    colours: dict[int, str] = {}
-    numbers: dict[int, int] = {}
-    origins: dict[int, Label] = {}
-    for regions in several:
-        colours = {**regions.colours, **colours}
-        numbers = {**regions.numbers, **numbers}
-        origins = {**regions.origins, **origins}
-        if regions.crisp != first.crisp:
-            raise InputError(
-                f"{side}: overlaps of a label map and of probabilities cannot be added"
-            )
-        if not first.crisp and (regions.numbers, regions.labels) != (first.numbers, first.labels):
-            raise InputError(
-                f"{side}: overlaps of probabilities with different regions cannot be added: found "
-                f"{first.labels} and {regions.labels}"
-            )
-        for key, name in regions.names.items():
-            if names.setdefault(key, name) != name:
-                raise InputError(
-                    f"{side}: overlaps with different names for label {key} ({names[key]!r} and "
-                    f"{name!r}) cannot be added"
-                )
-    keys = first.keys
-    if any(not np.array_equal(regions.keys, keys) for regions in several[1:]):
-        keys = _union([regions.keys for regions in several])
-    places = [np.searchsorted(keys, regions.keys) for regions in several]
-    volumes = np.zeros(keys.size, first.volumes.dtype)
-    losses = None if first.losses is None else np.zeros(keys.size)
-    # If one overlap lacks these counts, so does the sum.
-    known = all(regions.likeliest is not None for regions in several)
-    likeliest = np.zeros(keys.size, np.int64) if known else None
-    for regions, place in zip(several, places, strict=True):
-        volumes[place] += regions.volumes
-        if losses is not None and regions.losses is not None:
-            losses[place] += regions.losses
-        if likeliest is not None and regions.likeliest is not None:
-            likeliest[place] += regions.likeliest
-    total = Regions(keys, volumes, first.crisp, names, losses, colours, likeliest, numbers, origins)
-    return total, places
-
-
-def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Unite keys as ascending integers; NumPy would convert mixed types to floating point."""
-    if len({keys.dtype for keys in several}) > 1:
-        several = [as_integers(keys.tolist()) for keys in several]
-        if len({keys.dtype for keys in several}) > 1:
-            if any(keys.size and int(keys[0]) < 0 for keys in several):
-                raise InputError(
-                    "overlaps with labels below 0 and labels of at least 2⁶³ cannot be added"
-                )
-            several = [keys.astype(np.uint64) for keys in several]
-    return np.unique(np.concatenate(several))
 
 
 def _places(count: int, occupied: Integers) -> Integers:

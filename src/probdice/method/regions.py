@@ -1,7 +1,7 @@
 """The regions of one side of an overlap: their labels, names and volumes."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.region_labels import Label, shown_names
+from probdice.method.sides import Side
 
-__all__ = ["Floats", "Integers", "Regions", "as_integers"]
+__all__ = ["Floats", "Integers", "Regions", "as_integers", "united_regions"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -243,6 +244,64 @@ class Regions:
             numbers,
             {index(key): label for key, label in content.get("origins", ())},
         )
+
+
+def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
+    """Unite the regions of one side of several overlaps; return their indices in the union."""
+    first = several[0]
+    names: dict[int, str] = {}
+    colours: dict[int, str] = {}
+    numbers: dict[int, int] = {}
+    origins: dict[int, Label] = {}
+    for regions in several:
+        colours = {**regions.colours, **colours}
+        numbers = {**regions.numbers, **numbers}
+        origins = {**regions.origins, **origins}
+        if regions.crisp != first.crisp:
+            raise InputError(
+                f"{side}: overlaps of a label map and of probabilities cannot be added"
+            )
+        if not first.crisp and (regions.numbers, regions.labels) != (first.numbers, first.labels):
+            raise InputError(
+                f"{side}: overlaps of probabilities with different regions cannot be added: found "
+                f"{first.labels} and {regions.labels}"
+            )
+        for key, name in regions.names.items():
+            if names.setdefault(key, name) != name:
+                raise InputError(
+                    f"{side}: overlaps with different names for label {key} ({names[key]!r} and "
+                    f"{name!r}) cannot be added"
+                )
+    keys = first.keys
+    if any(not np.array_equal(regions.keys, keys) for regions in several[1:]):
+        keys = _union([regions.keys for regions in several])
+    places = [np.searchsorted(keys, regions.keys) for regions in several]
+    volumes = np.zeros(keys.size, first.volumes.dtype)
+    losses = None if first.losses is None else np.zeros(keys.size)
+    # If one overlap lacks these counts, so does the sum.
+    known = all(regions.likeliest is not None for regions in several)
+    likeliest = np.zeros(keys.size, np.int64) if known else None
+    for regions, place in zip(several, places, strict=True):
+        volumes[place] += regions.volumes
+        if losses is not None and regions.losses is not None:
+            losses[place] += regions.losses
+        if likeliest is not None and regions.likeliest is not None:
+            likeliest[place] += regions.likeliest
+    total = Regions(keys, volumes, first.crisp, names, losses, colours, likeliest, numbers, origins)
+    return total, places
+
+
+def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Unite keys as ascending integers; NumPy would convert mixed types to floating point."""
+    if len({keys.dtype for keys in several}) > 1:
+        several = [as_integers(keys.tolist()) for keys in several]
+        if len({keys.dtype for keys in several}) > 1:
+            if any(keys.size and int(keys[0]) < 0 for keys in several):
+                raise InputError(
+                    "overlaps with labels below 0 and labels of at least 2⁶³ cannot be added"
+                )
+            several = [keys.astype(np.uint64) for keys in several]
+    return np.unique(np.concatenate(several))
 
 
 def as_integers(keys: Any) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from probdice.errors import InputError
 
 __all__ = [
     "BUILT_IN",
+    "SIMILARITIES",
     "Absolute",
     "Aitchison",
     "Similarity",
@@ -85,7 +86,7 @@ class Similarity(ABC):
             cls.separable = cls.__dict__.get("separable", False)
             cls.kernels = cls.__dict__.get("kernels", Similarity.kernels)
         if isinstance(getattr(cls, "name", None), str):
-            _KNOWN[cls.name] = cls
+            SIMILARITIES[cls.name] = cls
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -123,7 +124,7 @@ class Similarity(ABC):
         return f"{self.name} with {values}" if values else self.name
 
 
-_KNOWN: dict[str, type[Similarity]] = {}
+SIMILARITIES: dict[str, type[Similarity]] = {}  # by name; classes of other packages included
 
 
 @dataclass(frozen=True)
@@ -222,20 +223,20 @@ def as_similarity(similarity: str | Similarity) -> Similarity:
     """Return the similarity itself, or the similarity of this name with default parameters."""
     if isinstance(similarity, Similarity):
         return similarity
-    if isinstance(similarity, str) and similarity in _KNOWN:
-        return _KNOWN[similarity]()
-    names = ", ".join(repr(name) for name in _KNOWN)
+    if isinstance(similarity, str) and similarity in SIMILARITIES:
+        return SIMILARITIES[similarity]()
+    names = ", ".join(repr(name) for name in SIMILARITIES)
     raise InputError(f"similarity must be {names} or a Similarity, found {similarity!r}")
 
 
 def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:
     """Restore a similarity from `Similarity.to_dict`. Unknown parameters are ignored."""
     name = content["name"]
-    if name not in _KNOWN:
+    if name not in SIMILARITIES:
         raise InputError(
             f"similarity {name!r} is unknown. Import the module that defines it before reading."
         )
-    similarity = _KNOWN[name]
+    similarity = SIMILARITIES[name]
     if not is_dataclass(similarity):
         return similarity()
     known = [field.name for field in fields(similarity)]

@@ -123,7 +123,7 @@ def unmatched_in_words(comparison: Comparison) -> str:
 def words_of(comparison: Comparison) -> PixelWords:
     """Return the words for the elements of the images of a comparison."""
     images = comparison.images
-    return pixel_words(None if images is None else images.reference, comparison.pixel_volume)
+    return pixel_words(None if images is None else images.reference, comparison.axes)
 
 
 def overlap_in_words(dice: float) -> str:

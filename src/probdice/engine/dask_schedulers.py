@@ -1,0 +1,79 @@
+"""Dask schedulers: threads, processes or a cluster, and the one that the user has selected."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from probdice.data.machine import cores
+from probdice.errors import InputError, MissingExtraError
+
+__all__ = ["connected", "scheduled", "selected_scheduler"]
+
+TIMEOUT = 10  # seconds to wait for a scheduler
+
+
+@contextmanager
+def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
+    """Run passes over stores on a scheduler: "threads", "processes", or an address."""
+    try:
+        import dask
+    except ImportError:
+        raise MissingExtraError(
+            'a scheduler requires dask, which is not installed: pip install "probdice[dask]"'
+        ) from None
+    if scheduler == "threads":
+        with dask.config.set(scheduler="threads", num_workers=workers or cores()):
+            yield
+    elif scheduler == "processes":
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        # One pool for all rounds: a process takes seconds to start.
+        with (
+            ProcessPoolExecutor(workers or cores(), get_context("spawn")) as pool,
+            dask.config.set(scheduler="processes", pool=pool),
+        ):
+            yield
+    else:
+        with connected(scheduler):
+            yield
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the cluster at an address."""
+    if "://" not in address:
+        raise InputError(
+            f"scheduler must be 'threads', 'processes' or an address such as tcp://host:8786, "
+            f"found {address!r}"
+        )
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError(
+            'a cluster requires distributed, which is not installed: pip install "probdice[dask]"'
+        ) from None
+    try:
+        client = Client(address, timeout=TIMEOUT)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler responds at {address}: {error}") from None
+    with client:
+        yield client
+
+
+def selected_scheduler() -> Any:
+    """Return the scheduler that the user has selected, or None; always None inside a task."""
+    if "dask" not in sys.modules:
+        return None
+    distributed = sys.modules.get("distributed")
+    if distributed is not None:
+        try:
+            distributed.get_worker()
+        except ValueError:
+            pass
+        else:
+            return None
+    from dask.base import get_scheduler
+
+    return get_scheduler()
