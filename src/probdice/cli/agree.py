@@ -55,7 +55,7 @@ def agree(
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)
-        options = run.checked(given, match, {})
+        options = run.check(given, match, {})
         with progress(shown=not quiet) as display:
             from probdice.raters.agreements import agreement_of
             from probdice.raters.consensus_result import consensus_of

@@ -98,16 +98,16 @@ class _Group(HelpfulGroup):
     """A group of commands that escapes usage errors for the terminal."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with _escaped_usage():
+        with _escape_usage_errors():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        with _escaped_usage():
+        with _escape_usage_errors():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _escaped_usage() -> Iterator[None]:
+def _escape_usage_errors() -> Iterator[None]:
     try:
         yield
     except UsageError as error:

@@ -12,7 +12,7 @@ from probdice.cli.parameters import (
     DebugOption,
     JsonOption,
     argument,
-    checked,
+    check_options,
     option,
     usage_errors,
     with_options,
@@ -58,7 +58,7 @@ def check(
 
         with usage_errors("--manifest"):
             required = Manifest.read(manifest)
-        options = checked(ReadOptions, given)
+        options = check_options(ReadOptions, given)
         with progress(shown=json != "-") as bar:
 
             def report(done: int, total: int) -> None:

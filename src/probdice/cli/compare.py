@@ -17,7 +17,7 @@ from probdice.cli.parameters import (
     ReportOption,
     WorkersOption,
     argument,
-    checked,
+    check_options,
     command_line,
     flag,
     option,
@@ -134,7 +134,7 @@ def compare(
                 raise typer.BadParameter(
                     "is only shown in the report; add --report FILE", param_hint=option
                 )
-        options = checked(CompareOptions, given)
+        options = check_options(CompareOptions, given)
         file = file_of_match(given.get("match", ""))
         check_outputs(
             {

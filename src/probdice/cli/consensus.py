@@ -103,7 +103,7 @@ def consensus(
         run = RaterRun(files, mask, image, report, json, csv, quiet)
         if labels and output is None:
             raise typer.BadParameter("needs --output FILE", param_hint="--labels")
-        options = run.checked(given, match, {"--output": output, "--entropy": entropy})
+        options = run.check(given, match, {"--output": output, "--entropy": entropy})
         with progress(shown=not quiet) as display:
             from probdice.files import write
             from probdice.raters.consensus_result import consensus_of

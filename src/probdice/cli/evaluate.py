@@ -15,7 +15,7 @@ from probdice.cli.parameters import (
     ADVANCED,
     DebugOption,
     argument,
-    checked,
+    check_options,
     flag,
     option,
     with_options,
@@ -130,7 +130,7 @@ def evaluate(
         )
     with reporting_errors(debug=debug):
         given["pattern"] = _patterns(given.get("pattern", ()), methods | raters)
-        options = checked(EvaluateOptions, given)
+        options = check_options(EvaluateOptions, given)
         if save_config is not None:
             save_configuration(context, save_config, methods)
         if write_manifest is not None:

@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 from probdice.cli.outcome import reporting_errors
-from probdice.cli.parameters import DebugOption, argument, checked, with_options
+from probdice.cli.parameters import DebugOption, argument, check_options, with_options
 from probdice.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def info(
         from probdice.files import read
         from probdice.files.masks import OverlappingMasks
 
-        options = checked(ReadOptions, given)
+        options = check_options(ReadOptions, given)
 
         def read_with(sums: "Sums") -> "Segmentation":
             names = options.names.reference

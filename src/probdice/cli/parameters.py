@@ -34,7 +34,7 @@ __all__ = [
     "ResultsArgument",
     "WorkersOption",
     "argument",
-    "checked",
+    "check_options",
     "command_line",
     "enumeration",
     "flag",
@@ -197,7 +197,7 @@ def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration])
                 )
 
 
-def checked(options: type[Chosen], given: Mapping[str, Any]) -> Chosen:
+def check_options(options: type[Chosen], given: Mapping[str, Any]) -> Chosen:
     """Convert and check the options given by the user.
 
     An invalid value raises a usage error. A --match file that cannot be read raises `FormatError`,
@@ -209,7 +209,7 @@ def checked(options: type[Chosen], given: Mapping[str, Any]) -> Chosen:
         name: PARSERS[name](value) if name in PARSERS else value for name, value in given.items()
     }
     if floor is not None:
-        values["similarity"] = _floored(values.get("similarity", "absolute"), floor)
+        values["similarity"] = _with_floor(values.get("similarity", "absolute"), floor)
     with usage_errors():
         return options.of(**values)
 
@@ -225,7 +225,7 @@ def usage_errors(option: str | None = None) -> Iterator[None]:
         raise typer.BadParameter(error.in_command(), param_hint=option) from None
 
 
-def _floored(similarity: str, floor: float) -> "Similarity":
+def _with_floor(similarity: str, floor: float) -> "Similarity":
     """Convert --similarity and --floor."""
     from probdice.method.similarity import Aitchison
 

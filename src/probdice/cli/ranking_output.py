@@ -11,7 +11,7 @@ from rich.text import Text
 
 from probdice.cli.display import note_line, show
 from probdice.cli.terminal_tables import Column, FittingTable, plain_table
-from probdice.evaluation.conclusion import conclusion, joined, summary_line
+from probdice.evaluation.conclusion import conclusion, join_names, summary_line
 from probdice.method.region_labels import listed
 from probdice.metrics.registry import MISSING_RULES
 from probdice.options import CompareOptions
@@ -145,7 +145,7 @@ def _settings(summary: dict[str, Any]) -> str:
 def _title(summary: dict[str, Any], measure: str | None) -> str:
     """Return the title of the first table, with the scheme and the rule for missing cases."""
     titles = [summary["titles"][one] for one in ([measure] if measure else summary["rank_by"])]
-    by = joined(titles)
+    by = join_names(titles)
     if len(summary["methods"]) == 1:
         return by
     rule = summary["missing_rule"]

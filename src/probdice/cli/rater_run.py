@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from probdice.cli.outputs import check_outputs, write_text
-from probdice.cli.parameters import argument, checked, option
+from probdice.cli.parameters import argument, check_options, option
 from probdice.cli.progress import Progress
 from probdice.cli.streams import print_text
 from probdice.options import CompareOptions
@@ -90,11 +90,11 @@ class RaterRun:
         """Whether the command prints tables, not only the score or the JSON."""
         return not self.quiet and self.json != "-"
 
-    def checked(
+    def check(
         self, given: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
     ) -> CompareOptions:
         """Check the options and all output files. `images` are additional outputs by option."""
-        options = checked(CompareOptions, given | {"match": match.value})
+        options = check_options(CompareOptions, given | {"match": match.value})
         inputs = {f"FILES ({file})": file for file in self.files}
         check_outputs(
             images | {"--report": self.report, "--json": self.json, "--csv": self.csv},

@@ -76,13 +76,13 @@ class FittingTable:
         for k in shown:
             column = self.columns[k]
             table.add_column(
-                _fitted(column.heading, widths[k]),
+                _wrap_cell(column.heading, widths[k]),
                 justify="right" if column.numbers else "left",
                 no_wrap=True,
                 width=widths[k],
             )
         for row in self.rows:
-            cells = [_fitted(row.cells[k], widths[k]) for k in shown]
+            cells = [_wrap_cell(row.cells[k], widths[k]) for k in shown]
             table.add_row(*cells, style=row.style, end_section=row.section)
         yield ""
         yield table
@@ -176,7 +176,7 @@ def _escaped(cell: Cell) -> Cell:
     return cell
 
 
-def _fitted(cell: Cell, width: int) -> Cell:
+def _wrap_cell(cell: Cell, width: int) -> Cell:
     """Wrap a cell to the width of its column."""
     if len(cell) <= width:
         return cell

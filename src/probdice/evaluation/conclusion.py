@@ -6,7 +6,7 @@ from typing import Any
 from probdice.evaluation.paired_test import ALPHA
 from probdice.text.formatting import decimal, percent
 
-__all__ = ["conclusion", "joined", "summary_line"]
+__all__ = ["conclusion", "join_names", "summary_line"]
 
 DIGITS = 3
 
@@ -61,9 +61,9 @@ def summary_line(counts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _winner(summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str, Any]) -> str:
-    by = joined([summary["titles"][measure] for measure in summary["rank_by"]])
+    by = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
     if len(first) > 1:
-        return f"{joined(first)} are tied for first by {by}."
+        return f"{join_names(first)} are tied for first by {by}."
     details = [_mean(summary, first[0])] if len(summary["rank_by"]) == 1 else []
     if len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
@@ -104,7 +104,7 @@ def _separation(
     close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
     if not close:
         return [], [f"All other methods differ significantly from it ({_test(summary)})."]
-    named = joined([f"{method} (p = {_p(tests[method])})" for method in close])
+    named = join_names([f"{method} (p = {_p(tests[method])})" for method in close])
     return close, [f"{named} cannot be separated from it ({_test(summary)})."]
 
 
@@ -127,7 +127,7 @@ def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
     for (result, raters), values in alike.items():
         compared = result.startswith(("at ", "below ", "above "))
         if compared and len(values) > 1:
-            named = joined([f"{method} ({own})" for method, own in values.items()])
+            named = join_names([f"{method} ({own})" for method, own in values.items()])
             texts.append(f"{named} are {result}: {raters}.")
         else:
             verb = " is" if compared else ":"
@@ -144,17 +144,17 @@ def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str
     for scheme, ranks in summary["ranking"]["schemes"].items():
         winners = [rank["method"] for rank in ranks if rank["place"] == 1]
         if 0 < len(winners) < len(ranks) and set(winners) != set(first):
-            others.append(f"{joined(winners)} by the scheme {scheme}")
+            others.append(f"{join_names(winners)} by the scheme {scheme}")
     return [f"The winner depends on the ranking scheme: {'; '.join(others)}."] if others else []
 
 
-def joined(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names in a sentence.
 
     Examples
     --------
-    >>> from probdice.evaluation.conclusion import joined
-    >>> joined(["a", "b", "c"])
+    >>> from probdice.evaluation.conclusion import join_names
+    >>> join_names(["a", "b", "c"])
     'a, b and c'
     """
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -17,8 +17,8 @@ __all__ = [
     "LABELS",
     "MASKS",
     "PROBABILITIES",
+    "bids_note",
     "find_derivatives",
-    "recognised_note",
     "regions_in_names",
 ]
 
@@ -65,7 +65,7 @@ def regions_in_names(files: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[st
     return regions if all(all(labels) for labels in regions.values()) else {}
 
 
-def recognised_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
+def bids_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
     """Return a note on the files read from folders of BIDS derivatives.
 
     `folders` holds the folder and the files of the reference and of every method.

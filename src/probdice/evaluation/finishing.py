@@ -27,7 +27,13 @@ from probdice.method.overlap import Overlap
 from probdice.options import CompareOptions, Match
 from probdice.version import __version__
 
-__all__ = ["Progress", "correspondences_over_set", "file_identities", "finished", "requests_of"]
+__all__ = [
+    "Progress",
+    "correspondences_over_set",
+    "file_identities",
+    "finish_requests",
+    "requests_of",
+]
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,7 @@ def correspondences_over_set(
     return groups
 
 
-def finished(
+def finish_requests(
     requests: Mapping[tuple[str, str], Request],
     doing: Literal["comparisons", "overlaps"],
     *,
@@ -185,11 +191,11 @@ def _recorded(
                 if line["files"] != request.files:
                     moved[key] = number
     if moved:
-        _record_places(requests, journal, {*moved.values()})
+        _record_new_paths(requests, journal, {*moved.values()})
     return records
 
 
-def _record_places(
+def _record_new_paths(
     requests: Mapping[tuple[str, str], Request], journal: Journal, numbers: set[int]
 ) -> None:
     """Append existing lines to the journal again, with the current paths of their files.

@@ -43,7 +43,7 @@ class Journal:
 
     def __init__(self, out: Path) -> None:
         self.path = out / NAME
-        with _naming(self.path):
+        with _os_errors_with_path(self.path):
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY, 0o666)
             os.ftruncate(self._file, _complete_length(self.path))
             flush_folder(out)
@@ -52,7 +52,7 @@ class Journal:
     def append(self, line: str) -> None:
         """Write one complete line, and flush to disk if `FLUSHED` seconds have passed."""
         left = memoryview(f"{line}\n".encode())
-        with _naming(self.path):
+        with _os_errors_with_path(self.path):
             while left:
                 left = left[os.write(self._file, left) :]
             if time.monotonic() - self._flushed >= FLUSHED:
@@ -69,7 +69,7 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         try:
-            with _naming(self.path):
+            with _os_errors_with_path(self.path):
                 os.fsync(self._file)
         except InputError:
             if error is None:  # otherwise the first error is raised
@@ -83,7 +83,7 @@ def read_lines(out: Path) -> Iterator[dict[str, Any]]:
     path = out / NAME
     if not path.exists():
         return
-    with _naming(path, "read"), path.open("rb") as stream:
+    with _os_errors_with_path(path, "read"), path.open("rb") as stream:
         for raw in stream:
             try:
                 content = json.loads(raw) if raw.endswith(b"\n") else None
@@ -113,7 +113,7 @@ def _lists_by_role(value: dict[str, Any]) -> bool:
 def locked(out: Path) -> Iterator[None]:
     """Lock the folder, so that no other run writes into it."""
     path = out / ".lock"
-    with _naming(path):
+    with _os_errors_with_path(path):
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         try:
@@ -137,7 +137,7 @@ def locked(out: Path) -> Iterator[None]:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file atomically."""
-    with _naming(path):
+    with _os_errors_with_path(path):
         with replacing(path, alone=True) as partial:
             partial.write_bytes(content)
         flush_folder(path.parent)
@@ -158,7 +158,7 @@ def _complete_length(path: Path) -> int:
 
 
 @contextmanager
-def _naming(path: Path, action: Literal["write", "read"] = "write") -> Iterator[None]:
+def _os_errors_with_path(path: Path, action: Literal["write", "read"] = "write") -> Iterator[None]:
     """Raise errors of the operating system as InputError with the name of the file."""
     try:
         yield

@@ -18,7 +18,7 @@ from probdice.evaluation.finishing import (
     Progress,
     correspondences_over_set,
     file_identities,
-    finished,
+    finish_requests,
     requests_of,
 )
 from probdice.evaluation.folders import Folder, Patterns, patterns_of
@@ -153,7 +153,7 @@ class Run:
         def finish(
             doing: Literal["comparisons", "overlaps"], by_method: Mapping[str, CompareOptions]
         ) -> tuple[Record, ...]:
-            return finished(
+            return finish_requests(
                 requests_of(plan.jobs, identities, by_method, folder),
                 doing,
                 out=folder,

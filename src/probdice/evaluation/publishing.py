@@ -29,7 +29,7 @@ from probdice.options import CompareOptions
 from probdice.text.escaping import markdown
 from probdice.text.formatting import percent, quantity
 
-__all__ = ["ALL", "files_csv", "how_made", "ranking_csv"]
+__all__ = ["ALL", "files_csv", "how_text", "ranking_csv"]
 
 RANKING = (
     *("measure", "scheme", "place", "method", "value", "mean", "median", "infinite", "ci_low"),
@@ -86,7 +86,7 @@ def _rank_row(
     }
 
 
-def how_made(summary: Summary, files: bytes) -> str:
+def how_text(summary: Summary, files: bytes) -> str:
     """The text of how.md: a methods paragraph, all options, versions and SHA-256 of files."""
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     machine = ", ".join(summary["environment"].values())

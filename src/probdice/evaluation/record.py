@@ -14,7 +14,7 @@ from probdice.files.sources import split_inside
 from probdice.method.sides import Side
 from probdice.metrics.registry import REGISTRY
 
-__all__ = ["Record", "located"]
+__all__ = ["Record", "full_path"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Record:
             except (LookupError, TypeError) as error:
                 raise InputError(f"cases.jsonl: invalid failure entry: {error}") from error
         files = {
-            role: tuple(located(file, out) for file in paths)
+            role: tuple(full_path(file, out) for file in paths)
             for role, paths in content["files"].items()
         }
         return cls(
@@ -117,6 +117,6 @@ class Record:
         return nan if self.comparison is None else compute(self.comparison)
 
 
-def located(file: str, folder: Path) -> str:
+def full_path(file: str, folder: Path) -> str:
     """Return the full path of a file whose path is relative to a folder."""
     return os.path.normpath(os.path.join(os.path.abspath(folder), file))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from probdice.errors import Note, Option, in_words
-from probdice.evaluation.derivatives import recognised_note
+from probdice.evaluation.derivatives import bids_note
 from probdice.evaluation.intervals import FEW, FEWEST
 from probdice.files.sources import natural
 from probdice.method.matching import listed
@@ -55,7 +55,7 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
         direction = "higher" if column.higher_is_better else "lower"
         text = f"{column.name} comes from {Path(column.file).name}; {direction} values are better."
         notes.append(Note("column", (text,)))
-    recognised = recognised_note(_found_by_default(evaluation))
+    recognised = bids_note(_found_by_default(evaluation))
     return (*recognised, *notes, *_rater_notes(evaluation))
 
 

@@ -11,9 +11,9 @@ from probdice.evaluation.case_files import find_images
 from probdice.evaluation.folders import Folder
 from probdice.evaluation.journal import locked, replace_file
 from probdice.evaluation.publication_table import table_md, table_tex
-from probdice.evaluation.publishing import files_csv, how_made, ranking_csv
+from probdice.evaluation.publishing import files_csv, how_text, ranking_csv
 from probdice.evaluation.recompare import compare_again
-from probdice.evaluation.summary import as_json, published
+from probdice.evaluation.summary import as_json, with_relative_paths
 from probdice.evaluation.tables import (
     CASES,
     COMPONENTS,
@@ -66,7 +66,7 @@ def write_results(
     for name, text in (
         ("table.md", table_md(summary, columns)),
         ("table.tex", table_tex(summary, columns, booktabs=booktabs)),
-        ("how.md", how_made(summary, files)),
+        ("how.md", how_text(summary, files)),
         ("summary.json", as_json(summary)),  # the last one: if it exists, the run is finished
     ):
         # Names that are not valid text have lone surrogates; their escapes are valid JSON.
@@ -144,7 +144,7 @@ def _case_rows(evaluation: "Evaluation") -> list[Row]:
         evaluation.records,
         evaluation.missing,
         list(evaluation.methods),
-        lambda message: published(evaluation, message),
+        lambda message: with_relative_paths(evaluation, message),
         evaluation.others,
     )
     added = {name: evaluation.values(name) for name in _added_columns(evaluation)}

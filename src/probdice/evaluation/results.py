@@ -33,7 +33,7 @@ from probdice.evaluation.ranking import (
     joint_ranks,
 )
 from probdice.evaluation.rater_comparison import RaterComparison
-from probdice.evaluation.record import Record, located
+from probdice.evaluation.record import Record, full_path
 from probdice.evaluation.remarks import notes_on, remarks_on
 from probdice.evaluation.result_files import cases_frame, regions_frame, write_pages, write_results
 from probdice.evaluation.showing import evaluation_as_html
@@ -170,7 +170,7 @@ class Evaluation:
         """Read the results folder of a finished run."""
         out = Path(out)
         content = read_summary(out)
-        path_of = partial(located, folder=out)
+        path_of = partial(full_path, folder=out)
         latest = {}
         try:
             options = with_names(CompareOptions.from_dict(content["options"]), path_of)

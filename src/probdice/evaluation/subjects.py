@@ -53,10 +53,12 @@ file with the columns case and subject
     """
     names = [as_name(case) for case in cases]
     if isinstance(given, Mapping):
-        return _looked_up({as_name(str(k)): str(v) for k, v in given.items()}, names, "mapping")
+        return _subjects_in_table(
+            {as_name(str(k)): str(v) for k, v in given.items()}, names, "mapping"
+        )
     text = fspath(given)
     if SUBJECT in text:
-        return _matched(text, names)
+        return _subjects_by_pattern(text, names)
     if not exists(text):
         raise InputError(
             f"subjects: expected a pattern with {SUBJECT}, such as '{{subject}}_{{session}}', or "
@@ -72,10 +74,10 @@ file with the columns case and subject
             )
         if name and subject:
             table[name] = subject
-    return _looked_up(table, names, text)
+    return _subjects_in_table(table, names, text)
 
 
-def _looked_up(table: Mapping[str, str], names: list[str], source: str) -> dict[str, str]:
+def _subjects_in_table(table: Mapping[str, str], names: list[str], source: str) -> dict[str, str]:
     absent = [name for name in names if name not in table]
     if absent:
         raise InputError(
@@ -85,7 +87,7 @@ def _looked_up(table: Mapping[str, str], names: list[str], source: str) -> dict[
     return {name: table[name] for name in names}
 
 
-def _matched(pattern: str, names: list[str]) -> dict[str, str]:
+def _subjects_by_pattern(pattern: str, names: list[str]) -> dict[str, str]:
     """Return the subjects by a pattern. The shortest and the longest match must be the same."""
     shortest, longest = (_expression(pattern, lazy) for lazy in ("?", ""))
     subjects, absent = {}, []

@@ -25,7 +25,14 @@ from probdice.version import __version__
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
 
-__all__ = ["FORMAT", "as_json", "invalid_summary", "published", "read_summary", "summary_of"]
+__all__ = [
+    "FORMAT",
+    "as_json",
+    "invalid_summary",
+    "read_summary",
+    "summary_of",
+    "with_relative_paths",
+]
 
 FORMAT = 4  # version of summary.json
 PACKAGES = ("numpy", "scipy", "numba", "nibabel")  # whose versions are recorded
@@ -79,7 +86,7 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
             "differing": [asdict(one) for one in evaluation.label_differences.values()],
         },
         "remarks": {name: list(texts) for name, texts in evaluation.remarks.items()},
-        "notes": [published(evaluation, note.message) for note in evaluation.notes],
+        "notes": [with_relative_paths(evaluation, note.message) for note in evaluation.notes],
         "titles": {measure: evaluation.title(measure) for measure in evaluation.measures},
         "ranking": _ranking(evaluation),
         "measures": {measure: _measured(evaluation, measure) for measure in evaluation.measures},
@@ -138,7 +145,7 @@ def _cases(evaluation: "Evaluation") -> dict[str, Any]:
             {
                 "case": record.case,
                 "method": record.method,
-                "error": published(evaluation, record.failure.message),
+                "error": with_relative_paths(evaluation, record.failure.message),
             }
             for record in evaluation.records
             if record.failure is not None
@@ -227,7 +234,7 @@ def invalid_summary(path: Path) -> str:
     return f"{path}: not a valid summary; evaluate into this folder again"
 
 
-def published(evaluation: "Evaluation", message: Message) -> str:
+def with_relative_paths(evaluation: "Evaluation", message: Message) -> str:
     """Return a message with paths relative to the results folder."""
     text = in_words(message, evaluation.words)
     compared = evaluation.rater_comparison
@@ -302,7 +309,7 @@ def _rater_comparison(
     if rater_comparison is None:
         return None
     left_out = {
-        case: Note(note.kind, (published(evaluation, note.message),))
+        case: Note(note.kind, (with_relative_paths(evaluation, note.message),))
         for case, note in rater_comparison.left_out.items()
     }
     return replace(rater_comparison.with_paths(relative), left_out=left_out).to_dict()

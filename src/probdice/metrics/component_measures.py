@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from probdice.method.matching import listed
 from probdice.method.region_labels import Label
-from probdice.metrics.component_table import ComponentTable, Reading, counted
+from probdice.metrics.component_table import ComponentTable, Reading, count_components
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -120,7 +120,9 @@ def stratum_rows(
                 "unit": " or ".join(units),
             }
             for reading, ending in READINGS.items():
-                counts = counted(rows, threshold, label, sizes=(low, high), reading=reading)
+                counts = count_components(
+                    rows, threshold, label, sizes=(low, high), reading=reading
+                )
                 row |= {f"{key}{ending}": getattr(counts, own) for key, own in NUMBERS.items()}
             result.append(row)
     return result

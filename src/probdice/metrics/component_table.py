@@ -182,7 +182,7 @@ class ComponentTable:
         self, threshold: float, label: str | None = None, *, reading: Reading = "one"
     ) -> ComponentCounts:
         """Count the components of one class, or of all classes."""
-        return counted(self.rows, threshold, label, reading=reading)
+        return count_components(self.rows, threshold, label, reading=reading)
 
     def __repr__(self) -> str:
         minimum = f", at least {self.minimum:g} {self.unit}" if self.minimum else ""
@@ -213,7 +213,7 @@ class ComponentTable:
         return cls(**{**content, "rows": tuple(rows)})
 
 
-def counted(
+def count_components(
     rows: Iterable[ComponentRow],
     threshold: float,
     label: str | None = None,
@@ -265,7 +265,7 @@ def component_table(
     number = as_connectivity(connectivity, axes)
     pixel = 1.0 if result.pixel_volume is None else result.pixel_volume
     outside = background_masks(result)
-    groups = _chosen(result, labels)
+    groups = _chosen_groups(result, labels)
     sides = Both(
         *(
             _components(
@@ -279,7 +279,7 @@ def component_table(
             for side in SIDES
         )
     )
-    matches = _matched(sides)
+    matches = _match_components(sides)
     names = [_class_name(result, group) for group in range(len(result.groups))]
     rows = [
         ComponentRow(
@@ -366,7 +366,7 @@ class _Matches:
     many: Both[NDArray[np.int64]]
 
 
-def _matched(sides: Both[_Components]) -> _Matches:
+def _match_components(sides: Both[_Components]) -> _Matches:
     """Match the components of both sides."""
     rows, columns, common = _overlaps(sides)
     places = Both(rows, columns)
@@ -423,7 +423,7 @@ def _dice_and_jaccard(common_and_total: NDArray[np.int64]) -> tuple[float, float
     return (2 * common / total, common / (total - common)) if common else (0.0, 0.0)
 
 
-def _chosen(result: "Comparison", labels: Sequence[Label]) -> NDArray[np.bool_]:
+def _chosen_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[np.bool_]:
     """Return which groups are classes with these labels; all groups if no labels are given."""
     groups = result.correspondence.groups
     if not labels:
