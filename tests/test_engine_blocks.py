@@ -262,7 +262,9 @@ def test_what_was_read_is_freed_with_the_blocks():
     blocks = Blocks(Segmentation.from_labels(p), Segmentation.from_labels(p))
     gc.disable()
     try:
-        values = [weakref.ref(side) for side in blocks.labels_of(blocks.blocks[0])]
+        sides = blocks.ready(blocks.blocks[0]).sides
+        values = [weakref.ref(side.codes.base) for side in sides]  # buffers of the blocks
+        del sides
         assert all(reference() is not None for reference in values)
         del blocks
         assert all(reference() is None for reference in values)

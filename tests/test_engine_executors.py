@@ -11,11 +11,11 @@ import pytest
 
 from probdice import Segmentation, agreement, compare, consensus
 from probdice.engine.blocks import Blocks
-from probdice.engine.executors import Threads, executor_for, using
+from probdice.engine.executors import Threads, executor_for, run_pass, using
 from probdice.engine.grids import Block, cut
 from probdice.engine.passes import Pass, summed
 from probdice.engine.sample_passes import count_pass
-from probdice.engine.threads import watched, watcher
+from probdice.engine.threads import watcher
 
 
 class Shuffled:
@@ -129,7 +129,7 @@ class Processes:
 
     def run(self, task, blocks):
         with ProcessPoolExecutor(1, get_context("spawn"), _hold, (task.visit, blocks)) as pool:
-            return task.add(watched(pool.map(_visit_held, blocks.blocks), len(blocks.blocks)))
+            return task.add(pool.map(_visit_held, blocks.blocks))
 
 
 _held = []
@@ -151,7 +151,7 @@ def test_an_executor_runs_in_another_process_and_reports_its_progress(maps):
     token = watcher.set(lambda done, total: progress.append((done, total)))
     try:
         with using(Processes()):
-            counts = executor_for(blocks, 2).run(count_pass(), blocks)
+            counts = run_pass(count_pass(), blocks, 2)
     finally:
         watcher.reset(token)
     assert sum(counts.values()) == np.count_nonzero(maps["labels"] != 2)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from probdice import Absolute, Geometry, GeometryError, InputError, Segmentation
-from probdice.data.machine import cores
 from probdice.engine.alignment import aligned
 from probdice.engine.pair import Images
 from probdice.method.sides import Both
@@ -84,7 +83,7 @@ def test_images_are_made_without_reading_a_pixel():
             raise AssertionError("read")
 
     images = of(Closed(), Closed())
-    assert images.workers == cores()
+    assert images.workers is None
     assert images.side("prediction") is images.prediction
     assert list(images.sides) == [images.reference, images.prediction]
 

@@ -102,7 +102,7 @@ def test_a_photograph_header_far_larger_than_its_file_is_rejected(tmp_path):
     path = tmp_path / "photo.jpg"
     Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(path)
     content = path.read_bytes()
-    start = content.index(b"\xff\xc0\x00\x11\x08") + 5  # where height and width stand
+    start = content.index(b"\xff\xc0\x00\x11\x08") + 5  # position of height and width
     path.write_bytes(content[:start] + b"\x7f\xff\x7f\xff" + content[start + 4 :])
     with pytest.raises(FormatError, match=r"photo\.jpg: .* describes an image of shape \(32767, 3"):
         read_background_image(path)

@@ -95,7 +95,7 @@ def test_an_error_keeps_the_option_that_it_recommends(file):
         call(readers.raise_system_error, file)
 
 
-def test_a_fault_of_a_reader_is_not_blamed_on_the_file(file):
+def test_a_bug_in_a_reader_is_not_reported_as_a_corrupt_file(file):
     with pytest.raises(RuntimeError, match="KeyError: 'missing'"):
         call(readers.fail, file)
 
@@ -114,7 +114,7 @@ def test_safe_formats_start_no_child(tmp_path):
     assert done.stdout.strip() == "None"
 
 
-# What a parser may do
+# Readers that misbehave
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_child_that_was_killed_while_idle_is_replaced(file):
     assert pid_of_child(file) != child
 
 
-# What nobody believes
+# Invalid messages
 
 
 GOOD = {"dtype": "|u1", "shape": [4], "axes": [0]}
@@ -244,7 +244,7 @@ def test_an_answer_that_no_reader_gives_is_rejected(file, message):
 
 
 @pytest.mark.parametrize("text", ["\xff" * 8, "\3" + "\0" * 7 + "{]}", "\2" + "\0" * 7 + "[]"])
-def test_bytes_that_are_no_message_are_rejected(file, text):
+def test_bytes_that_are_not_a_message_are_rejected(file, text):
     with pytest.raises(FormatError, match="json crashed while reading it"):
         call(readers.send_bytes, file, text)
 
@@ -263,7 +263,7 @@ def test_grants_beyond_max_bytes_are_rejected(file):
         call(readers.grant_too_much, file, 1001, max_bytes=1000)
 
 
-# Nothing is left behind
+# No process, file or memory remains
 
 
 def test_an_interrupt_ends_the_child_and_leaves_no_answer_for_the_next_file(file):

@@ -5,6 +5,7 @@ import pytest
 
 from probdice import Aitchison, overlap
 from probdice.method.groups import Groups, costs, known_from_table
+from probdice.method.matching import pairs_as_groups
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
@@ -15,7 +16,7 @@ def table(**options):
 
 
 def test_pairs_come_first_then_the_unmatched_regions_of_each_side():
-    groups = Groups.of_pairs(table(), np.array([1]), np.array([2]))
+    groups = pairs_as_groups(table(), np.array([1]), np.array([2]))
     assert groups.reference.tolist() == [1, 0]
     assert groups.prediction.tolist() == [2, 3, 0]
     assert (groups.matched, groups.count) == (1, 4)
@@ -37,7 +38,7 @@ def test_arbitrary_group_numbers_are_renumbered():
 def test_an_empty_region_belongs_to_no_group():
     masked = overlap([1, 2, 3], [4, 4, 4], mask=[True, True, False])
     for groups in (
-        Groups.of_pairs(masked, np.array([0]), np.array([0])),
+        pairs_as_groups(masked, np.array([0]), np.array([0])),
         Groups.of_numbers(masked, np.array([0, -1, 0]), np.array([0])),
     ):
         assert groups.reference.tolist() == [0, 1, -1]

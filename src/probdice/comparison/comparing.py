@@ -1,24 +1,25 @@
 """compare(), overlap() and similarity_map()."""
 
 import warnings
-from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison.notes import infinite_notes
-from probdice.comparison.result import Comparison
+from probdice.comparison.result import Comparison, Numbers
 from probdice.data.geometry import Geometry
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
 from probdice.engine.pair import Images
-from probdice.errors import Note, ProbdiceWarning
+from probdice.errors import ProbdiceWarning
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.background import check_background
 from probdice.method.matching import check_fixed
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
-from probdice.method.scoring import correspond
+from probdice.method.scoring import Correspondence, correspond, group_costs, measure
 from probdice.method.similarity import Similarity
 from probdice.metrics.unions import check_members
 from probdice.options import CompareOptions, GivenBackground, Match, as_workers
@@ -108,7 +109,7 @@ def compare(
     >>> result.foreground_dice, round(result.foreground_score, 4)
     (0.8, 0.6667)
     """
-    options = CompareOptions.of(
+    options = _checked_options(
         similarity=similarity,
         match=match,
         merge=merge,
@@ -121,10 +122,21 @@ def compare(
         as_segmentation(reference, "reference"),
         as_segmentation(prediction, "prediction"),
         options,
-        mask=as_mask(mask),
-        workers=as_workers(workers),
+        mask=None if mask is None else as_mask(mask),
+        workers=None if workers is None else as_workers(workers),
     )
     return compare_images(images, options)
+
+
+def _checked_options(**given: Any) -> CompareOptions:
+    """Check options. Options whose values are all plain are checked once and then reused."""
+    if _PLAIN.issuperset(map(type, given.values())):
+        return _checked_before(**given)
+    return CompareOptions.of(**given)
+
+
+_PLAIN = {str, bool, int, float, type(None)}
+_checked_before = lru_cache(typed=True)(CompareOptions.of)
 
 
 def images_of(
@@ -136,14 +148,7 @@ def images_of(
     workers: int | None = None,
 ) -> Images:
     """Align both sides to one grid, or to array order if the geometry is ignored."""
-    notes: tuple[Note, ...] = ()
-    if options.ignore_geometry:
-        if reference.geometry is not None or prediction.geometry is not None:
-            text = "Geometry was ignored: pixels were compared in array order."
-            notes = (Note("geometry", (text,)),)
-        reference, prediction = reference.without_geometry(), prediction.without_geometry()
-        mask = mask.without_geometry() if isinstance(mask, Segmentation) else mask
-    images = Images.of(
+    return Images.of(
         reference,
         prediction,
         mask=mask,
@@ -151,8 +156,8 @@ def images_of(
         tolerance=options.geometry_tolerance,
         interpolation=options.resample,
         background=None if options.background is None else options.background.prediction,
+        ignore_geometry=options.ignore_geometry,
     )
-    return replace(images, notes=(*notes, *images.notes))
 
 
 def compare_images(
@@ -164,24 +169,40 @@ def compare_images(
     """
     table, notes = images.first_pass(options.similarity)
     if not of_many:
-        check_fixed(options.match, [table])
-        check_background(options.background, [table])
-        if options.derived:
-            check_members(dict(options.derived), [table])
+        _check_labels(options, table)
     correspondence = correspond(table, options.match, options.merge, images, options.background)
-    volume = _pixel_volume(images.reference.geometry)
-    result = Comparison(table, correspondence, options, images, volume, notes)
-    if not table.crisp:
-        result.compute("score", "costs")
+    geometry = images.reference.geometry
+    volume = None if geometry is None else _pixel_volume(geometry)
+    numbers = Numbers() if table.crisp else _soft_numbers(table, correspondence, images)
+    result = Comparison(table, correspondence, options, images, volume, notes, numbers)
     if options.similarity.unbounded:
         for note in infinite_notes(result):
             warnings.warn(str(note), ProbdiceWarning, stacklevel=3)
     return result
 
 
-def _pixel_volume(geometry: Geometry | None) -> float | None:
-    """Return the volume of a pixel in mm³ if the image is three-dimensional and has a geometry."""
-    if geometry is None or len(geometry.shape) != 3:
+def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images) -> Numbers:
+    """Return the numbers that need the images, which a result may lose, if a side is soft."""
+    groups, costs = correspondence.groups, correspondence.costs
+    if costs is None:
+        costs = group_costs(table, groups, images)
+    measured = measure(table, groups, costs, images)
+    return Numbers({"measured": measured, "score": measured.score, "costs": costs})
+
+
+def _check_labels(options: CompareOptions, table: Overlap) -> None:
+    """Reject options that name a label of neither side."""
+    if not isinstance(options.match, str):
+        check_fixed(options.match, [table])
+    if options.background is not None:
+        check_background(options.background, [table])
+    if options.derived:
+        check_members(dict(options.derived), [table])
+
+
+def _pixel_volume(geometry: Geometry) -> float | None:
+    """Return the volume of a voxel in mm³ if the image is three-dimensional."""
+    if len(geometry.shape) != 3:
         return None
     return float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
 
@@ -193,8 +214,7 @@ def compare_overlap(
     options = CompareOptions.of(
         similarity=overlap.similarity, match=match, merge=merge, background=background
     )
-    check_fixed(options.match, [overlap])
-    check_background(options.background, [overlap])
+    _check_labels(options, overlap)
     correspondence = correspond(overlap, options.match, options.merge, None, options.background)
     return Comparison(overlap, correspondence, options)
 
@@ -227,12 +247,12 @@ def overlap(
     >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8])
     Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 pairs meet
     """
-    options = CompareOptions.of(similarity=similarity)
+    options = _checked_options(similarity=similarity)
     images = Images.of(
         as_segmentation(reference, "reference"),
         as_segmentation(prediction, "prediction"),
-        mask=as_mask(mask),
-        workers=as_workers(workers),
+        mask=None if mask is None else as_mask(mask),
+        workers=None if workers is None else as_workers(workers),
     )
     return images.overlap(options.similarity)
 

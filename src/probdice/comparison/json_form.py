@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from probdice.comparison.notes import faint_notes
-from probdice.comparison.numbers import Numbers
 from probdice.comparison.requested_metrics import STORED_METRICS
-from probdice.comparison.result import FORMAT, Comparison, Group, Merge
+from probdice.comparison.result import FORMAT, Comparison, Group, Merge, Numbers
 from probdice.errors import InputError, Note, ProbdiceError
 from probdice.method.chance import Chance
 from probdice.method.groups import Groups, counted

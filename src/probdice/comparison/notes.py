@@ -17,6 +17,7 @@ from probdice.method.merging import sides_to_merge
 from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Both
+from probdice.metrics.verdict import words_of
 from probdice.text.formatting import percent
 
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
@@ -157,7 +158,8 @@ def _background_notes(result: Comparison) -> list[Note]:
             labels = Both(group.reference[0], group.prediction[0])
             text = (
                 f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
-                f"{percent(group.common_volume / result.pixels)} of the pixels. If it is the "
+                f"{percent(group.common_volume / result.pixels)} of the "
+                f"{words_of(result).many}. If it is the "
                 f"background, compute measures of the foreground with "
             )
             return [Note("background", (text, named_background(labels), "."))]
@@ -308,8 +310,8 @@ def infinite_notes(result: Comparison) -> list[Note]:
         Note(
             "infinite",
             (
-                f"{percent(share)} of the pixels are infinitely far apart: a region has "
-                f"probability 0 on one side only. Consider ",
+                f"{percent(share)} of the {words_of(result).many} are infinitely far apart: a "
+                f"region has probability 0 on one side only. Consider ",
                 Option("floor", "1e-3", python="similarity=Aitchison(floor=1e-3)"),
                 " or ",
                 Option("similarity", "absolute"),

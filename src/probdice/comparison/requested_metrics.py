@@ -1,6 +1,6 @@
 """Metrics that options request, computed from the pixels and stored in the numbers of a comparison.
 
-`STORED_METRICS` lists them. JSON, `evaluate` and `Comparison.detach` read this table.
+`STORED_METRICS` lists them. The commands, JSON and `Comparison.detach` read this table.
 """
 
 from collections.abc import Callable
@@ -55,10 +55,16 @@ class StoredMetric:
     detach: Callable[[Any], Any] = lambda metric: metric
 
 
-def compute_requested(result: Comparison) -> None:
-    """Compute all metrics that the options of a comparison request."""
-    for metric in STORED_METRICS.values():
+def compute_requested(
+    result: Comparison, begin: Callable[[str], object] = lambda metric: None
+) -> None:
+    """Compute all metrics that the options of a comparison request.
+
+    `begin` is called with the name of each metric before it is computed.
+    """
+    for name, metric in STORED_METRICS.items():
         if metric.requested(result.options):
+            begin(name.replace("_", " "))
             metric.compute(result)
 
 

@@ -1,22 +1,21 @@
 """The result of a comparison."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isnan
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison.foreground import Foreground, check_named
-from probdice.comparison.numbers import Numbers
 from probdice.comparison.relabelling import Target, relabelled
 from probdice.comparison.result_groups import Group, Merge, groups_of, merges_of
 from probdice.data.segmentation import Segmentation
 from probdice.engine.pair import Images
-from probdice.errors import InputError, MissingExtraError, Note
+from probdice.errors import InputError, Note
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.background import Places, find_background
 from probdice.method.chance import Chance, adjusted, chance_of
@@ -38,6 +37,7 @@ from probdice.method.scoring import (
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
 from probdice.options import CompareOptions
+from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -54,11 +54,46 @@ if TYPE_CHECKING:
     from probdice.metrics.unions import Members
     from probdice.pictures import Kind, Palette
 
-__all__ = ["FORMAT", "Comparison", "Group", "Merge"]
+__all__ = ["FORMAT", "Comparison", "Group", "Merge", "Numbers"]
+
+T = TypeVar("T")
 
 FORMAT = 2  # version of the format of to_dict and to_json
 SHOWN = 12  # groups in a printed result
 THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
+
+
+class Numbers:
+    """Derived values by name, each computed once.
+
+    `get` computes a missing value. `known` never computes one. Text, JSON and pages use this
+    version of the value.
+    """
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = dict(values or {})
+
+    def get(self, name: str, compute: Callable[[], T]) -> T:
+        """Return the value of this name. The first call computes it."""
+        if name not in self._values:
+            self._values[name] = compute()
+        value: T = self._values[name]
+        return value
+
+    def put(self, name: str, value: Any) -> None:
+        """Store a value. It replaces a value that was computed with other options."""
+        self._values[name] = value
+
+    def known(self, name: str) -> Any:
+        """Return the value of this name, or None if it was not computed."""
+        return self._values.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def copy(self) -> "Numbers":
+        """Return an independent copy with the same values."""
+        return Numbers(self._values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,8 +221,8 @@ class Comparison:
 
         if self.images is None:
             return self
-        self.compute("notes")  # some notes need the images
         numbers = self.numbers.copy()
+        numbers.put("notes", self.notes)  # some notes need the images
         for name, metric in STORED_METRICS.items():
             if name in numbers:
                 numbers.put(name, metric.detach(numbers.known(name)))
@@ -561,7 +596,7 @@ class Comparison:
         0.5
         """
         from probdice.metrics.components import component_scores
-        from probdice.metrics.indices import background_masks
+        from probdice.metrics.group_shares import background_masks
 
         return component_scores(
             self.overlap,
@@ -928,13 +963,9 @@ class Comparison:
         >>> frame["dice"].round(3).tolist(), frame["volume_difference"].tolist()
         ([0.8, 0.667], [1.0, -1.0])
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
         from probdice.comparison.group_rows import group_rows
 
-        return pandas.DataFrame(group_rows(self))
+        return data_frame(group_rows(self))
 
     def to_csv(self) -> str:
         """Return the groups as CSV with one row per group; labels of a side are separated by ";".

@@ -108,12 +108,12 @@ class Segmentation:
 
     def __post_init__(self) -> None:
         """Check the structure; values are checked when they are read."""
-        object.__setattr__(self, "array", as_array(self.array))
-        if not isinstance(self.names, Mapping):
+        if type(self.array) is not np.ndarray or self.array.dtype.kind == "V":
+            object.__setattr__(self, "array", as_array(self.array))
+        if type(self.names) is not dict and not isinstance(self.names, Mapping):
             raise InputError(f"names must be a mapping from labels to names, found {self.names!r}")
-        object.__setattr__(self, "ignore", several_labels(self.ignore, "ignore"))
-        if not isinstance(self.geometry, Geometry | None):
-            raise InputError(f"geometry must be a Geometry or None, found {self.geometry!r}")
+        if type(self.ignore) is not tuple or self.ignore:
+            object.__setattr__(self, "ignore", several_labels(self.ignore, "ignore"))
         for colour in self.colours.values():
             if not COLOUR.fullmatch(str(colour)):
                 raise InputError(f"colours must be like '#0072B2', found {colour!r}")
@@ -121,7 +121,13 @@ class Segmentation:
             self._check_labels()
         else:
             self._check_regions()
-        if self.geometry is not None and self.geometry.shape != self.shape:
+        if self.geometry is not None:
+            self._check_geometry()
+
+    def _check_geometry(self) -> None:
+        if not isinstance(self.geometry, Geometry):
+            raise InputError(f"geometry must be a Geometry or None, found {self.geometry!r}")
+        if self.geometry.shape != self.shape:
             raise InputError(
                 f"geometry has shape {self.geometry.shape}, but the image has shape {self.shape}"
             )
@@ -444,8 +450,9 @@ class Segmentation:
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the image."""
-        shape = self.array.shape
-        return tuple(shape[1:] if self._rows else shape)
+        if self.crisp:
+            return tuple(self.array.shape)
+        return tuple(self.array.shape[1:] if self._rows else self.array.shape)
 
     @cached_property
     def regions(self) -> tuple[Label, ...]:

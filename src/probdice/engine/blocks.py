@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from probdice.data.arrays import Chunks, chunks_of
 from probdice.data.segmentation import Array, Segmentation, reordered
 from probdice.data.value_checks import Fault
-from probdice.engine.decode import LabelDecoder, Ready, decoder_of, working_type
+from probdice.engine.decode import (
+    LabelDecoder,
+    ProbabilityDecoder,
+    Ready,
+    decoder_of,
+    working_type,
+)
 from probdice.engine.grids import Block, Grid, Store, cut, cut_along_chunks
 
 __all__ = ["BLOCK_BYTES", "Blocks"]
@@ -53,21 +59,23 @@ class Blocks:
         order: tuple[int, ...] | None = None,
     ) -> None:
         self.sides, self.mask, self._target, self._most = sides, mask, target, most
+        arrays = [side.array for side in sides]
+        if mask is not None:
+            arrays.append(mask)
+        # Whether blocks follow the chunks of an array.
         self.followed = target is not None or any(
-            not isinstance(array, np.ndarray) and chunks_of(array) is not None
-            for array in (mask, *(side.array for side in sides))
-            if array is not None
+            [not isinstance(array, np.ndarray) and chunks_of(array) is not None for array in arrays]
         )
+        axes = tuple(range(len(sides[0].shape)))
         if order is None:
-            order = tuple(range(len(sides[0].shape))) if self.followed else _traversal(sides)
+            order = axes if self.followed else _traversal(arrays[: len(sides)], axes)
         self.order = order
-        self.shape = tuple(sides[0].shape[axis] for axis in self.order)
-        self.dtype = np.result_type(*(working_type(side) for side in sides))
-        if self.followed:  # sums in float32 would depend on the division into blocks
-            self.dtype = np.result_type(self.dtype, np.float64)
+        self.shape = sides[0].shape
+        if order != axes:
+            self.shape = tuple([self.shape[axis] for axis in order])
         self.ignore = sides[0].ignore
-        self._mask = None if mask is None else reordered(mask, self.order, ())
-        self._decoders = [decoder_of(side, self.order, self.dtype) for side in sides]
+        self.whole = mask is None and not self.ignore  # whether all pixels are compared
+        self.only = None if self.followed else self._only()
 
     def __getstate__(self) -> tuple[Any, ...]:
         # Decoders hold buffers of threads, and views that would be pickled as further copies.
@@ -77,31 +85,43 @@ class Blocks:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._set_up(*state)
 
+    def _only(self) -> Block | None:
+        """Return the block of the whole image, if the image fits in one block."""
+        if 0 < prod(self.shape) <= self._pixels(BLOCK_BYTES):
+            return Block(tuple([slice(0, length) for length in self.shape]), 0)
+        return None
+
+    def _pixels(self, bytes_in_block: int) -> int:
+        """Return the number of pixels of a block with this number of bytes of all sides."""
+        pixel = 0
+        for side in self.sides:
+            if side.crisp:
+                pixel += side.array.dtype.itemsize
+            else:
+                pixel += len(side.regions) * self.dtype.itemsize
+        pixels = max(FEWEST_PIXELS, bytes_in_block // pixel)
+        return pixels if self._most is None else min(pixels, self._most)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the probabilities of all sides."""
+        dtype = np.result_type(*(working_type(side) for side in self.sides))
+        # Sums in float32 would depend on the division into blocks.
+        return np.result_type(dtype, np.float64) if self.followed else dtype
+
     @cached_property
     def blocks(self) -> Grid:
         """All blocks."""
-        pixel = sum(
-            side.array.dtype.itemsize if side.crisp else len(side.regions) * self.dtype.itemsize
-            for side in self.sides
-        )
-        most = max(FEWEST_PIXELS, BLOCK_BYTES * (CHUNKED if self.followed else 1) // pixel)
-        largest = max(FEWEST_PIXELS, LARGEST_BYTES // pixel)
-        if self._most is not None:
-            most, largest = min(most, self._most), min(largest, self._most)
         if not self.followed:
-            return cut(self.shape, most)
+            return cut(self.shape, self._pixels(BLOCK_BYTES))
         arrays = [side.array for side in self.sides]
         stores = [
             Store(chunks[-len(self.shape) :], prod(array.shape) * array.dtype.itemsize)
             for array in (arrays if self.mask is None else [*arrays, self.mask])
             if (chunks := chunks_of(array)) is not None
         ]
+        most, largest = self._pixels(CHUNKED * BLOCK_BYTES), self._pixels(LARGEST_BYTES)
         return cut_along_chunks(self.shape, stores, most, largest, self._target)
-
-    @property
-    def whole(self) -> bool:
-        """Whether all pixels are compared."""
-        return self._mask is None and not self.ignore
 
     def ready(self, block: Block) -> Ready:
         """The compared pixels of any box of the image, decoded for kernels.
@@ -112,6 +132,10 @@ class Blocks:
         sides, faults = zip(*(side.read(block, inside) for side in self._decoders), strict=True)
         return Ready(sides, faults, inside)
 
+    @cached_property
+    def _decoders(self) -> list[LabelDecoder | ProbabilityDecoder]:
+        return [decoder_of(side, self.order, self.dtype) for side in self.sides]
+
     @property
     def label_types(self) -> tuple[np.dtype[Any], ...]:
         """The type of the decoded labels of every side, if all are label maps."""
@@ -121,12 +145,27 @@ class Blocks:
         """Both sides without a copy, if both are label maps and all pixels are compared."""
         if not self.whole:
             return None
-        p, q = self._decoders
-        if not (isinstance(p, LabelDecoder) and isinstance(q, LabelDecoder)):
+        labels = []
+        for side in self.sides:
+            values = self._labels(side, block) if side.crisp else None
+            if values is None:
+                return None
+            labels.append(values)
+        return labels[0], labels[1]
+
+    def _labels(self, side: Segmentation, block: Block) -> NDArray[Any] | None:
+        """Return the stored values of a block if they are labels without a conversion."""
+        array, dtype = side.array, side.array.dtype
+        if self.order != tuple(range(len(self.order))):
+            array = reordered(array, self.order, ())
+        if dtype.kind not in "iu" or not dtype.isnative:
             return None
-        if not (p.plain and q.plain):
-            return None
-        return p.values(block), q.values(block)
+        if isinstance(array, np.ndarray):
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                return None
+            if block is self.only:
+                return array.reshape(-1)
+        return np.asarray(array[block.box]).reshape(-1)
 
     def image(self, values: NDArray[Any]) -> NDArray[Any]:
         """Transpose values from traversal order (the last axes) to the axes of the image."""
@@ -154,8 +193,9 @@ class Blocks:
         if self.whole:
             return None
         inside = np.ones(block.size, np.bool_)
-        if self._mask is not None:
-            inside &= np.asarray(self._mask[block.box]).reshape(-1) != 0
+        if self.mask is not None:
+            mask = reordered(self.mask, self.order, ())
+            inside &= np.asarray(mask[block.box]).reshape(-1) != 0
         if self.ignore:
             labels = self._decoders[0]
             assert isinstance(labels, LabelDecoder)
@@ -165,11 +205,10 @@ class Blocks:
         return None if inside.all() else np.flatnonzero(inside)
 
 
-def _traversal(sides: Sequence[Segmentation]) -> tuple[int, ...]:
+def _traversal(arrays: Sequence[Array], axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the spatial axes in descending order of the strides of the largest array."""
-    axes = tuple(range(len(sides[0].shape)))
-    arrays = [side.array for side in sides if isinstance(side.array, np.ndarray)]
-    if not arrays or not axes or all(array.flags.c_contiguous for array in arrays):
+    stored = [array for array in arrays if isinstance(array, np.ndarray)]
+    if not stored or not axes or all([array.flags.c_contiguous for array in stored]):
         return axes
-    strides = max((array.nbytes, array.strides[-len(axes) :]) for array in arrays)[1]
+    strides = max((array.nbytes, array.strides[-len(axes) :]) for array in stored)[1]
     return tuple(sorted(axes, key=lambda axis: -abs(strides[axis])))

@@ -164,19 +164,12 @@ class LabelDecoder:
         self.scratch = _Scratch()
         self.dtype = np.dtype(np.int64) if side.array.dtype.kind == "f" else side.array.dtype
         self.dtype = self.dtype.newbyteorder("=")
-        # Whether the stored values can be used as labels without conversion.
-        self.plain = self.array.dtype == self.dtype and self.dtype.kind != "b"
-        if isinstance(self.array, np.ndarray):
-            self.plain = self.plain and self.array.flags.c_contiguous and self.array.flags.aligned
 
     def values(self, block: Block) -> NDArray[Any]:
         """Return the labels of a block as a contiguous array."""
-        if self.plain and isinstance(self.array, np.ndarray):
-            return np.asarray(self.array[block.box]).reshape(-1)
-        return self.scratch.last(block, lambda: self._read(block))
-
-    def _read(self, block: Block) -> NDArray[Any]:
-        return zeros_and_ones(np.asarray(self.array[block.box]).reshape(-1))
+        return self.scratch.last(
+            block, lambda: zeros_and_ones(np.asarray(self.array[block.box]).reshape(-1))
+        )
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
         """Codes of the compared pixels, and the labels of all pixels of the block."""

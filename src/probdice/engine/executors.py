@@ -1,4 +1,4 @@
-"""Executors, which run a pass over all blocks, and the choice of the executor."""
+"""Run a pass over all blocks: the choice of the executor, and the report of progress."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -6,18 +6,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from probdice.data.arrays import has_type, travels
+from probdice.data.machine import cores
 from probdice.engine.blocks import Blocks
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass
-from probdice.engine.threads import run
+from probdice.engine.threads import run, watcher
 
-__all__ = ["Executor", "Threads", "executor_for", "image", "using"]
+__all__ = ["Executor", "Threads", "executor_for", "image", "run_pass", "using"]
 
 R = TypeVar("R")
 Visit = Callable[[Blocks, Block], NDArray[Any]]
@@ -26,7 +27,7 @@ Visit = Callable[[Blocks, Block], NDArray[Any]]
 class Executor(Protocol):
     """Runs a pass over all blocks and adds up the results in the order of the blocks.
 
-    Blocks, and the function `visit` of a pass, can be pickled for other processes.
+    Blocks and the functions of a pass can be pickled for other processes.
     """
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
@@ -35,13 +36,13 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Threads:
-    """Runs passes on threads of this process."""
+    """Runs passes on threads of this process, as many as there are cores by default."""
 
-    workers: int
+    workers: int | None = None
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
         """Return the sum of the results of all blocks."""
-        return task.add(run(partial(task.visit, blocks), blocks.blocks, self.workers))
+        return task.add(run(partial(task.visit, blocks), blocks.blocks, self.workers or cores()))
 
 
 _chosen: ContextVar[Executor | None] = ContextVar("executor", default=None)
@@ -57,19 +58,34 @@ def using(executor: Executor) -> Iterator[None]:
         _chosen.reset(token)
 
 
-def executor_for(blocks: Blocks, workers: int, *, local: bool = False) -> Executor:
-    """Return the executor for these blocks.
+def run_pass(
+    task: Pass[R], blocks: Blocks, workers: int | None = None, *, local: bool = False
+) -> R:
+    """Return the sum of the results of all blocks.
+
+    With `local`, the pass runs in this process, because it writes to memory of this process.
+    `local` takes precedence over `using`, whose executor may run in other processes.
+    """
+    chosen, watch = None if local else _chosen.get(), watcher.get()
+    if chosen is not None:
+        if watch is None:
+            return chosen.run(task, blocks)
+        return chosen.run(_reporting(task, watch, len(blocks.blocks)), blocks).result
+    if blocks.only is None:
+        return executor_for(blocks, workers, local=local).run(task, blocks)
+    result = task.add((task.visit(blocks, blocks.only),))
+    if watch is not None:
+        watch(1, 1)
+    return result
+
+
+def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) -> Executor:
+    """Return the executor of these blocks, if the user has chosen none with `using`.
 
     Dask runs passes over Dask arrays, and over stores that every worker can read if the user has
-    chosen a scheduler. With `local`, the pass runs in this process, because it writes to memory of
-    this process. `local` takes precedence over `using`, whose executor may run in other processes.
+    chosen a scheduler. Threads and Dask report their progress themselves.
     """
-    if local:
-        return Threads(workers)
-    chosen = _chosen.get()
-    if chosen is not None:
-        return chosen
-    if blocks.followed:
+    if blocks.followed and not local:
         from probdice.engine.dask import DaskScheduler, runs_on_dask
 
         if runs_on_dask(blocks):
@@ -77,11 +93,64 @@ def executor_for(blocks: Blocks, workers: int, *, local: bool = False) -> Execut
     return Threads(workers)
 
 
+@dataclass(frozen=True)
+class _Counted(Generic[R]):
+    """The sum of the results of some blocks, their number, and whether they were reported."""
+
+    result: R
+    blocks: int = 1
+    reported: bool = False
+
+
+def _reporting(task: Pass[R], watch: Callable[[int, int], None], total: int) -> Pass[_Counted[R]]:
+    """Return the same pass, whose results count blocks, and which calls `watch` for every result.
+
+    Results that another process has added up are reported when they are added here.
+    """
+    return Pass(_CountedVisit(task.visit), _CountedSum(task.add, watch, total), task.halo)
+
+
+@dataclass(frozen=True)
+class _CountedVisit(Generic[R]):
+    func: Callable[[Blocks, Block], R]
+
+    def __call__(self, blocks: Blocks, block: Block) -> _Counted[R]:
+        return _Counted(self.func(blocks, block))
+
+
+class _CountedSum(Generic[R]):
+    def __init__(
+        self,
+        add: Callable[[Iterable[R]], R],
+        watch: Callable[[int, int], None] | None,
+        total: int,
+    ) -> None:
+        self.add, self.watch, self.total, self.done = add, watch, total, 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _CountedSum, (self.add, None, self.total)  # the watcher is in this process
+
+    def __call__(self, results: Iterable[_Counted[R]]) -> _Counted[R]:
+        count = 0
+
+        def counted() -> Iterator[R]:
+            nonlocal count
+            for one in results:
+                count += one.blocks
+                if self.watch is not None and not one.reported:
+                    self.done += one.blocks
+                    self.watch(self.done, self.total)
+                yield one.result
+
+        result = self.add(counted())
+        return _Counted(result, count, self.watch is not None)
+
+
 def image(
     visit: Visit,
     blocks: Blocks,
     dtype: DTypeLike,
-    workers: int,
+    workers: int | None,
     *,
     rows: int | None = None,
     into: Any = None,
@@ -99,7 +168,7 @@ def image(
     if into is None:
         values = np.empty((*(() if rows is None else (rows,)), *blocks.shape), dtype)
     write = Pass(partial(_write, visit=visit, into=values), _nothing)
-    executor_for(blocks, workers, local=not travels(values)).run(write, blocks)
+    run_pass(write, blocks, workers, local=not travels(values))
     return blocks.image(values) if into is None else into
 
 

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.lazy_arrays import Complement
-from probdice.data.machine import cores
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import Fault, InvalidValues
 from probdice.engine.alignment import file_of, mask_on, moved_onto, within
 from probdice.engine.blocks import Blocks
-from probdice.engine.executors import executor_for, image
+from probdice.engine.executors import image, run_pass
 from probdice.engine.group_passes import joined_pass, map_visit, numbers_visit, scores_pass
 from probdice.engine.moment_passes import (
     Forecast,
@@ -54,8 +53,8 @@ class Images:
         The prediction, on the grid of the reference.
     mask : array or None
         The user's mask: pixels with value 0 are left out.
-    workers : int
-        Number of threads.
+    workers : int or None
+        Number of threads; the number of cores by default.
     notes : tuple of Note
         Messages about how the images were read.
     mask_file : str
@@ -67,7 +66,7 @@ class Images:
     reference: Segmentation
     prediction: Segmentation
     mask: Array | None
-    workers: int
+    workers: int | None = None
     notes: tuple[Note, ...] = ()
     mask_file: str = ""
     view: Array | None = None
@@ -83,13 +82,21 @@ class Images:
         tolerance: float = TOLERANCE,
         interpolation: Interpolation | None = None,
         background: Label | None = None,
+        ignore_geometry: bool = False,
     ) -> "Images":
         """Both sides and the mask on one grid.
 
         No pixels are read, except for the labels of a label map that is interpolated linearly. With
         an `interpolation`, pixels outside the field of view of the prediction belong to its region
-        `background`, or are excluded.
+        `background`, or are excluded. With `ignore_geometry`, pixels correspond by array order.
         """
+        notes: tuple[Note, ...] = ()
+        if ignore_geometry:
+            if reference.geometry is not None or prediction.geometry is not None:
+                text = "Geometry was ignored: pixels were compared in array order."
+                notes = (Note("geometry", (text,)),)
+            reference, prediction = reference.without_geometry(), prediction.without_geometry()
+            mask = mask.without_geometry() if isinstance(mask, Segmentation) else mask
         if prediction.ignore:
             raise InputError(
                 f"prediction must not ignore labels, found ignore={prediction.ignore}. Otherwise "
@@ -97,24 +104,24 @@ class Images:
                 Option("mask", "FILE", python="mask=…"),
                 ".",
             )
-        prediction, view, moves = moved_onto(
-            reference, prediction, tolerance, interpolation, background
-        )
-        notes = tuple(
-            Note(note.kind, (f"{side}: ", *note.message))
-            for side, segmentation in zip(SIDES, (reference, prediction), strict=True)
-            for note in segmentation.notes
-        )
+        view: Array | None = None
+        moves: tuple[Note, ...] = ()
+        if reference.geometry is not prediction.geometry or reference.shape != prediction.shape:
+            prediction, view, moves = moved_onto(
+                reference, prediction, tolerance, interpolation, background
+            )
+        for side, segmentation in (("reference", reference), ("prediction", prediction)):
+            for note in segmentation.notes:
+                notes = (*notes, Note(note.kind, (f"{side}: ", *note.message)))
         notes = (*notes, *moves)
-        array: Array | None = None
-        if mask is not None:
-            array, unknown = mask_on(reference, mask, tolerance)
-            if unknown:
-                pixels = "pixel of the mask is" if unknown == 1 else "pixels of the mask are"
-                text = f"{unknown} {pixels} NaN and treated as outside."
-                notes = (*notes, Note("mask", (text,)))
-        file = "" if mask is None else file_of(mask)
-        return cls(reference, prediction, array, workers or cores(), notes, file, view)
+        if mask is None:
+            return cls(reference, prediction, None, workers, notes, view=view)
+        array, unknown = mask_on(reference, mask, tolerance)
+        if unknown:
+            pixels = "pixel of the mask is" if unknown == 1 else "pixels of the mask are"
+            text = f"{unknown} {pixels} NaN and treated as outside."
+            notes = (*notes, Note("mask", (text,)))
+        return cls(reference, prediction, array, workers, notes, file_of(mask), view)
 
     def side(self, side: Side) -> Segmentation:
         """Return one of the two segmentations."""
@@ -132,7 +139,7 @@ class Images:
     @property
     def compared(self) -> Array | None:
         """The pixels inside the mask and the field of view; None for all."""
-        return within(self.mask, [] if self.view is None else [self.view])
+        return self.mask if self.view is None else within(self.mask, [self.view])
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -145,19 +152,17 @@ class Images:
 
     def first_pass(self, similarity: Similarity) -> tuple[Overlap, tuple[Note, ...]]:
         """Return the overlap, and the notes on the images. Only this pass checks the values."""
-        checked = self._run(overlap_pass(similarity)) if self.blocks.blocks else None
-        for side, fault in zip(SIDES, checked.faults if checked else (), strict=False):
-            if fault is not None:
-                raise self._fault_error(side, fault)
-        if checked is None or checked.overlap.pixels == 0:
+        if 0 in self.reference.shape:
             raise InputError(*self._why_empty())
-        overlap = _named(checked.overlap, self.sides)
-        if self.reference.colours or self.prediction.colours:
-            reference = _coloured(overlap.reference, self.reference)
-            prediction = _coloured(overlap.prediction, self.prediction)
-            overlap = replace(overlap, reference=reference, prediction=prediction)
+        checked = self._run(overlap_pass(similarity))
+        if checked.faults != (None, None):
+            side, fault = next((s, f) for s, f in zip(SIDES, checked.faults, strict=True) if f)
+            raise self._fault_error(side, fault)
+        if checked.overlap.pixels == 0:
+            raise InputError(*self._why_empty())
+        overlap = _described(checked.overlap, self.reference, self.prediction)
         input_notes = self.notes
-        if self.outside_counts:
+        if self.view is not None and self.outside_counts:
             text = f"{self.outside_counts} and left out. To count them as background, use "
             input_notes = (*input_notes, Note("outside", (text, BACKGROUND, ".")))
         ignored = self.reference.ignore
@@ -184,7 +189,8 @@ class Images:
         overlap = left_out._run(overlap_pass(Absolute())).overlap
         if not overlap.pixels:
             return ""
-        regions = _without(_named(overlap, left_out.sides), self.reference.ignore).reference
+        overlap = _described(overlap, left_out.reference, left_out.prediction)
+        regions = _without(overlap, self.reference.ignore).reference
         order = sorted(regions.occupied.tolist(), key=lambda k: -regions.volumes[k])
         digits = "d" if regions.crisp else ".1f"
         counts = listed([f"{regions.label(k)}: {regions.volumes[k]:{digits}}" for k in order])
@@ -277,7 +283,7 @@ class Images:
         return Images(drawn("reference"), drawn("prediction"), None, self.workers)
 
     def _run(self, task: Pass[R]) -> R:
-        return executor_for(self.blocks, self.workers).run(task, self.blocks)
+        return run_pass(task, self.blocks, self.workers)
 
     def _fault_error(self, side: Side, fault: Fault) -> InvalidValues:
         segmentation = self.side(side)
@@ -302,25 +308,23 @@ class Images:
         return [f"reference and prediction have no pixels: their shape is {self.reference.shape}"]
 
 
-def _named(overlap: Overlap, sides: Both[Segmentation]) -> Overlap:
-    """Add the names of labels, which Dask tasks do not include, and the classes of components."""
-    for name, side in sides.to_dict().items():
-        regions = overlap.side(name)
-        if side.origins or (side.names and regions.crisp and not regions.names):
-            regions = replace(regions, names=side.names, origins=side.origins)
-            overlap = (
-                replace(overlap, reference=regions)
-                if name == "reference"
-                else replace(overlap, prediction=regions)
-            )
+def _described(overlap: Overlap, reference: Segmentation, prediction: Segmentation) -> Overlap:
+    """Add the names, colours and classes of regions, which an overlap of blocks may lack."""
+    if reference.names or reference.colours or reference.origins:
+        overlap = replace(overlap, reference=_region_details(overlap.reference, reference))
+    if prediction.names or prediction.colours or prediction.origins:
+        overlap = replace(overlap, prediction=_region_details(overlap.prediction, prediction))
     return overlap
 
 
-def _coloured(regions: Regions, segmentation: Segmentation) -> Regions:
-    """Return the regions with the colours of their segmentation."""
-    given = segmentation.colours
+def _region_details(regions: Regions, side: Segmentation) -> Regions:
+    """Return the regions with the names, colours and classes of their segmentation."""
+    keys: list[int] = regions.keys.tolist()
     return replace(
-        regions, colours={key: given[key] for key in regions.keys.tolist() if key in given}
+        regions,
+        names=side.names if regions.crisp else regions.names,
+        colours={key: side.colours[key] for key in keys if key in side.colours},
+        origins=side.origins,
     )
 
 

@@ -37,7 +37,9 @@ class Pass(Generic[R]):
     @property
     def name(self) -> str:
         """The name shown by a scheduler."""
-        visit = getattr(self.visit, "func", self.visit)
+        visit: Any = self.visit
+        while hasattr(visit, "func"):
+            visit = visit.func
         return str(visit.__name__).strip("_")
 
 

@@ -19,7 +19,7 @@ from probdice.data.value_checks import examine_values
 from probdice.engine.alignment import file_of, mask_on, moved_onto, within
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft, decoder_of, encoded
-from probdice.engine.executors import executor_for
+from probdice.engine.executors import run_pass
 from probdice.engine.grids import Block, cut
 from probdice.engine.pair import BACKGROUND, Images
 from probdice.engine.passes import Pass, summed
@@ -197,7 +197,7 @@ class Several:
         contents: dict[str, Content] = {}
         if self._blocks.blocks:
             task = Pass(partial(_described, names=self.names), _Described.total)
-            described = executor_for(self._blocks, self.workers).run(task, self._blocks)
+            described = run_pass(task, self._blocks, self.workers)
             contents = dict(zip(self.names, described.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
             raise InputError(f"there are no pixels to compare: {self._reason_for_no_pixels()}")
@@ -219,7 +219,7 @@ class Several:
         `numbers` holds, for each segmentation, the class of every label.
         """
         task = Pass(partial(_combinations, numbers=numbers), Combinations.total)
-        return executor_for(self._blocks, self.workers).run(task, self._blocks)
+        return run_pass(task, self._blocks, self.workers)
 
     def total(
         self,
@@ -231,7 +231,7 @@ class Several:
         sides = self.sides.values()
         blocks = Blocks(*sides, mask=self.mask, most=max(1, BOX_VALUES // classes))
         task = Pass(partial(_worked, numbers=numbers, classes=classes, work=work), summed)
-        return executor_for(blocks, self.workers).run(task, blocks)
+        return run_pass(task, blocks, self.workers)
 
     def readers(self, numbers: Sequence[Mapping[int, int]], classes: int) -> list["Reader"]:
         """Return one reader per segmentation, with the classes of its labels or channels."""

@@ -13,8 +13,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.machine import cores
 from probdice.engine.blocks import Blocks
-from probdice.engine.executors import executor_for
+from probdice.engine.executors import run_pass
 from probdice.engine.kernels import surface_search, surface_summary, surfaces
 from probdice.engine.kernels.surface_shapes import Shapes, shapes_for
 from probdice.engine.kernels.surface_summary import Collected, Directed
@@ -105,17 +106,15 @@ class Outlines:
         return alone._pairs([level], np.zeros((1, 2), np.int64)).elements(0)
 
     def _pairs(self, levels: Sequence[float], sets: Integers) -> "_Pairs":
-        images = self.images
-        least, most = PIXELS
-        most = min(max(prod(images.reference.shape) // (4 * images.workers), least), most)
+        images, (least, most) = self.images, PIXELS
+        workers = images.workers or cores()
+        most = min(max(prod(images.reference.shape) // (4 * workers), least), most)
         blocks = Blocks(images.reference, images.prediction, mask=images.compared, most=most)
         geometry = images.reference.geometry
         axes = np.eye(len(blocks.shape)) if geometry is None else geometry.affine[:-1, :-1]
         shapes = shapes_for(axes[:, list(blocks.order)])
-        cells = executor_for(blocks, images.workers).run(
-            cells_pass(self.groups, levels, shapes), blocks
-        )
-        return _Pairs.of(cells, sets, blocks, shapes, images.workers)
+        cells = run_pass(cells_pass(self.groups, levels, shapes), blocks, workers)
+        return _Pairs.of(cells, sets, blocks, shapes, workers)
 
 
 @dataclass(frozen=True, eq=False)

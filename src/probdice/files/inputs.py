@@ -28,15 +28,22 @@ def as_segmentation(value: Comparable, name: str) -> Segmentation:
     if isinstance(value, Segmentation):
         return value
     try:
-        if isinstance(value, np.ndarray):
-            return _of_array(as_array(value))
-        if _is_file(value):
-            return read(value)
-        dimension = region_dimension(value)
-        if dimension is not None:
-            axis, names = dimension
-            return Segmentation.from_probabilities(as_array(value), axis=axis, names=names)
-        return _of_array(as_array(value))
+        if not isinstance(value, np.ndarray):
+            if _is_file(value):
+                return read(value)
+            dimension = region_dimension(value)
+            if dimension is not None:
+                axis, names = dimension
+                return Segmentation.from_probabilities(as_array(value), axis=axis, names=names)
+            value = as_array(value)
+        if value.dtype.kind in "biu":
+            return Segmentation(value, crisp=True)
+        if value.dtype.kind in "fV":  # bfloat16 and similar types become float32
+            return Segmentation.from_probabilities(value)
+        raise InputError(
+            f"must contain labels (integers) or probabilities (floating-point numbers), "
+            f"found {value.dtype}"
+        )
     except ProbdiceError as error:
         raise error.prefixed(f"{name}: ") from None
 
@@ -74,17 +81,6 @@ def as_surfaces(value: Any) -> tuple[Surface, ...]:
     if not isinstance(value, Iterable):
         raise InputError(f"surface must be the path of a surface, or several, found {value!r}")
     return tuple(surface for one in value for surface in as_surfaces(one))
-
-
-def _of_array(array: Array) -> Segmentation:
-    if array.dtype.kind in "biu":
-        return Segmentation(array, crisp=True)
-    if array.dtype.kind == "f":
-        return Segmentation.from_probabilities(array)
-    raise InputError(
-        f"must contain labels (integers) or probabilities (floating-point numbers), "
-        f"found {array.dtype}"
-    )
 
 
 def _is_file(value: Any) -> bool:

@@ -70,12 +70,12 @@ def largest_total(
     if shape[0] * shape[1] > LARGEST_DENSE:
         return _sparse(rows, columns, savings, shape)
     table = np.zeros(shape)
-    table[rows, columns] = savings
-    chosen: Integers = (table.argmax(axis=1)[rows] == columns).nonzero()[0]
-    # The sum of the row maxima is an upper bound. It is reached if their columns are all different.
+    table[rows, columns] = np.negative(savings)
+    chosen: Integers = (table.argmin(axis=1)[rows] == columns).nonzero()[0]
+    # The sum of the row minima is a lower bound. It is reached if their columns are all different.
     if len(set(columns[chosen].tolist())) == chosen.size:
         return chosen
-    chosen = (least_total(-table)[rows] == columns).nonzero()[0]
+    chosen = (least_total(table)[rows] == columns).nonzero()[0]
     return chosen
 
 

@@ -206,9 +206,8 @@ def _mean_minima(overlap: Overlap, images: Passes) -> Floats:
     if pixels > SORTED:
         for bins in BINS:
             p, q = images.distributions(bins)
-            error = (_uncertain(p, pixels) * p.widths) @ _uncertain(q, pixels).T
-            values = pixels * sum(error.shape)
-            if error.max(axis=1).sum() <= ACCURATE or (bins == BINS[-1] and values > MOST_VALUES):
+            values = pixels * (len(p.counts) + len(q.counts))
+            if _accurate(p, q, pixels) or (bins == BINS[-1] and values > MOST_VALUES):
                 return (_survival(p, pixels) * p.widths) @ _survival(q, pixels).T
     every = np.arange(pixels)
     sides = images.sample(Both(every, every)).map(lambda rows: np.sort(rows, axis=1))
@@ -223,15 +222,21 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
     return float(total.mean() / q.size)
 
 
-def _uncertain(distribution: Distribution, pixels: int) -> Floats:
-    """Return a bound on the effect of the positions of the values within each bin.
+def _accurate(p: Distribution, q: Distribution, pixels: int) -> bool:
+    """Return whether the positions of the values within the bins have almost no effect.
 
-    For two values at relative positions a and b (0 to 1) within a bin,
-    min(a, b) − a b is at most √(a (1 − a) b (1 − b)).
+    For two values at relative positions a and b (0 to 1) within a bin, min(a, b) − a b is at most
+    √(a (1 − a) b (1 − b)), and at most ¼. The second bound mostly suffices.
     """
-    shares = distribution.shares
-    uncertain: Floats = np.sqrt(shares * (distribution.counts - shares)) / pixels
-    return uncertain
+
+    def total(p_bounds: NDArray[Any], q_bounds: NDArray[Any]) -> float:
+        error = (p_bounds * p.widths) @ q_bounds.T
+        return float(error.max(axis=1).sum() / pixels**2)
+
+    if total(p.counts, q.counts) / 4 <= ACCURATE:
+        return True
+    bounds = (np.sqrt(side.shares * (side.counts - side.shares)) for side in (p, q))
+    return total(*bounds) <= ACCURATE
 
 
 def _survival(distribution: Distribution, pixels: int) -> Floats:
@@ -240,8 +245,7 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
     E min(X, Y) = ∫ P(X > t) P(Y > t) dt. Within a bin, the product of the means approximates the
     mean of the product.
     """
-    counts = distribution.counts
-    above = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1] - counts
+    above = pixels - np.cumsum(distribution.counts, axis=1)
     survival: Floats = (above + distribution.shares) / pixels
     return survival
 

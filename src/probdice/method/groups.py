@@ -26,24 +26,6 @@ class Groups:
     matched: int
 
     @classmethod
-    def of_pairs(cls, overlap: Overlap, rows: Integers, columns: Integers) -> "Groups":
-        """Create groups from pairs of regions, sorted by row. All other regions are unmatched."""
-        reference = np.full(len(overlap.reference), -1, np.int64)
-        prediction = np.full(len(overlap.prediction), -1, np.int64)
-        matched = len(rows)
-        reference[rows] = prediction[columns] = np.arange(matched)
-        count = matched
-        for regions, numbers in (
-            (overlap.reference, reference),
-            (overlap.prediction, prediction),
-        ):
-            if matched < len(regions):
-                unmatched = regions.occupied[numbers[regions.occupied] < 0]
-                numbers[unmatched] = np.arange(count, count + unmatched.size)
-                count += unmatched.size
-        return cls(reference, prediction, matched)
-
-    @classmethod
     def of_numbers(cls, overlap: Overlap, reference: Integers, prediction: Integers) -> "Groups":
         """Create groups from any group numbers. A negative number means an unmatched region."""
         numbers = Both(reference.copy(), prediction.copy())
@@ -143,7 +125,7 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
     """Return which groups have costs that follow from the overlap table alone."""
     if overlap.crisp:
         return np.ones(groups.count, np.bool_)
-    sizes = Both(*(np.diff(groups.members[side][0]) for side in SIDES))
+    sizes = Both(*(_sizes(groups.numbers(side), groups.count) for side in SIDES))
     single = Both(*(sizes[side] <= 1 for side in SIDES))
     crisp = Both(overlap.reference.crisp, overlap.prediction.crisp)
     single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
@@ -152,6 +134,11 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
         # The costs of unmatched regions are their volumes, which add up.
         known |= (sizes.reference == 0) | (sizes.prediction == 0)
     return np.asarray(known)
+
+
+def _sizes(numbers: Integers, count: int) -> Integers:
+    """Return the number of regions of each group."""
+    return np.bincount(numbers[numbers >= 0], minlength=count)
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:

@@ -34,6 +34,7 @@ __all__ = [
     "is_given",
     "knows",
     "listed",
+    "pairs_as_groups",
     "within_classes",
 ]
 
@@ -97,11 +98,30 @@ def find_groups(overlap: Overlap, rule: Rule, background: Places = NO_BACKGROUND
     if isinstance(rule, Given):
         return _as_given(overlap, rule, background)
     rows, columns = RULES[rule].pairs(overlap, background)
-    pair = background_pair(overlap, background)
+    pair = None if background is NO_BACKGROUND else background_pair(overlap, background)
     if pair is not None:
         place = int(np.searchsorted(rows, pair[0]))
         rows, columns = np.insert(rows, place, pair[0]), np.insert(columns, place, pair[1])
-    return Groups.of_pairs(overlap, rows, columns)
+    return pairs_as_groups(overlap, rows, columns)
+
+
+def pairs_as_groups(overlap: Overlap, rows: Integers, columns: Integers) -> Groups:
+    """Create groups from pairs of regions, sorted by row. All other regions are unmatched."""
+    matched = next_group = rows.size
+    order = np.arange(matched)
+    sides = []
+    for regions, places in ((overlap.reference, rows), (overlap.prediction, columns)):
+        numbers = np.empty(regions.keys.size, np.int64)
+        if matched < numbers.size:
+            numbers.fill(-1)
+            unmatched = regions.volumes > 0
+            unmatched[places] = False
+            count = int(np.count_nonzero(unmatched))
+            numbers[unmatched] = np.arange(next_group, next_group + count)
+            next_group += count
+        numbers[places] = order
+        sides.append(numbers)
+    return Groups(sides[0], sides[1], matched)
 
 
 def is_given(rule: Rule) -> bool:
@@ -111,15 +131,29 @@ def is_given(rule: Rule) -> bool:
 
 def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[Integers, Integers]:
     """Choose the pairs with the largest total overlap. Components match within classes only."""
-    overlap = within_classes(without_background(overlap, background))
+    if background is not NO_BACKGROUND:
+        overlap = without_background(overlap, background)
+    if overlap.reference.origins:
+        overlap = within_classes(overlap)
     meeting = overlap.meeting
-    shape = len(overlap.reference), len(overlap.prediction)
+    shape = overlap.reference.keys.size, overlap.prediction.keys.size
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
     rows, columns = meeting.rows[chosen], meeting.columns[chosen]
-    if len(rows) < max(shape):  # some region may be unmatched
-        column_of = _exchanged(overlap, rows, columns)
-        rows, columns = np.flatnonzero(column_of >= 0), column_of[column_of >= 0]
+    if rows.size < max(shape):  # some region may be unmatched
+        # An exchange requires a region that saves as much as the match of the other region.
+        savings = meeting.savings
+        row_savings, column_savings = (np.zeros(count, savings.dtype) for count in shape)
+        row_savings[rows] = column_savings[columns] = savings[chosen]
+        others = row_savings[meeting.rows] + column_savings[meeting.columns]
+        if np.count_nonzero(np.abs(others - savings) <= _tie(overlap)):
+            column_of = _exchanged(overlap, rows, columns)
+            rows, columns = np.flatnonzero(column_of >= 0), column_of[column_of >= 0]
     return rows, columns
+
+
+def _tie(overlap: Overlap) -> float:
+    """Return the largest difference between sums of equal overlaps."""
+    return 0 if overlap.crisp else TIE * overlap.pixels
 
 
 def within_classes(overlap: Overlap) -> Overlap:
@@ -171,7 +205,7 @@ def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
     row_of = np.full(len(overlap.prediction), -1, np.int64)
     column_of[rows], row_of[columns] = columns, rows
     meeting, alone = overlap.meeting, overlap.alone
-    tie = 0 if overlap.crisp else TIE * overlap.pixels
+    tie = _tie(overlap)
     while _exchange(
         column_of, row_of, meeting.rows, meeting.columns, meeting.savings, alone.prediction, tie
     ) | _exchange(

@@ -5,7 +5,7 @@ The engine implements `Passes` for two images. Each method is one pass over thei
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -73,19 +73,27 @@ class Distribution:
     def __add__(self, other: "Distribution") -> "Distribution":
         return Distribution(self.counts + other.counts, self.sums + other.sums)
 
-    @cached_property
+    @property
     def widths(self) -> Floats:
         """The width of every bin."""
-        bins = self.counts.shape[1]
-        ends = 2 * (np.arange(bins // 2 + 1) / bins) ** 2
-        widths = np.diff(ends)
-        return np.concatenate([widths, widths[::-1]])
+        return _widths(self.counts.shape[1])
 
     @cached_property
     def shares(self) -> Floats:
         """The sum of the relative positions (0 to 1) of the values in each bin."""
-        left_ends = np.cumsum(self.widths) - self.widths
-        return np.clip((self.sums - self.counts * left_ends) / self.widths, 0, self.counts)
+        shares = self.counts * (np.cumsum(self.widths) - self.widths)  # the left ends of bins
+        np.subtract(self.sums, shares, out=shares)
+        shares /= self.widths
+        np.maximum(shares, 0, out=shares)
+        return np.minimum(shares, self.counts, out=shares)
+
+
+@lru_cache(maxsize=2)
+def _widths(bins: int) -> Floats:
+    """Return the widths of this number of bins."""
+    ends = 2 * (np.arange(bins // 2 + 1) / bins) ** 2
+    widths = np.diff(ends)
+    return np.concatenate([widths, widths[::-1]])
 
 
 class Passes(Protocol):

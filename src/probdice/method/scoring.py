@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.method.background import Background, find_background, without_background
+from probdice.method.background import (
+    NO_BACKGROUND,
+    Background,
+    find_background,
+    without_background,
+)
 from probdice.method.groups import Groups, costs, known_from_table
 from probdice.method.matching import Rule, find_groups, within_classes
 from probdice.method.merging import Join, Merging, merge_unmatched, sides_to_merge
@@ -68,7 +73,7 @@ def correspond(
 
     The two backgrounds correspond to each other, and nothing is merged with them.
     """
-    places = find_background(overlap, background)
+    places = NO_BACKGROUND if background is None else find_background(overlap, background)
     matched = find_groups(overlap, match, places)
     if merge == "none":
         return Correspondence(matched, matched, ())
@@ -95,7 +100,7 @@ def measure(
         if overlap.crisp and losses is None:
             meeting = overlap.meeting
             agreeing = groups.reference[meeting.rows] == groups.prediction[meeting.columns]
-            disagreeing = pixels - meeting.savings[agreeing].sum()
+            disagreeing = pixels - int(meeting.savings @ agreeing)
         else:
             losses = group_costs(overlap, groups, images) if losses is None else losses
             disagreeing = losses.sum() / 2

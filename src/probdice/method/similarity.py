@@ -146,17 +146,14 @@ class Absolute(Similarity):
     separable: ClassVar[bool] = True
     kernels: ClassVar[str] = "probdice.engine.compiled:AbsoluteKernels"
     help: ClassVar[str] = "differences of probabilities, the default"
+    unbounded = False
+    disagreement = 1.0
 
     def __call__(self, p: ArrayLike, q: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
         """Return f₁ of vectors along `axis`."""
         p, q = _vectors(p, q, axis)
         f: NDArray[np.float64] = 1 - np.abs(p - q).sum(axis=0) / 2
         return np.clip(f, 0, 1)
-
-    @property
-    def disagreement(self) -> float:
-        """1 − f of two different certain vectors."""
-        return 1.0
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Ready, Soft
-from probdice.engine.executors import executor_for
+from probdice.engine.executors import run_pass
 from probdice.engine.grids import Block
 from probdice.engine.group_passes import Members
 from probdice.engine.passes import Pass
@@ -62,7 +62,7 @@ def group_places(comparison: "Comparison") -> Integers:
     soft = [k for k, members in enumerate(zip(*soft_lists, strict=True)) if any(map(len, members))]
     task = Pass(partial(_candidates, groups=lists, soft=soft), _Candidates.total)
     blocks = images.blocks
-    candidates = executor_for(blocks, images.workers).run(task, blocks)
+    candidates = run_pass(task, blocks, images.workers)
     index = np.unravel_index(candidates.best(groups.count), blocks.shape)
     return np.stack([index[blocks.order.index(axis)] for axis in range(len(index))], axis=1)
 

@@ -92,7 +92,7 @@ def map_layer(comparison: "Comparison", grid: LayerGrid, name: str) -> LayerData
 
 
 def relabelled_layers(
-    relabelled: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int
+    relabelled: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int | None
 ) -> list[LayerData]:
     """Create a Labels layer of the prediction with the labels of the reference.
 
@@ -116,7 +116,7 @@ def relabelled_layers(
 
 
 def reference_layers(
-    reference: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int
+    reference: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int | None
 ) -> list[LayerData]:
     """Create a Labels layer of the most probable regions of a probabilistic reference."""
     if reference.crisp:
@@ -129,7 +129,7 @@ def _labels_layer(array: Array, shown: ShownGroups, grid: LayerGrid, name: str) 
     return array, {**grid.placement(), "name": name, "colormap": shown.colormap}, "labels"
 
 
-def _most_probable(segmentation: Segmentation, labels: Sequence[int], workers: int) -> Any:
+def _most_probable(segmentation: Segmentation, labels: Sequence[int], workers: int | None) -> Any:
     """Return the label of the largest probability at every pixel; lazy for Dask arrays."""
     numbers = np.array(labels, np.int32 if max(labels) < 2**31 else np.int64)
     visit = partial(_likeliest, labels=numbers)

@@ -4,7 +4,7 @@ import re
 from math import isinf, isnan
 from pathlib import PurePath
 
-__all__ = ["decimal", "millilitres", "percent", "short_paths"]
+__all__ = ["decimal", "millilitres", "percent", "quantity", "short_paths"]
 
 ABSENT = "–"  # shown for undefined numbers
 INFINITE = "∞"
@@ -90,6 +90,18 @@ def _rounded(value: float, whole: int, digits: int) -> str:
         text = f"{whole - 10**-digits:.{digits}f}"
         return text if value > 0 else f"-{text}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def quantity(number: int, word: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    Examples
+    --------
+    >>> from probdice.text.formatting import quantity
+    >>> quantity(1, "case"), quantity(2000, "case")
+    ('1 case', '2000 cases')
+    """
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def short_paths(*sources: str) -> tuple[str, ...]:
