@@ -670,7 +670,7 @@ def description() -> Iterator[Seed]:
         return wrap
 
     def in_png(content: bytes) -> bytes:
-        text = _chunk(b"iTXt", b"probdice\0\0\0\0\0" + content)
+        text = _chunk(b"tEXt", b"probdice\0" + content)
         image = _png(struct.pack(">2I5B", 6, 7, 8, 0, 0, 0, 0) + bytes(7 * 7))
         return image[:33] + text + image[33:]
 

@@ -29,6 +29,8 @@ from probdice.files.surface_maps import (
 __all__ = ["ANNOT"]
 
 UNLABELLED = -1
+MISSING = -2  # no label; rows of a table are not negative
+BLOCK = 1 << 16  # vertices that are converted together
 MOST_ROWS = 1 << 16  # rows of a table that `write` accepts
 NEWER = -2  # version of the table, stored in place of the number of rows
 
@@ -40,21 +42,16 @@ def _recognises(source: Source) -> bool:
 def _read(source: Source) -> Image:
     stored = source.path.stat().st_size
     check_memory(stored, (stored // 8,), source.max_bytes)
-    content = _Bytes(source.path.read_bytes())
+    content = _Bytes(memoryview(source.path.read_bytes()))
     count = content.integer()
     if count < 1:
         raise corrupt(f"it has {count} vertices")
     check_size(4 + 8 * count, stored, (count,))
     pairs = np.frombuffer(content.take(8 * count), ">i4").reshape(count, 2)
-    colours = np.zeros(count, np.int64)
-    order = pairs[:, 0].astype(np.int64)
-    if not np.array_equal(np.sort(order), np.arange(count)):
-        raise corrupt(f"its vertices are not numbered from 0 to {count - 1}")
-    colours[order] = pairs[:, 1]
     rows = _table(content)
-    labels = _labels(colours, rows)
+    labels = _labels(pairs, rows)
     names, shades = names_and_colours([entry for entry, _ in rows])
-    if (labels == UNLABELLED).any():
+    if labels.min() == UNLABELLED:
         names[UNLABELLED] = "unlabelled"
     return Image(
         labels,
@@ -101,10 +98,10 @@ ANNOT = Format(
 class _Bytes:
     """The content of a file, read from the start."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: memoryview) -> None:
         self.content, self.position = content, 0
 
-    def take(self, length: int) -> bytes:
+    def take(self, length: int) -> memoryview:
         end = self.position + length
         if length < 0 or end > len(self.content):
             raise corrupt(
@@ -119,7 +116,7 @@ class _Bytes:
         return int(struct.unpack(">i", self.take(4))[0])
 
     def text(self) -> str:
-        return self.take(self.integer()).partition(b"\0")[0].decode("utf-8", "replace")
+        return bytes(self.take(self.integer())).partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
@@ -148,19 +145,31 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
     return list(rows.values())
 
 
-def _labels(colours: NDArray[np.int64], rows: list[tuple[LabelRow, int]]) -> NDArray[np.int32]:
-    """Return the label of each colour. If rows share a colour, the first row is used."""
-    numbers = {0: UNLABELLED}
-    for entry, colour in reversed(rows):
-        numbers[colour] = entry.label
-    known, places = np.unique(colours, return_inverse=True)
-    values: list[int] = known.tolist()
-    if unknown := [colour for colour in values if colour not in numbers]:
-        vertex = int(np.argmax(colours == unknown[0]))
-        raise corrupt(
-            f"vertex {vertex} has the value {unknown[0]}, which is not a colour of its table"
-        )
-    return np.array([numbers[colour] for colour in values], np.int32)[places]
+def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np.int32]:
+    """Return the label of each vertex from pairs of a vertex and the number of its colour.
+
+    If rows share a colour, the first row is used. Pairs are converted in blocks to save memory.
+    """
+    numbers = {0: UNLABELLED} | {colour: entry.label for entry, colour in reversed(rows)}
+    known = np.array(sorted(numbers))
+    of_known = np.array([numbers[colour] for colour in known.tolist()], np.int32)
+    count = len(pairs)
+    labels = np.full(count, MISSING, np.int32)
+    for start in range(0, count, BLOCK):
+        vertices, colours = pairs[start : start + BLOCK].T.astype(np.int64)
+        if vertices.min() < 0 or vertices.max() >= count:
+            raise corrupt(f"its vertices are not numbered from 0 to {count - 1}")
+        places = np.searchsorted(known, colours).clip(max=known.size - 1)
+        unknown = known[places] != colours
+        if unknown.any():
+            raise corrupt(
+                f"vertex {vertices[unknown][0]} has the value {colours[unknown][0]}, which is not "
+                f"a colour of its table"
+            )
+        labels[vertices] = of_known[places]
+    if labels.min() == MISSING:
+        raise corrupt(f"its vertices are not numbered from 0 to {count - 1}")
+    return labels
 
 
 def _distinct(colours: list[str]) -> NDArray[Any]:
