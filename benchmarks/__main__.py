@@ -1,31 +1,22 @@
-"""Run all benchmarks; print tables and write JSON to benchmarks/results."""
+"""Measure all rows of the table in docs/explanation/speed.md, and print it.
 
-import subprocess
-import sys
+python -m benchmarks [--only soft_pairs …] [--into docs/explanation/speed.md]
+"""
+
 from importlib.util import find_spec
-from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
+from benchmarks import speed
+from benchmarks.command import command
+from benchmarks.folder import folder
+from benchmarks.table import run
 
-RESULTS.mkdir(exist_ok=True)
-for name in (
-    "speed",
-    "indices",
-    "boundaries",
-    "command",
-    "folder",
-    "challenge",
-    "cases",
-    "intervals",
-    "training",
-    "chunks",
-):
-    print(f"\n{name}", flush=True)
-    if name == "training" and not find_spec("torchmetrics"):
-        print("not measured: pip install torch torchmetrics")
-        continue
-    if name == "chunks" and not (find_spec("zarr") and find_spec("distributed")):
-        print('not measured: pip install "probdice[zarr,dask]"')
-        continue
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--json", RESULTS / f"{name}.json"]
-    subprocess.run(command, check=True)
+BENCHMARKS = [*speed.BENCHMARKS, command, folder]
+if find_spec("torchmetrics"):
+    from benchmarks.training import losses, updates
+
+    BENCHMARKS += [updates, losses]
+else:
+    print("The rows of RegionDice require torch and torchmetrics.")
+
+if __name__ == "__main__":
+    run(BENCHMARKS, __doc__)

@@ -1,66 +1,56 @@
 """Time of `probdice compare`, relative to SimpleITK reading the same two files.
 
-Both run alternately in new processes, including start-up:
+    python -m benchmarks.command [--into PAGE]
 
-    python benchmarks/command.py [--rounds 5] [--json command.json]
+Both run alternately in new processes, including start-up. The ratio is the median of all rounds.
 """
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import nibabel
 import numpy as np
 
+from benchmarks.table import Row, run
+
 SHAPE, REGIONS = (160, 160, 160), 6
-LIMITS = {".nii.gz": "at most 1.1 × SimpleITK", ".nii": "at most 1.5 s"}
+ROUNDS = 7
 READ = "import SimpleITK, sys; [SimpleITK.ReadImage(path) for path in sys.argv[1:]]"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args()
+def command() -> Iterator[Row]:
+    """Two images of 160³ × 6 probabilities, compressed or not."""
+    work = "probdice compare, two {} files, 160³ × 6, float32"
     with tempfile.TemporaryDirectory() as folder:
-        rows = [_row(Path(folder), suffix, options.rounds) for suffix in LIMITS]
-    print(f"{SHAPE} × {REGIONS} float32, seconds (median of {options.rounds}, least)")
-    print(f"{'':8} {'probdice compare':>18} {'SimpleITK reads':>18} {'ratio':>6}  goal")
-    for row in rows:
-        ours, theirs = (f"{row[who]:.2f} ({row[f'{who}_least']:.2f})" for who in ("ours", "theirs"))
-        print(f"{row['suffix']:8} {ours:>18} {theirs:>18} {row['ratio']:6.2f}  {row['goal']}")
-    if options.json is not None:
-        options.json.write_text(json.dumps({"rows": rows}, indent=2) + "\n", encoding="utf-8")
+        own, other = _seconds_of(Path(folder), ".nii.gz")
+        ratio = statistics.median(a / b for a, b in zip(own, other, strict=True))
+        title, seconds = work.format(".nii.gz"), statistics.median(own)
+        yield Row(title, ratio, "× SimpleITK reading them", "at most 1.1 ×", seconds)
+        own, _ = _seconds_of(Path(folder), ".nii")
+        yield Row(work.format(".nii"), statistics.median(own), "s", "at most 1.5 s")
 
 
-def _row(folder: Path, suffix: str, rounds: int) -> dict[str, object]:
+def _seconds_of(folder: Path, suffix: str) -> tuple[list[float], list[float]]:
+    """The times of `probdice compare` and of SimpleITK in every round."""
     # Separate folders, because ITK reads x.nii instead of x.nii.gz in the same folder.
     own = folder / suffix.strip(".")
     own.mkdir()
     paths = [str(own / f"{name}{suffix}") for name in ("reference", "prediction")]
     for seed, path in enumerate(paths):
         _make(path, seed)
-    commands = {
-        "ours": [str(Path(sys.executable).with_name("probdice")), "compare", *paths],
-        "theirs": [sys.executable, "-c", READ, *paths],
-    }
-    times: dict[str, list[float]] = {who: [] for who in commands}
-    for turn in range(rounds + 1):  # the first round fills the caches and does not count
-        for who, command in commands.items():
-            seconds = _seconds(command, folder)
-            if turn:
-                times[who].append(seconds)
-    ratios = [mine / other for mine, other in zip(*times.values(), strict=True)]
-    row: dict[str, object] = {"suffix": suffix, "goal": LIMITS[suffix]}
-    for who, seconds in times.items():
-        row |= {who: statistics.median(seconds), f"{who}_least": min(seconds)}
-    return row | {"ratio": statistics.median(ratios)}
+    commands = (
+        [str(Path(sys.executable).with_name("probdice")), "compare", *paths],
+        [sys.executable, "-c", READ, *paths],
+    )
+    rounds = [[_seconds(command, folder) for command in commands] for _ in range(ROUNDS + 1)]
+    compare, read = zip(*rounds[1:], strict=True)  # the first round fills the caches
+    return list(compare), list(read)
 
 
 def _make(path: str, seed: int) -> None:
@@ -86,4 +76,4 @@ def _seconds(command: list[str], folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run((command,), __doc__)

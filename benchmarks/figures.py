@@ -86,7 +86,7 @@ def speed_rows(text: str) -> dict[tuple[str, str], str]:
     """The table of the speed page: what was measured, by work and by the tool compared with."""
     rows = {}
     for work, measured in re.findall(r"^\| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE):
-        tool = re.search(r"× faster than (.+)", measured)
+        tool = re.search(r"× faster than ([^(]+[^( ])", measured)
         rows[work, tool[1] if tool else ""] = measured
     return rows
 
@@ -98,8 +98,8 @@ def speed_figures() -> Iterator[Figure]:
     ratios: dict[tuple[str, str], float] = {}
     for benchmark in BENCHMARKS:
         for row in benchmark():
-            tool = row.against.removesuffix(", faster by") if "faster" in row.against else ""
-            ratios[row.work, tool] = row.ratio
+            _, _, tool = row.unit.partition("× faster than ")
+            ratios[row.work, tool] = row.value
     for (work, tool), ratio in ratios.items():
         if (work, tool) not in table:
             raise SystemExit(f"{page}: the table has no row {work!r} {tool}. Add it.")

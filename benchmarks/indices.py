@@ -1,44 +1,34 @@
 """Time of all indices of two label maps, relative to the overlap and to other tools.
 
-    python -m benchmarks.indices [--json FILE]
+    python -m benchmarks.indices [--only few_labels] [--into PAGE]
 
 Tools that are not installed are left out. All use the same arrays. Our times are the least of
 several; those of other tools are from one call.
 """
 
-import argparse
 import contextlib
 import io
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import probdice
-from benchmarks.speed import WORKERS, Row, compact_labels, least
+from benchmarks.speed import WORKERS, compact_labels
+from benchmarks.table import Row, least, run, times
 
 GOAL = "at most 1.2 ×"
 REPEATS = 15
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args()
-    rows = []
-    for labels in (20, 2000):
-        for row in indices(labels):
-            rows.append(row)
-            print(
-                f"{row.work:64} {row.seconds:9.4f} {row.ratio:9.2f} × {row.against:42} {row.goal}"
-            )
-    if options.json is not None:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+def few_labels() -> list[Row]:
+    return indices(20)
+
+
+def many_labels() -> list[Row]:
+    return indices(2000)
 
 
 def indices(labels: int) -> list[Row]:
@@ -54,15 +44,15 @@ def indices(labels: int) -> list[Row]:
     for work in works.values():
         work(probdice.overlap(a, b, workers=WORKERS))
     alone, after = least_of_each(lambda: probdice.overlap(a, b, workers=WORKERS), works)
-    rows = [Row(f"overlap, {what}", alone, "overlap", 1, "")]
+    rows = [times(f"overlap, {what}", alone, alone, "overlap")]
     for name, seconds in after.items():
         goal = GOAL if name == "all indices" else ""
         both = alone + seconds
-        rows.append(Row(f"overlap and {name}, {what}", both, "overlap", both / alone, goal))
+        rows.append(times(f"overlap and {name}, {what}", both, alone, "overlap", goal))
     ours = alone + after["all indices"]
     for name, call in tools(a, b, labels).items():
-        seconds = least(call, 1)
-        rows.append(Row(f"{name}, {what}", seconds, "overlap and all indices", seconds / ours, ""))
+        (seconds,) = least(call, rounds=1)
+        rows.append(times(f"{name}, {what}", seconds, ours, "overlap and all indices"))
     return rows
 
 
@@ -146,4 +136,4 @@ def missing(tool: str) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    run((few_labels, many_labels), __doc__)

@@ -1,20 +1,16 @@
 """Time of passes over the pixels, relative to memory bandwidth and to other tools.
 
-    python -m benchmarks.speed [--json FILE]
+    python -m benchmarks.speed [--only soft_pairs …] [--into PAGE]
 
-All measurements are from one run on the same arrays; each time is the least of several.
+Functions that are compared run alternately on the same arrays; each time is the least of several.
 """
 
-import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,47 +20,10 @@ from numpy.typing import NDArray
 
 import probdice
 from benchmarks.baseline import hungarian_accuracy
+from benchmarks.table import Row, faster, least, run, times
 
 WORKERS = 2
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
-
-    work: str
-    seconds: float
-    against: str
-    ratio: float
-    goal: str
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--only", nargs="*", default=[], help="functions of this file")
-    options = parser.parse_args()
-    rows = []
-    for benchmark in BENCHMARKS:
-        if options.only and benchmark.__name__ not in options.only:
-            continue
-        for row in benchmark():
-            rows.append(row)
-            print(
-                f"{row.work:64} {row.seconds:9.4f} {row.ratio:9.2f} × {row.against:42} {row.goal}"
-            )
-    if options.json is not None:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
-
-
-def least(work: Callable[[], Any], times: int = 7) -> float:
-    """The shortest of several times."""
-    best = float("inf")
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
+CALLS = 200  # of a kernel, each on a few pixels
 
 
 def read(*arrays: NDArray[Any]) -> None:
@@ -98,32 +57,64 @@ def soft_pairs() -> list[Row]:
     """8 × 8 regions, 8 M pixels, float32."""
     p, q = soft(8, 8_000_000, 0), soft(8, 8_000_000, 1)
     goals = {
-        ("overlap", "absolute"): 1.3,
+        ("overlap", "absolute"): 1.4,
         ("overlap", "aitchison"): 5,
         ("compare", "absolute"): 1.4,
-        ("compare", "aitchison"): 8,
+        ("compare", "aitchison"): 7,
     }
-    compiled_read(p, q)
-    limit = least(lambda: read(p, q), 15)
-    faster = least(lambda: compiled_read(p, q), 15)
+
+    def work(name: str, similarity: str) -> Callable[[], Any]:
+        if name == "overlap":
+            return lambda: probdice.overlap(p, q, similarity=similarity, workers=WORKERS)
+        return lambda: probdice.compare(p, q, similarity=similarity, workers=WORKERS).score
+
+    works = [work(*names) for names in goals]
+    least(lambda: compiled_read(p, q), *works, rounds=1)  # compiles the kernels
+    limit, compiled, *seconds = least(
+        lambda: read(p, q), lambda: compiled_read(p, q), *works, rounds=15
+    )
     rows = [
-        Row("read both arrays (np.sum, two threads)", limit, "read", 1, "the limit"),
-        Row("read both arrays (a compiled loop, two threads)", faster, "read", faster / limit, ""),
+        times("read both arrays (np.sum, two threads)", limit, limit, "read", "the limit"),
+        times("read both arrays (a compiled loop, two threads)", compiled, limit, "read"),
     ]
-    for (name, similarity), goal in goals.items():
-
-        def work(name: str = name, similarity: str = similarity) -> Any:
-            result = getattr(probdice, name)(p, q, similarity=similarity, workers=WORKERS)
-            return result.score if name == "compare" else result
-
-        work()
-        seconds = least(work)
-        label = f"{name}, {similarity}, 8 × 8 regions, 8 M pixels, float32"
-        rows.append(Row(label, seconds, "read", seconds / limit, f"at most {goal:g} ×"))
+    for ((name, similarity), goal), own in zip(goals.items(), seconds, strict=True):
+        title = f"{name}, {similarity}, 8 × 8 regions, 8 M pixels, float32"
+        rows.append(times(title, own, limit, "read", f"at most {goal:g} ×"))
     for name, peer in soft_peers(p, q).items():
-        seconds = least(peer, 1)
-        rows.append(Row(f"the absolute table by {name}", seconds, "read", seconds / limit, ""))
+        rows.append(times(f"the absolute table by {name}", *least(peer, rounds=1), limit, "read"))
     return rows
+
+
+def likeliest() -> list[Row]:
+    """The count of the pixels at which a region is the most probable, as a share of the kernels."""
+    from probdice.engine.compiled import AbsoluteKernels, AitchisonKernels
+    from probdice.engine.kernels.rows import count_likeliest
+    from probdice.method.similarity import Absolute, Aitchison
+
+    @numba.njit
+    def counts(rows, largest):  # type: ignore[no-untyped-def]
+        total = np.zeros(rows.shape[0], np.int64)
+        count_likeliest(rows, 0, rows.shape[1], largest, total)
+        return total
+
+    p, q = soft(8, 1024, 0), soft(8, 1024, 1)
+    largest = p.max(axis=0)
+
+    def count() -> None:
+        for _ in range(2 * CALLS):
+            counts(p, largest)
+
+    def pairs(kernels: Any) -> Callable[[], Any]:
+        return lambda: [kernels.pairs(p, 0, q, 0, p.shape[1]) for _ in range(CALLS)]
+
+    works = count, pairs(AbsoluteKernels(Absolute())), pairs(AitchisonKernels(Aitchison()))
+    least(*works, rounds=1)
+    counting, *kernels = least(*works, rounds=20)
+    return [
+        Row(f"counting the most probable region, 8 × 8 regions, {name}", 100 * counting / own,
+            "% of the kernel for data in the cache")
+        for name, own in zip(("absolute", "aitchison"), kernels, strict=True)
+    ]  # fmt: skip
 
 
 def soft_peers(p: NDArray[Any], q: NDArray[Any]) -> dict[str, Callable[[], Any]]:
@@ -151,11 +142,11 @@ def atlas() -> list[Row]:
     shape, regions = (91, 109, 91), 100
     p, q = (compact_probabilities(shape, regions, seed) for seed in (0, 1))
     probdice.overlap(p, q)
-    ours = least(lambda: probdice.overlap(p, q, workers=WORKERS), 3)
+    (seconds,) = least(lambda: probdice.overlap(p, q, workers=WORKERS), rounds=5)
     flat = [side.reshape(regions, -1) for side in (p, q)]
-    theirs = least(lambda: cdist(*flat, "cityblock"), 1)
+    (other,) = least(lambda: cdist(*flat, "cityblock"), rounds=1)
     work = "overlap, absolute, 100 × 100 compact regions, 91×109×91"
-    return [Row(work, ours, "scipy cdist cityblock, faster by", theirs / ours, "at least 100 ×")]
+    return [faster(work, seconds, other, "scipy cdist cityblock", "at least 100 ×")]
 
 
 def compact_probabilities(shape: tuple[int, ...], regions: int, seed: int) -> NDArray[np.float32]:
@@ -195,20 +186,25 @@ def label_maps() -> list[Row]:
     images = [SimpleITK.GetImageFromArray(side) for side in (a, b)]
     overlap = SimpleITK.LabelOverlapMeasuresImageFilter()
     SimpleITK.ProcessObject.SetGlobalDefaultNumberOfThreads(WORKERS)
-    probdice.overlap(a, b), probdice.overlap(*wide)
-    seconds = least(lambda: probdice.overlap(a, b, workers=WORKERS))
-    work = "overlap of two label maps, 256³, 20 labels, uint8"
-    rows = []
     peers: dict[str, tuple[Callable[[], Any], str]] = {
         "SimpleITK LabelOverlapMeasures": (lambda: overlap.Execute(*images), "at least 5 ×"),
         "skimage contingency_table": (lambda: contingency_table(a, b), "at least 30 ×"),
         "np.bincount": (lambda: np.bincount(a.ravel() * np.int32(20) + b.ravel()), ""),
     }
-    for name, (peer, goal) in peers.items():
-        rows.append(Row(work, seconds, f"{name}, faster by", least(peer, 3) / seconds, goal))
-    slower = least(lambda: probdice.overlap(*wide, workers=WORKERS))
+    ours = (
+        lambda: probdice.overlap(a, b, workers=WORKERS),
+        lambda: probdice.overlap(*wide, workers=WORKERS),
+    )
+    least(*ours, rounds=1)  # compiles the kernels
+    seconds, gaps = least(*ours, rounds=10)
+    others = least(*(peer for peer, _ in peers.values()), rounds=3)
+    work = "overlap of two label maps, 256³, 20 labels, uint8"
+    rows = [
+        faster(work, seconds, other, name, goal)
+        for (name, (_, goal)), other in zip(peers.items(), others, strict=True)
+    ]
     work = "the same, int32 labels with gaps, up to 5·10⁸"
-    return [*rows, Row(work, slower, "uint8", slower / seconds, "at most 3 ×")]
+    return [*rows, times(work, gaps, seconds, "uint8", "at most 3 ×")]
 
 
 def small_maps() -> list[Row]:
@@ -219,15 +215,17 @@ def small_maps() -> list[Row]:
             a, b = (photograph_labels(shape, 20, seed).astype(dtype) for seed in (0, 1))
             name = f"two label maps {shape[0]}×{shape[1]}, 20 labels, {np.dtype(dtype).name}"
             assert abs(probdice.compare(a, b).score - hungarian_accuracy(a, b)) < 1e-12
-            limit = least(lambda a=a, b=b: hungarian_accuracy(a, b), 300)  # type: ignore[misc]
-            seconds = least(lambda a=a, b=b: probdice.compare(a, b).score, 300)  # type: ignore[misc]
+            limit, compare, overlap = least(
+                lambda a=a, b=b: hungarian_accuracy(a, b),  # type: ignore[misc]
+                lambda a=a, b=b: probdice.compare(a, b).score,  # type: ignore[misc]
+                lambda a=a, b=b: probdice.overlap(a, b),  # type: ignore[misc]
+                rounds=300,
+            )
             goal = f"at most {compare_goal:g} ×"
-            rows.append(Row(f"compare, {name}", seconds, "NumPy + SciPy", seconds / limit, goal))
+            rows.append(times(f"compare, {name}", compare, limit, "NumPy + SciPy", goal))
             if overlap_goal:
-                seconds = least(lambda a=a, b=b: probdice.overlap(a, b), 300)  # type: ignore[misc]
                 goal = f"at most {overlap_goal:g} ×"
-                row = Row(f"overlap, {name}", seconds, "NumPy + SciPy", seconds / limit, goal)
-                rows.append(row)
+                rows.append(times(f"overlap, {name}", overlap, limit, "NumPy + SciPy", goal))
     return rows
 
 
@@ -250,9 +248,9 @@ def small_soft() -> list[Row]:
         return result.adjusted_score, result.explained
 
     work()
-    seconds = least(work, 100)
+    (seconds,) = least(work, rounds=100)
     name = "compare, adjusted score and explained, 4 × 96×96"
-    return [Row(name, seconds, "one millisecond", seconds * 1000, "at most 1 ms")]
+    return [Row(name, seconds * 1e3, "ms", "at most 0.8 ms")]
 
 
 def many_regions() -> list[Row]:
@@ -270,9 +268,9 @@ def many_regions() -> list[Row]:
             return result.score + result.chance + result.explained["reference"]
 
         work()
-        seconds = least(work, 2)
+        (seconds,) = least(work, rounds=2)
         title = f"compare, 97,336 × 97,336 cells, 21 M pixels, {name}"
-        rows.append(Row(title, seconds, "one second", seconds, f"at most {goal} s"))
+        rows.append(Row(title, seconds, "s", f"at most {goal} s"))
     return rows
 
 
@@ -291,21 +289,17 @@ def maps_of_labels() -> list[Row]:
     """f at every pixel of label maps, 256³, 2,000 labels; and the same result as JSON."""
     a, b = (compact_labels(256, 2000, seed) for seed in (0, 1))
     result = probdice.compare(a, b, workers=WORKERS)
-    result.map(), compiled_read(a, b)
-    limit = least(lambda: read(a, b), 10)
-    seconds = least(result.map, 3)
-    rows = [
-        Row("map() of label maps, 256³, 2,000 labels", seconds, "read", seconds / limit,
-            "at most 3 ×")
-    ]  # fmt: skip
+    result.map()
+    limit, seconds = least(lambda: read(a, b), result.map, rounds=10)
+    title = "map() of label maps, 256³, 2,000 labels"
+    rows = [times(title, seconds, limit, "read", "at most 3 ×")]
     near = a.copy()
     near[::3] = np.roll(a, 5, axis=1)[::3]
     result = probdice.compare(a, near, workers=WORKERS)
-    seconds = least(result.to_json, 2)
+    (seconds,) = least(result.to_json, rounds=2)
     size = len(result.to_json()) / 1e6
-    goal = "at most 1 s and 5 MB"
     title = f"to_json of 2,000 × 2,000 regions ({size:.1f} MB)"
-    return [*rows, Row(title, seconds, "one second", seconds, goal)]
+    return [*rows, Row(title, seconds, "s", "at most 1 s and 5 MB")]
 
 
 def mixed() -> list[Row]:
@@ -313,10 +307,13 @@ def mixed() -> list[Row]:
     labels = compact_labels(256, 8, 0)
     q = soft(8, labels.size, 1).reshape(8, *labels.shape)
     probdice.overlap(labels, q)
-    limit = least(lambda: read(labels, q), 10)
-    seconds = least(lambda: probdice.overlap(labels, q, workers=WORKERS))
+    limit, seconds = least(
+        lambda: read(labels, q),
+        lambda: probdice.overlap(labels, q, workers=WORKERS),
+        rounds=10,
+    )
     work = "overlap of a label map and 8 soft regions, 256³, absolute"
-    return [Row(work, seconds, "read", seconds / limit, "at most 1.5 ×")]
+    return [times(work, seconds, limit, "read", "at most 1.6 ×")]
 
 
 MEMORY = """
@@ -359,8 +356,8 @@ def memory() -> list[Row]:
             [sys.executable, "-c", MEMORY, *paths], capture_output=True, text=True, check=True
         )
     extra = float(out.stdout)
-    work = f"extra anonymous memory in MB, for {size:.0f} MB of memory-mapped input"
-    return [Row(work, extra, "the input", extra / size, "at most 200 MB")]
+    work = f"extra anonymous memory, for {size:.0f} MB of memory-mapped input"
+    return [Row(work, extra, "MB", "at most 200 MB")]
 
 
 TIMED = """
@@ -394,11 +391,10 @@ def start_up() -> list[Row]:
         imports, cached = (
             min(times) for times in zip(*(run(cache) for _ in range(3)), strict=True)
         )
-    one = "one second"
     return [
-        Row("import probdice, beyond numpy", imports, one, imports, "at most 0.2 s"),
-        Row("first compare ever, beyond a warm one", cold, one, cold, "at most 8 s"),
-        Row("first compare of a process, beyond a warm one", cached, one, cached, "at most 1 s"),
+        Row("import probdice, beyond numpy", imports, "s", "at most 0.2 s"),
+        Row("first compare ever, beyond a warm one", cold, "s", "at most 8 s"),
+        Row("first compare of a process, beyond a warm one", cached, "s", "at most 1 s"),
     ]
 
 
@@ -406,6 +402,7 @@ BENCHMARKS = (
     small_maps,
     small_soft,
     soft_pairs,
+    likeliest,
     atlas,
     label_maps,
     mixed,
@@ -416,4 +413,4 @@ BENCHMARKS = (
 )
 
 if __name__ == "__main__":
-    main()
+    run(BENCHMARKS, __doc__)

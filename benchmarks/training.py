@@ -1,26 +1,22 @@
 """`RegionDice.update` and `RegionDiceLoss` compared with the same work in other libraries.
 
-    python -m benchmarks.training [--json FILE]
+    python -m benchmarks.training [--only updates] [--into PAGE]
 
 Needs the extra `torch`; the losses also need MONAI and are left out without it. They are measured
 alternately; each time is the least of several. Peak memory is that of one step in a separate
 process, without the memory of the tensors.
 """
 
-import argparse
-import json
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 import probdice
+from benchmarks.table import Row, least, run, times
 from probdice.torch import RegionDice, RegionDiceLoss
 
 CLASSES = 27
@@ -29,34 +25,19 @@ LOSS_ROUNDS = 10
 ROUNDS = 25
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
-
-    work: str
-    value: float
-    against: str
-    against_value: float
-    ratio: float
-    goal: str
-    unit: str = "ms"
+def updates() -> Iterator[Row]:
+    """`RegionDice.update` with one batch."""
+    for soft in (False, True):
+        yield logits(soft)
+    for dtype in (torch.int64, torch.uint8):
+        yield from labels(dtype)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args()
-    rows = [logits(soft) for soft in (False, True)]
-    rows += [row for dtype in (torch.int64, torch.uint8) for row in labels(dtype)]
+def losses() -> Iterator[Row]:
+    """`RegionDiceLoss` and MONAI's `DiceLoss`."""
     if find_spec("monai"):
-        rows += [row for soft in (True, False) for row in losses(soft)]
-    for row in rows:
-        print(
-            f"{row.work:60} {row.value:8.2f} {row.unit}  {row.ratio:5.2f} × {row.against} "
-            f"({row.against_value:.2f} {row.unit})  {row.goal}"
-        )
-    if options.json is not None:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+        for soft in (True, False):
+            yield from steps(soft)
 
 
 def regions(*shape: int, seed: int) -> torch.Tensor:
@@ -79,32 +60,33 @@ def logits(soft: bool) -> Row:
         lambda: metric.update(preds, target),
         lambda: preds.softmax(1),
         lambda: probdice.overlap(reference, prediction),
+        rounds=ROUNDS,
     )
-    work = f"update, logits (8, 27, 128, 128) with {'soft targets' if soft else 'labels'}"
-    return row(work, update, "softmax + overlap", softmax + overlap, "at most 1.5 ×")
+    work = f"RegionDice.update, logits (8, 27, 128, 128), {'soft targets' if soft else 'labels'}"
+    return times(work, update, softmax + overlap, "torch softmax + overlap", "at most 1.5 ×")
 
 
-def labels(dtype: torch.dtype) -> list[Row]:
-    """One batch of label maps of 321 × 481 pixels."""
+def labels(dtype: torch.dtype) -> Iterator[Row]:
+    """Label maps: one batch of 321 × 481 pixels, and one image of 64 × 64 pixels."""
     target, preds = (regions(8, 321, 481, seed=seed).to(dtype) for seed in (0, 1))
-    joint = (target.long() * CLASSES + preds).reshape(-1)
     metric = RegionDice(CLASSES)
-    update, by_hand, given = least(
+    update, count = least(
         lambda: metric.update(preds, target),
         lambda: torch.bincount((target.long() * CLASSES + preds).reshape(-1), minlength=729),
-        lambda: torch.bincount(joint, minlength=729),
+        rounds=ROUNDS,
     )
-    work = f"update, labels (8, 321, 481), {dtype}"
-    return [
-        row(work, update, "torch.bincount of the joint index", by_hand, "at most 1.0 ×"),
-        row(work, update, "torch.bincount with a given index", given, ""),
-    ]
+    name = str(dtype).removeprefix("torch.")
+    work = f"RegionDice.update, labels (8, 321, 481), {name}"
+    yield times(work, update, count, "torch.bincount of the joint labels", "at most 1 ×")
+    small = [side[:1, :64, :64].contiguous() for side in (preds, target)]
+    (update,) = least(lambda: metric.update(*small), rounds=20 * ROUNDS)
+    yield Row(f"RegionDice.update, labels (1, 64, 64), {name}", update * 1e3, "ms")
 
 
-def losses(soft: bool) -> list[Row]:
+def steps(soft: bool) -> Iterator[Row]:
     """A step forward and back from logits of four classes over 96³ voxels."""
     logits, target = volumes(soft)
-    ours, monai = least(
+    own, monai = least(
         lambda: step("ours", logits, target),
         lambda: step("monai", logits, target),
         rounds=LOSS_ROUNDS,
@@ -112,13 +94,9 @@ def losses(soft: bool) -> list[Row]:
     work = f"RegionDiceLoss of {VOLUMES}, {'soft targets' if soft else 'labels'}"
     against = "MONAI DiceLoss(soft_label=True)"
     goal = "at most 1.2 ×" if soft else ""
+    yield times(f"{work}, forward and backward", own, monai, against, goal)
     memory = [peak_memory(which, soft) for which in ("ours", "monai")]
-    return [
-        row(f"{work}, forward and backward", ours, against, monai, goal),
-        Row(
-            f"{work}, peak memory", memory[0], against, memory[1], memory[0] / memory[1], goal, "MB"
-        ),
-    ]
+    yield Row(f"{work}, peak memory", memory[0] / memory[1], f"× {against}", goal)
 
 
 def volumes(soft: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -164,20 +142,5 @@ def _peak_in_megabytes() -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def row(work: str, seconds: float, against: str, others: float, goal: str) -> Row:
-    return Row(work, seconds * 1e3, against, others * 1e3, seconds / others, goal)
-
-
-def least(*works: Callable[[], Any], rounds: int = ROUNDS) -> list[float]:
-    """The shortest time of each, measured alternately."""
-    best = [float("inf")] * len(works)
-    for _ in range(rounds):
-        for k, work in enumerate(works):
-            start = time.perf_counter()
-            work()
-            best[k] = min(best[k], time.perf_counter() - start)
-    return best
-
-
 if __name__ == "__main__":
-    main()
+    run((updates, losses), __doc__)

@@ -145,6 +145,9 @@ class ProbabilityDecoder:
         box = block.box if self.reading == "foreground" else (slice(None), *block.box)
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
+        unchanged = self.reading == "error" and values.dtype == self.dtype and inside is None
+        if unchanged and values.flags.c_contiguous and values.flags.aligned:  # one image of a batch
+            return values.reshape(channels, block.size)
         if inside is None:
             rows = self.scratch.array("raw", (channels, block.size), self.dtype)
             rows.reshape(values.shape)[...] = values

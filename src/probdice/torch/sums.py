@@ -6,12 +6,14 @@ only the sums are copied.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from math import prod
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from probdice.data.segmentation import Segmentation
+from probdice.engine.blocks import Blocks
 from probdice.engine.executors import run_pass
 from probdice.engine.overlap_pass import Checked, labels_overlap, overlap_pass
 from probdice.engine.pair import Images
@@ -20,6 +22,8 @@ from probdice.method.region_labels import Label
 from probdice.method.sides import Both
 from probdice.method.similarity import Absolute, Similarity
 from probdice.torch.batches import Batch, check_side, compared_pixels, reject
+
+FEW_PIXELS = 2**14  # smallest block: a call per block takes as long as copying this many pixels
 
 __all__ = ["Sums", "images_of", "overlap_of", "sums_in_torch", "sums_of"]
 
@@ -129,7 +133,10 @@ def overlap_of(
             return None
         checked = Checked(labels_overlap(Both({}, {}), p, q, similarity))
     else:
-        blocks = images_of(preds, target, mask).blocks
+        images = images_of(preds, target, mask)
+        # The rows of one image are contiguous; those of several images would be copied.
+        most = max(prod(target.shape), FEW_PIXELS)
+        blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=most)
         if not blocks.blocks:
             return None
         checked = run_pass(overlap_pass(similarity), blocks, torch.get_num_threads())

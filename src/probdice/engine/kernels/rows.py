@@ -49,7 +49,7 @@ def survey(rows: Rows, start: int, stop: int, volumes: Sums, likeliest: Indices)
                 largest,
                 volumes[i:],
             )
-        _count_likeliest(rows, first, last, largest, likeliest)
+        count_likeliest(rows, first, last, largest, likeliest)
         for k in range(size):
             off += not abs(sums[k] - real(1)) <= real(TOLERANCE)
     return signs >= 0 and off == 0
@@ -110,7 +110,7 @@ def survey_rest(
             rest,
             volumes[i:],
         )
-    _count_likeliest(rows, start, stop, largest, likeliest)
+    count_likeliest(rows, start, stop, largest, likeliest)
     off = 0
     for k in range(size):
         off += not abs(largest[k] + rest[k] - real(1)) <= real(TOLERANCE)
@@ -151,7 +151,7 @@ def _survey_four_rest(
 
 
 @inner
-def _count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices) -> None:
+def count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices) -> None:
     """Add the pixels at which each row is within `TIED` of the largest value.
 
     The difference of two nearly equal floating-point numbers is exact, so neither the order of the
