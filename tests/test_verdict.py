@@ -89,6 +89,15 @@ def test_the_same_regions_split_differently():
     )
 
 
+def test_regions_that_all_match_are_not_called_split():
+    # Both explain 100 % of the other, but the prediction is unsure everywhere: Dice 2·6 / (10 + 10).
+    reference = np.repeat([0, 1], 10)
+    prediction = np.where(reference == np.array([[0], [1]]), 0.6, 0.4)
+    assert verdict_of(compare(reference, prediction)) == (
+        "Moderate overlap (mean Dice 0.60); weakest in 0 (Dice 0.60); every region matched."
+    )
+
+
 def test_a_dice_that_needs_images_is_unknown():
     values = np.random.default_rng(0).dirichlet([1, 1, 1], size=50).T
     result = overlap(values, values[::-1], similarity="aitchison").compare()

@@ -167,16 +167,21 @@ def _opening(comparison: Comparison) -> str:
 
 
 def _splitting(comparison: Comparison) -> str:
-    """Return a clause for sides that have the same regions but split them differently."""
+    """Return a clause for sides that have the same regions but split them differently.
+
+    A side splits regions if some of its regions are unmatched or merged.
+    """
+    split = {side for side in SIDES if comparison.unmatched[side]}
+    split |= {merge.side for merge in comparison.merges}
     shares = explained_of(comparison)
     reference, prediction = (percent(shares[side], 0) for side in SIDES)
     determined = [side for side in SIDES if shares[side] >= DETERMINED]
-    if len(determined) == 2:
+    if len(determined) == 2 and split:
         both = f"{reference} of the reference, and the reference {prediction} of the prediction"
         return f"The same regions, split differently: the prediction explains {both}"
-    if determined == ["reference"]:
+    if determined == ["reference"] and "prediction" in split:
         return f"The prediction splits regions of the reference and explains {reference} of it"
-    if determined == ["prediction"]:
+    if determined == ["prediction"] and "reference" in split:
         joins = "The prediction joins regions of the reference"
         return f"{joins}; the reference explains {prediction} of the prediction"
     return ""
