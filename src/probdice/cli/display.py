@@ -116,7 +116,7 @@ def _settings(result: Comparison) -> str:
 
 
 def pixel_word(axes: int) -> str:
-    """Return what the elements of an image are called."""
+    """Return the word for the elements of an image with this number of axes."""
     return "voxels" if axes == 3 else "pixels"
 
 
@@ -208,7 +208,7 @@ def _derived(derived: "Derived", pixels: str) -> FittingTable:
 
 
 def _requested(result: Comparison) -> list[RenderableType]:
-    """Return the metrics that the options requested, in the form of Python except for tables."""
+    """Return the requested metrics: a table of derived regions, and other metrics as in Python."""
     parts: list[RenderableType] = []
     for name in STORED_METRICS:
         metric = result.numbers.known(name)
