@@ -191,7 +191,7 @@ def test_components_need_a_reference_beside_raters(folder: Path) -> None:
 def test_components_of_probabilities_are_rejected() -> None:
     soft = [[1.0, 0.4], [0.0, 0.6]]
     result = compare([0, 1], soft, background=0)
-    with pytest.raises(InputError, match="components require label maps, but the prediction holds"):
+    with pytest.raises(InputError, match="but the prediction contains probabilities"):
         component_table(result)
 
 

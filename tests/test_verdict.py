@@ -90,7 +90,7 @@ def test_the_same_regions_split_differently():
 
 
 def test_regions_that_all_match_are_not_called_split():
-    # Both explain 100 % of the other, but the prediction is unsure everywhere: Dice 2·6 / (10 + 10).
+    # Each side explains 100 % of the other, but the prediction is uncertain: Dice 2·6 / (10 + 10).
     reference = np.repeat([0, 1], 10)
     prediction = np.where(reference == np.array([[0], [1]]), 0.6, 0.4)
     assert verdict_of(compare(reference, prediction)) == (

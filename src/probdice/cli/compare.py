@@ -132,7 +132,7 @@ def compare(
         for option, files in {"--image": image, "--surface": surface}.items():
             if files and report is None:
                 raise typer.BadParameter(
-                    "is only shown in the report; add --report FILE", param_hint=option
+                    "only the report shows this file; add --report FILE", param_hint=option
                 )
         options = check_options(CompareOptions, given)
         file = file_of_match(given.get("match", ""))

@@ -197,7 +197,7 @@ def _derived(derived: "Derived", pixels: str) -> FittingTable:
 
 
 def _requested(result: Comparison) -> list[RenderableType]:
-    """Return the metrics that the options requested, in the form of Python except for tables."""
+    """Return the requested metrics: a table of derived regions, and other metrics as in Python."""
     parts: list[RenderableType] = []
     for name in STORED_METRICS:
         metric = result.numbers.known(name)

@@ -75,7 +75,7 @@ def evaluate(
         option(
             "Output",
             REPORTS,
-            "Cases that get a page with images, linked from OUT/report.html: all, the N worst "
+            "Cases with a page of images, linked from OUT/report.html: all, the N worst "
             "cases of every method by the ranking measure, or none.",
         ),
     ] = "worst:5",
@@ -125,7 +125,7 @@ def evaluate(
     manifest_only = write_manifest is not None and not methods and out is None
     if not manifest_only and (not methods or out is None):
         raise typer.BadParameter(
-            "missing; without PREDICTION_DIR and --output, evaluate can only --write-manifest",
+            "required, except to write only a manifest (--write-manifest)",
             param_hint="--output" if methods else "PREDICTION_DIR",
         )
     with reporting_errors(debug=debug):
@@ -182,7 +182,7 @@ def _file_names(result: "Evaluation") -> str:
 
 
 def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: bool) -> None:
-    """Write the manifest of the references, and print what it allows."""
+    """Write the manifest of the references, and print the accepted kinds and labels."""
     from probdice.cli.outputs import check_outputs
     from probdice.evaluation import Manifest
 

@@ -107,7 +107,8 @@ def _per_side(
 ) -> "T | dict[Side, T] | None":
     """Return one value for both sides, or a dictionary of values by side.
 
-    A prefix that names no side is an error of this option, or part of the value without an option.
+    If `option` is None, a prefix that is not a side is part of the value. Otherwise it is an
+    error.
     """
     both: T | None = None
     sides: dict[Side, T] = {}

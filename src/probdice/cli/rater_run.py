@@ -202,7 +202,7 @@ class RaterRun:
 def names_of(files: Sequence[str]) -> list[str]:
     """Return a short, unique name for every rater: the file name or, if needed, the path."""
     if len(set(files)) < len(files):
-        raise typer.BadParameter("a file occurs twice; give every rater once", param_hint="FILES")
+        raise typer.BadParameter("a file occurs twice; list every rater once", param_hint="FILES")
     file_names = [PurePath(file).name for file in files]
     for names in ([name.split(".")[0] for name in file_names], file_names):
         if len(set(names)) == len(names) and all(names):

@@ -54,7 +54,7 @@ def find_cases(
     probabilities: bool,
     suffixes: tuple[str, ...] = (LABELS, PROBABILITIES),
 ) -> dict[str, tuple[str, ...]]:
-    """The cases of a folder, each with its files. BIDS derivatives have one of the `suffixes`."""
+    """Return the cases of a folder with their files. BIDS derivatives have these suffixes."""
     if not folder.is_dir():
         reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {reason}")

@@ -52,7 +52,7 @@ Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, 
 class Request:
     """A job with the remaining fields of its journal line.
 
-    `files` holds the paths of the files relative to the folder of the journal.
+    `files` contains the paths of the files relative to the folder of the journal.
     """
 
     job: Job
@@ -61,7 +61,7 @@ class Request:
     files: dict[str, list[str]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for a worker process."""
+        """Return built-in types for a worker process."""
         return {
             "job": asdict(self.job),
             "options": self.options.to_dict(),
@@ -152,7 +152,7 @@ def compare_job(
 
 
 def as_paths(paths: tuple[str, ...], regions: tuple[str, ...] = ()) -> Paths:
-    """Return the files of one side as readers take them: one, several, or one per region name."""
+    """Return the files of one side for a reader: one path, several, or one per region name."""
     if regions:
         return dict(zip(regions, paths, strict=True))
     return paths[0] if len(paths) == 1 else paths
@@ -164,7 +164,7 @@ def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
 
 
 def inputs_of(job: Job, *, verify: bool) -> Inputs:
-    """The identity of the files of a job: size and modification time, or content (`verify`)."""
+    """Return the size and modification time of the files of a job; with `verify`, their content."""
     inputs: Inputs = {}
     for role in ROLES:
         folders = [os.path.dirname(_file(path)) for path in job.files[role]]

@@ -228,7 +228,7 @@ def _check_options(name: Name, others: Others) -> None:
 
 
 def _foreground_mean(comparison: Comparison, measure: str) -> float:
-    """Return the mean of a number over the foreground groups that count."""
+    """Return the mean of a number over the foreground groups that are not faint."""
     return region_mean(comparison.foreground, measure)
 
 

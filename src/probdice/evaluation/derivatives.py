@@ -32,7 +32,7 @@ REGION = "label"
 
 
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The files of every case, with the first of these suffixes that exists; {} in other folders.
+    """Return the files of every case with the first suffix that exists; {} in other folders.
 
     If several kinds of files have this suffix, the kind without further entities is used.
     """
@@ -56,7 +56,7 @@ def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple
 
 
 def regions_in_names(files: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The regions that the entity "label" of all files names, by case; {} if a file has none."""
+    """Return the regions in the entity "label" of all files, by case; {} if a file has none."""
     names = {case: [BidsName.of(Path(file).name) for file in files[case]] for case in files}
     regions = {
         case: tuple("" if name is None else name.value(REGION) for name in several)
@@ -68,7 +68,7 @@ def regions_in_names(files: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[st
 def bids_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
     """Return a note on the files read from folders of BIDS derivatives.
 
-    `folders` holds the folder and the files of the reference and of every method.
+    `folders` contains the folder and the files of the reference and of every method.
     """
     layouts = {name: _layout(*folder) for name, folder in folders.items()}
     recognised = "; ".join(f"{name}: {form}" for name, form in layouts.items() if form)

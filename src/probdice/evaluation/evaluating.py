@@ -129,7 +129,7 @@ def evaluate(
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
         applies to files with values above 1, and leaves label maps unchanged. A mapping
-        such as ``{"prediction": 255}`` scales one side in any case.
+        such as ``{"prediction": 255}`` always scales this side.
     names : mapping, sequence or path, optional
         The names of labels (see `read`); ``{"reference": …, "prediction": …}`` per side.
     priority : sequence of str or mapping, optional
@@ -186,7 +186,8 @@ def evaluate(
         not depend on it.
     scheduler : str, optional
         The address of a Dask scheduler, such as ``tcp://host:8786``. The workers of that cluster
-        then compare the cases, one case per thread. They must see the files under the same paths.
+        then compare the cases, one case per thread. The files must have the same paths on
+        these workers.
     verify : bool, optional
         Whether to recognise finished cases by the content of their files instead of size and
         modification time.

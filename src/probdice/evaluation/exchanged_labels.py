@@ -89,7 +89,7 @@ def label_difference(
 
 
 def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
-    """Matched pairs (reference label, prediction label) with different labels.
+    """Return matched pairs (reference label, prediction label) with different labels.
 
     Regions that are merged into a pair are ignored.
     """

@@ -43,7 +43,7 @@ class Progress:
     Attributes
     ----------
     doing : {"comparisons", "overlaps"}
-        What the numbers below count: comparisons, one per case and method. With
+        The unit of the numbers below: comparisons, one per case and method. With
         ``correspondence="set"``, overlaps are computed first.
     total : int
         The number of all comparisons.
@@ -161,7 +161,7 @@ def finish_requests(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """The records of these requests in the journal, with the same version, options and files.
+    """Return the journal's records of these requests with the same version, options and files.
 
     If a case has several lines, the last one is used.
     """

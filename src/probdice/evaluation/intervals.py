@@ -214,7 +214,7 @@ def few(n: int, of_subjects: bool) -> str:
 
 
 def _grouped(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:
-    """The values of cases; with subjects, the sum and the number of the values of each subject."""
+    """Return the values; with subjects, the sum and the number of the values of each subject."""
     if subjects is None:
         return (values,)
     _, owners = np.unique(subjects, return_inverse=True)
@@ -225,7 +225,7 @@ def _grouped(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:
 def _bootstrap(
     groups: tuple[Floats, ...], method: Literal["BCa", "percentile"], resamples: int, seed: int
 ) -> tuple[float, float]:
-    """The interval of the mean over cases; sums and counts of subjects are resampled together."""
+    """Return the interval of the mean; sums and counts of subjects are resampled together."""
     import warnings
 
     from scipy.stats import DegenerateDataWarning, bootstrap

@@ -287,7 +287,7 @@ def _grid(segmentation: Segmentation, options: CompareOptions) -> Grid:
 
 
 def _labels(regions: Regions) -> Iterable[AllowedLabel]:
-    """The labels with pixels. The number of a channel without a number and a name is its index."""
+    """Yield the labels with pixels. A channel without a number and a name has its index."""
     for k in regions.occupied.tolist():
         number, name = regions.number(k), regions.name(k)
         if number is None and name is None:

@@ -185,7 +185,7 @@ def _plan(
     others: Others,
     failed: Mapping[str, Note],
 ) -> _Plan:
-    """Find the cases, and reject options that do not fit them."""
+    """Find the cases, and reject options that are incompatible with them."""
     if options.parquet:
         _check_parquet()
     others = replace(

@@ -124,7 +124,7 @@ def _default(summary: Summary) -> list[str]:
 
 
 def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
-    """Every column with its heading and the cell of a method."""
+    """Return the heading of every column, and the function that returns its cells."""
     counts = {one["method"]: one for one in summary["counts"]}
     chosen = summary["rank_by"][0]
     equal = {one["method"]: one["equal_labels"] for one in summary["measures"][chosen]["methods"]}

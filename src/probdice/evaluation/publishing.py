@@ -87,7 +87,7 @@ def _rank_row(
 
 
 def how_text(summary: Summary, files: bytes) -> str:
-    """The text of how.md: a methods paragraph, all options, versions and SHA-256 of files."""
+    """Return the text of how.md: a methods paragraph, options, versions and the SHA-256."""
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     machine = ", ".join(summary["environment"].values())
     number = len(list(csv.reader(StringIO(files.decode(), newline="")))) - 1
@@ -170,7 +170,7 @@ def _option_values(summary: Summary) -> dict[str, Any]:
 
 
 def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path) -> bytes:
-    """Every file that was read, with its SHA-256 and its path relative to a folder.
+    """Return every file that was read, with its SHA-256 and its path relative to a folder.
 
     Files of raters have the role "rater" and the name of the rater as their method.
     """

@@ -298,7 +298,7 @@ def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
 
 
 def aggregate_of(scores: Scores, missing: MissingRule = "worst") -> Aggregate:
-    """Return which of mean and median "aggregate-then-rank" uses.
+    """Return the aggregate of "aggregate-then-rank": the mean, or the median.
 
     Examples
     --------
@@ -395,5 +395,5 @@ def _without_values(tables: Iterable[Mapping[str, Floats]]) -> list[str]:
 
 
 def _unranked(names: Sequence[str]) -> tuple[Rank, ...]:
-    """Methods without ranked cases."""
+    """Return the ranks of methods without ranked cases."""
     return tuple(Rank(name, 0, 0, nan, None) for name in names)

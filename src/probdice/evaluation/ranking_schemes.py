@@ -6,7 +6,7 @@
 like the significance ranking of challengeR (Wiesenfarth et al., 2021,
 https://doi.org/10.1038/s41598-021-82017-6).
 
-The words of a scheme in the help and on pages are in `options.SCHEMES`.
+`options.SCHEMES` contains the texts of a scheme for the help and for pages.
 """
 
 from collections.abc import Callable, Sequence
@@ -122,14 +122,14 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
 
 
 def in_any(rows: ArrayLike) -> Booleans:
-    """Whether each column is true in any row. The result is empty if there are no rows."""
+    """Return whether each column is true in any row. The result is empty if there are no rows."""
     table = np.asarray(rows, np.bool_)
     columns: Booleans = np.logical_or.reduce(table, axis=0) if table.size else np.zeros(0, np.bool_)
     return columns
 
 
 def mean_ranks(prepared: Sequence[Costs], weights: Floats) -> Floats:
-    """The rank within a case, averaged over all measures and counted cases.
+    """Return the rank within a case, averaged over all measures and counted cases.
 
     Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
     """
@@ -157,12 +157,12 @@ def _by_tests(prepared: Sequence[Costs], owners: Numbers, alpha: float, grouped:
 
 
 def _joint(orders: Sequence[Ordering]) -> Ordering:
-    """The order by one measure, or by the mean of the ranks by several."""
+    """Return the order by one measure, or by the mean of the ranks by several."""
     return orders[0] if len(orders) == 1 else lambda counts: _mean_of_ranks(orders, counts)
 
 
 def _aggregated(one: Costs, owners: Numbers) -> Ordering:
-    """The mean value, or the median if a value is infinite."""
+    """Order by the mean value, or by the median if a value is infinite."""
     costs, median = one.costs[:, one.counted], one.aggregate == "median"
 
     def aggregated(counts: Floats) -> Floats:
@@ -181,7 +181,7 @@ def _aggregated(one: Costs, owners: Numbers) -> Ordering:
 
 
 def _tested(one: Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ordering:
-    """The share of other methods that a method does not beat significantly, minus 1."""
+    """Order by the share of other methods that a method beats significantly, with a minus sign."""
     costs, own = one.costs[:, one.counted], owners[one.counted]
     methods = costs.shape[0]
     pairs = {}
@@ -203,7 +203,7 @@ def _tested(one: Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Orde
 
 
 def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
-    """The rank by each measure, averaged over the measures."""
+    """Return the rank by each measure, averaged over the measures."""
     from scipy.stats import rankdata
 
     by_measure = [rankdata(order(counts), axis=0, nan_policy="omit") for order in orders]
@@ -238,7 +238,7 @@ def _tests_sentence(titles: Sequence[str], test: str) -> str:
 
 
 def _shared(titles: Sequence[str]) -> str:
-    """How the orders by several measures are combined, and how ties are treated."""
+    """Return the sentences about several measures and about ties."""
     several = " The places by each measure are averaged with equal weights." * (len(titles) > 1)
     return f"{several} Methods with equal numbers share a place."
 

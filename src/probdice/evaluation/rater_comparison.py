@@ -256,7 +256,7 @@ def _mean_by_case(
 
 
 def _files(evaluations: Mapping[str, "Evaluation"]) -> Iterator[RaterFile]:
-    """Every file that was read as reference, rater by rater."""
+    """Yield every file that was read as reference, rater by rater."""
     for rater, evaluation in evaluations.items():
         files: dict[str, RaterFile] = {}
         for record in evaluation.records:

@@ -98,7 +98,7 @@ class Record:
         return {"reference": self.reference, "prediction": self.prediction, "mask": self.mask}[role]
 
     def files_of(self, role: Role) -> Iterator[tuple[str, int | None, str | None]]:
-        """Full path, size and SHA-256 of every file of one side, or of the mask.
+        """Yield the full path, size and SHA-256 of every file of one side, or of the mask.
 
         The names of companion files are relative to the folder of the named file.
         """

@@ -424,7 +424,7 @@ class Evaluation:
         }
 
     def region_dice(self) -> dict[tuple[str, Label], dict[str, float]]:
-        """Per method and label of the reference, the Dice of every case where its group counts."""
+        """Return the Dice of every case, per method and reference label, without faint groups."""
         dice: dict[tuple[str, Label], dict[str, float]] = {}
         for record in self.records:
             for group in record.comparison.groups if record.comparison else ():
@@ -466,7 +466,7 @@ class Evaluation:
 
     @property
     def conclusion(self) -> str:
-        """Which method is first, which cannot be separated from it, and how raters compare."""
+        """The result in sentences: the first method, methods not separable from it, and raters."""
         return conclusion(self.summary)
 
     @property
@@ -500,7 +500,7 @@ class Evaluation:
             Whether to write cases.parquet and regions.parquet too (requires pandas and pyarrow).
         table_columns : sequence of str, optional
             The columns of table.md and table.tex after the names of the methods, as in
-            `publishing.TABLE_COLUMNS`, or measures; all by default.
+            `publication_table.TABLE_COLUMNS`, or measures; all by default.
         booktabs : bool, optional
             Whether table.tex uses the rules of the LaTeX package booktabs.
         """

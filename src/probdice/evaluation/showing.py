@@ -16,7 +16,7 @@ FAILURES = 5  # failures in the list
 
 
 def evaluation_as_html(evaluation: "Evaluation") -> str:
-    """HTML for a notebook. No image is read."""
+    """Return HTML for a notebook. No image is read."""
     first, *lines = repr(evaluation).partition("\n")[0], *_failures_and_notes(evaluation)
     table = "".join(_row("td", cells) for cells in _methods(evaluation))
     kind = next(iter(evaluation.summaries().values())).aggregate
@@ -48,7 +48,7 @@ def _methods(evaluation: "Evaluation") -> list[tuple[str, ...]]:
 
 
 def _failures_and_notes(evaluation: "Evaluation") -> list[str]:
-    """Failures, the rule for missing cases, and notes."""
+    """Return failures, the rule for missing cases, and notes."""
     lines = [
         f"failed: {record.case} ({record.method}): {record.error.partition(chr(10))[0]}"
         for record in evaluation.failures[:FAILURES]

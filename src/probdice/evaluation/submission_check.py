@@ -47,17 +47,17 @@ class Problem:
     Attributes
     ----------
     kind : {"names", "missing", "extra", "unreadable", "kind", "grid", "values", "labels"}
-        What is wrong.
+        The kind of problem.
     severity : {"error", "warning"}
         Whether the submission must be corrected.
     cases : tuple of str
         The cases.
     problem : str
-        What was expected and what was found.
+        The expected and the actual content.
     consequence : str
-        What the evaluation does with such cases.
+        The effect on the evaluation.
     fix : str
-        How to correct it.
+        The correction.
     """
 
     kind: Literal["names", "missing", "extra", "unreadable", "kind", "grid", "values", "labels"]

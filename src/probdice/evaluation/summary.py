@@ -165,7 +165,7 @@ def _by_label(summaries: Mapping[Any, Summary]) -> list[dict[str, Any]]:
 
 
 def _components(evaluation: "Evaluation") -> list[dict[str, Any]]:
-    """Detection of connected components over all cases, per method, class and range of sizes."""
+    """Return the detected components over all cases, per method, class and range of sizes."""
     others = evaluation.others
     if not others.components:
         return []
@@ -209,8 +209,8 @@ def read_summary(out: Folder) -> dict[str, Any]:
     except FileNotFoundError:
         started = sum("comparison" in line for line in read_lines(out))
         hint = (
-            f"a run in this folder is not finished ({started} cases are); run the same command "
-            f"again to continue"
+            f"the run in this folder is not finished ({started} cases are scored); run the same "
+            f"command again to continue"
             if started
             else "expected a results folder of evaluate"
         )
@@ -293,7 +293,7 @@ def _ranking(evaluation: "Evaluation") -> dict[str, Any]:
 
 
 def _agreement(rankings: Mapping[Any, tuple[Rank, ...]]) -> list[dict[str, Any]]:
-    """Kendall's τ between every two rankings."""
+    """Return Kendall's τ between every two rankings."""
     names = list(rankings)
     return [
         {"first": first, "second": second, "tau": kendall(rankings[first], rankings[second])}

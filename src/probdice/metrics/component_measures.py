@@ -105,7 +105,7 @@ def stratum_rows(
     classes: Sequence[str],
     strata: Sequence[float],
 ) -> list[dict[str, Any]]:
-    """Detection over all cases of a method, per class and range of sizes."""
+    """Return the detection over all cases of a method, per class and range of sizes."""
     tables = [one.numbers.known("components") for one in comparisons]
     rows = [row for table in tables if table is not None for row in table.rows]
     units = dict.fromkeys(table.unit for table in tables if table is not None)
@@ -142,21 +142,20 @@ def component_definition(
     neighbours = "all" if connectivity is None else str(connectivity)
     classes = f" of {listed(labels, 20)}" if labels else ""
     smallest = (
-        f"; smaller components than {minimum:g} mm³ (voxels without geometry) are left out on both "
-        f"sides"
+        f"; components smaller than {minimum:g} mm³ (voxels without geometry) are removed from "
+        f"both sides"
         if minimum
         else ""
     )
     return (
         f"Components{classes} are connected by {neighbours} neighbours, and matched one to one "
         f"within corresponding classes by largest total overlap{smallest}. A component is found if "
-        f"the Jaccard index with its partner is at least {threshold:g}; other components of the "
-        f"reference are missed, and other components of the prediction are false. Panoptic quality "
-        f"(pq) is F1 (recognition quality) times the mean Jaccard index of found components "
-        f"(segmentation quality, sq). In the many-to-one reading (names that end with _many), a "
-        f"component is a part of a component of the other side if more than half of it is inside "
-        f"that component; "
-        f"a component and its parts have the Jaccard index of the component with the union of its "
-        f"parts, if this is larger. Values over classes are sums of counts and means of the other "
-        f"measures over the classes of a case."
+        f"the Jaccard index with its matched component is at least {threshold:g}; other components "
+        f"of the reference are missed, and other components of the prediction are false. Panoptic "
+        f"quality (pq) is F1 (recognition quality) times the mean Jaccard index of found "
+        f"components (segmentation quality, sq). In the many-to-one reading (names that end with "
+        f"_many), a component is a part of a component of the other side if more than half of it "
+        f"is inside that component. A component and its parts have the Jaccard index of the "
+        f"component with the union of its parts, if this is larger. Values over classes are sums "
+        f"of counts and means of the other measures over the classes of a case."
     )

@@ -8,7 +8,7 @@ Jaccard index above one half.
 Many-to-one: a component is a *part* of a component of the other side if more than half of it is
 inside that component. A component is compared with the union of its parts, and each part counts
 with the Jaccard index of this union. A lesion that is predicted in several pieces is therefore
-found, and so are several lesions that one predicted component covers. If the one-to-one partner has
+found, and so are several lesions that one predicted component covers. If the one-to-one match has
 a larger Jaccard index, that index is used, so many-to-one matching never finds fewer components.
 """
 
@@ -57,9 +57,9 @@ class ComponentRow:
     parts : int
         The number of components of the other side of which more than half is inside it.
     dice : float
-        The Dice coefficient with its partner; 0 if unmatched.
+        The Dice coefficient with the matched component; 0 if unmatched.
     jaccard : float
-        The Jaccard index with its partner; 0 if unmatched.
+        The Jaccard index with the matched component; 0 if unmatched.
     dice_many : float
         The Dice coefficient with many-to-one matching.
     jaccard_many : float
@@ -78,7 +78,7 @@ class ComponentRow:
     jaccard_many: float
 
     def address(self, page: str | None) -> str:
-        """The address of the page of its case, opened at this component; "" without a page."""
+        """Return the address of the page of its case at this component; "" without a page."""
         return "" if page is None else f"{page}#at={'.'.join(map(str, self.voxel))}"
 
     def agreement(self, reading: Reading) -> tuple[float, float]:
@@ -200,7 +200,7 @@ class ComponentTable:
         return "\n  ".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Return built-in types for JSON."""
         return asdict(self)
 
     @classmethod
@@ -260,7 +260,9 @@ def component_table(
     images = result.need_images("components")
     for side in SIDES:
         if not images.side(side).crisp:
-            raise InputError(f"components require label maps, but the {side} holds probabilities")
+            raise InputError(
+                f"components require label maps, but the {side} contains probabilities"
+            )
     axes = len(images.reference.shape)
     number = as_connectivity(connectivity, axes)
     pixel = 1.0 if result.pixel_volume is None else result.pixel_volume

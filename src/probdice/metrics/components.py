@@ -76,8 +76,7 @@ def instances_of(
     if segmentation.geometry is not None and not segmentation.geometry.on_grid:
         raise InputError(
             "components require an image on a grid, found vertices of a surface, whose neighbours "
-            "are "
-            "not stored in the file"
+            "are not stored in the file"
         )
     connectivity = as_connectivity(connectivity, len(segmentation.shape))
     labels = _labels(segmentation)
@@ -232,8 +231,7 @@ def component_scores(
     if not images.reference.crisp:
         raise InputError(
             "component scores require a reference that is a label map, found probabilities. Only "
-            "the "
-            "prediction may hold probabilities."
+            "the prediction may contain probabilities."
         )
     connectivity = as_connectivity(connectivity, len(images.reference.shape))
     numbers = Both(*(np.where(outside[side], -1, groups.numbers(side)) for side in SIDES))
