@@ -16,7 +16,11 @@ from mmap import mmap
 from pathlib import Path
 from random import Random
 from struct import pack_into, unpack_from
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fuzz.corpus import Seed
+    from fuzz.execution import Execution, Fault
 
 __all__ = ["Counts", "main"]
 
@@ -60,12 +64,17 @@ class Child:
         self.reached: set[tuple[str, int]] = set()
         self.known: set[str] = set()
         self.last = -1
+        self.refused = 0  # valid files that are rejected
+        summed = any(seed.summed for seed in self.seeds)
         for number, seed in enumerate(self.seeds):  # also performs the imports
             self._put_beside(number)
-            with suppress(ProbdiceError):
-                self.valid_results.append(self._result(number))
+            if summed:
+                with suppress(ProbdiceError):
+                    self.valid_results.append(self._result(number))
             with traced(self.target.modules, self.reached):
-                executed(self.target, seed, seed.content, folder)
+                outcome = executed(self.target, seed, seed.content, folder)
+            self.refused += not outcome.accepted
+            self._record_faults(seed, outcome)
         self._record_lines()
 
     def _result(self, number: int) -> Any:
@@ -107,18 +116,21 @@ class Child:
         self.counts["executions"] += 1
         self.counts["accepted"] += outcome.accepted
         self.counts["memory"] = max(self.counts["memory"], outcome.memory)
+        self._record_faults(seed, outcome)
+
+    def _record_faults(self, seed: "Seed", outcome: "Execution") -> None:
         for fault in outcome.faults:
             if fault.place not in self.known:
                 self.known.add(fault.place)
-                self.keep(seed.file, fault.kind, fault.place, fault.detail)
+                self._keep(seed.file, fault)
 
-    def keep(self, file: str, kind: str, place: str, detail: str) -> None:
+    def _keep(self, file: str, fault: "Fault") -> None:
         """Record a fault and save its mutant."""
         content = (self.folder / file).read_bytes()
         name = f"{sha256(content).hexdigest()[:12]}-{Path(file).name}"
         (self.folder / "found").mkdir(exist_ok=True)
         (self.folder / "found" / name).write_bytes(content)
-        line = {"kind": kind, "place": place, "file": name, "detail": detail}
+        line = {"kind": fault.kind, "place": fault.place, "file": name, "detail": fault.detail}
         with (self.folder / "faults.jsonl").open("a") as stream:
             stream.write(json.dumps(line) + "\n")
 

@@ -1,9 +1,10 @@
 """A reader for the child process that does what the first line of its file says.
 
-It crashes, does not finish, takes memory, prints, forks, ignores signals, or sends the rest of the
-file to the parent process as its answer.
+It crashes, does not finish, takes memory, prints, forks, ignores signals, stops, or sends the rest
+of the file to the parent process as its answer.
 """
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -37,6 +38,16 @@ def _spin(content: bytes) -> None:
         pass
 
 
+def _grow(content: bytes) -> None:
+    """Take memory in small parts, and continue when there is no more."""
+    parts = []
+    while True:
+        try:
+            parts.append(bytearray(1 << 24))
+        except MemoryError:
+            time.sleep(0.001)
+
+
 def _ignore_signals(content: bytes) -> None:
     for number in (signal.SIGTERM, signal.SIGPROF, signal.SIGALRM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
@@ -56,6 +67,16 @@ def _fork(content: bytes) -> None:
     os.abort()
 
 
+def _stop(content: bytes) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _close(content: bytes) -> None:
+    assert _Server.current is not None
+    _Server.current.connection.close()
+    time.sleep(3600)
+
+
 ACTS: dict[str, Callable[[bytes], object]] = {
     "send": _send,
     "abort": lambda _: os.abort(),
@@ -66,4 +87,8 @@ ACTS: dict[str, Callable[[bytes], object]] = {
     "ignore": _ignore_signals,
     "print": _print,
     "fork": _fork,
+    "grow": _grow,
+    "crash": lambda _: ctypes.string_at(0),
+    "stop": _stop,
+    "close": _close,
 }

@@ -176,6 +176,8 @@ def _zipped(content: bytes) -> bytes:
 
 
 def npz() -> Iterator[Seed]:
+    import nibabel
+
     for seed in npy():
         yield Seed("a.npz", seed.content, wrap=_zipped)
     names = np.array([["1", "grey"], ["2", "white"]])
@@ -191,6 +193,12 @@ def npz() -> Iterator[Seed]:
             stream = io.BytesIO()
             save(stream, **arrays)
             yield Seed("a.npz", stream.getvalue(), summed=True)
+    # nnU-Net writes probabilities with axes (z, y, x) beside its label image.
+    stream = io.BytesIO()
+    np.savez_compressed(stream, probabilities=SHARES.transpose(0, 3, 2, 1))
+    image = nibabel.Nifti1Image(LABELS, AFFINE).to_bytes()
+    beside = {"a.nii.gz": _gzipped(image)}
+    yield Seed("a.npz", stream.getvalue(), beside=beside, summed=True)
 
 
 # Pictures --------------------------------------------------------------------------------------
@@ -630,6 +638,52 @@ def names() -> Iterator[Seed]:
         yield Seed(name, text.encode())
 
 
+def bids() -> Iterator[Seed]:
+    """Tables of label names that belong to a label map by their names and folders."""
+    import nibabel
+
+    image = "sub-1/sub-1_run-2_dseg.nii"
+    beside = {image: nibabel.Nifti1Image(LABELS, AFFINE).to_bytes()}
+    table = b"index\tname\tcolor\n1\tgrey matter\t#ff0000\n2\twhite matter\t#00ff00\n"
+    for part in ("sub-1/sub-1_dseg.tsv", "sub-1/sub-1_run-2_dseg.tsv", "dseg.tsv"):
+        yield Seed(image, table, beside=beside, part=part)
+
+
+def description() -> Iterator[Seed]:
+    """The descriptions that `write` stores in NIfTI and PNG files."""
+    import nibabel
+
+    axes = {"affine": AFFINE.tolist(), "colours": {"1": "#ff0000"}}
+    labels = {"kind": "labels", "shape": [7, 6, 5], "names": {"1": "grey"}}
+    names = {"labels": [1, 3, 7], "names": ["grey", None, "other"]}
+    shares = {"kind": "probabilities", "shape": [7, 6, 5], **names}
+    names = {"labels": [0, 4], "names": ["background", "lesion"]}
+    foreground = {"kind": "foreground", "shape": [7, 6, 5], **names}
+
+    def in_nifti(array: NDArray[Any]) -> Callable[[bytes], bytes]:
+        def wrap(content: bytes) -> bytes:
+            image = nibabel.Nifti1Image(array, AFFINE)
+            text = b"probdice " + content + b"\0"
+            image.header.extensions.append(nibabel.nifti1.Nifti1Extension(6, text))
+            return image.to_bytes()
+
+        return wrap
+
+    def in_png(content: bytes) -> bytes:
+        text = _chunk(b"iTXt", b"probdice\0\0\0\0\0" + content)
+        image = _png(struct.pack(">2I5B", 6, 7, 8, 0, 0, 0, 0) + bytes(7 * 7))
+        return image[:33] + text + image[33:]
+
+    for array, content in (
+        (LABELS, labels),
+        (np.moveaxis(SHARES, 0, -1), shares),
+        (SHARES[0], foreground),
+    ):
+        yield Seed("a.nii", json.dumps(content | axes).encode(), wrap=in_nifti(array))
+    flat = labels | {"shape": [7, 6], "affine": np.diag([2.0, 3.0, 1.0]).tolist()}
+    yield Seed("a.png", json.dumps(flat).encode(), wrap=in_png)
+
+
 def subjects() -> Iterator[Seed]:
     rows = [("case", "subject", "seconds"), ("a1", "anna", "1.5"), ("a2", "anna", "2e1")]
     for suffix, separator in (("tsv", "\t"), ("csv", ",")):
@@ -726,6 +780,17 @@ def configuration() -> Iterator[Seed]:
         b'reference = "truth"\noutput = "out"\nmatch = "overlap"\nignore = [0, 255]\n'
         b'sums = ["normalise"]\nverify = true\ngeometry-tolerance = 0.5\n\n'
         b'[methods]\nmine = "mine"\nother = "../other"\n',
+    )
+    yield Seed(
+        "a.toml",
+        b'reference = "truth"\noutput = "out"\nmask = "masks"\nmatch = "labels"\nbackground = "0"\n'
+        b'missing = "worst"\nboundaries = true\ntolerance = [1, 2.5]\ncomponents = "2"\n'
+        b'minimum-size = 50\nrank-by = ["nsd@1:masses", "runtime"]\n'
+        b'column = ["runtime=times.csv"]\n'
+        b'subjects = "{subject}_{session}"\nreports = "worst:3"\n\n[pattern]\n'
+        b'reference = "{case}_seg.nii.gz"\nmask = "{case}_brain.nii.gz"\n\n[derived]\n'
+        b'masses = [2, 3]\ntumour = 2\n\n[rater]\nfirst = "a1"\nsecond = "a2"\n\n'
+        b'[methods]\n"Team A" = "submissions/a"\n',
     )
 
 
@@ -826,6 +891,8 @@ SEEDS: dict[str, Callable[[], Iterator[Seed]]] = {
     "dicom": dicom,
     "unsupported": unsupported,
     "names": names,
+    "bids": bids,
+    "description": description,
     "subjects": subjects,
     "manifest": manifest,
     "child": child,

@@ -30,14 +30,14 @@ def table_of(lines: Sequence[dict[str, Any]]) -> str:
     if fuzz:
         rows.append(
             f"| **all readers** | **{_sum(fuzz, 'executions')} executions** | "
-            f"**{_sum(fuzz, 'faults')}** | {_days(fuzz)} |"
+            f"**{_sum(fuzz, 'faults')}** | {_runs(fuzz)} |"
         )
     torture = [line for line in lines if line["kind"] == "torture"]
     if torture:
         rows.append(
             f"| **comparisons with the reference implementation** | "
             f"**{_sum(torture, 'cases')} cases** | "
-            f"**{_sum(torture, 'faults')}** | {_days(torture)} |"
+            f"**{_sum(torture, 'faults')}** | {_runs(torture)} |"
         )
     kills = [line for line in lines if line["kind"] == "kills"]
     if kills:
@@ -46,7 +46,7 @@ def table_of(lines: Sequence[dict[str, Any]]) -> str:
             f"| **kills of `evaluate` and its workers** | **{killed}** | "
             f"**{_sum(kills, 'faults')}** | {_sum(kills, 'kills at work')} of them at work, "
             f"{_sum(kills, 'runs to the end')} runs to the end, "
-            f"{_sum(kills, 'inputs disturbed')} inputs disturbed, {_days(kills)} |"
+            f"{_sum(kills, 'inputs disturbed')} inputs disturbed, {_runs(kills)} |"
         )
         rows.append(f"| **full disks** | **{_sum(kills, 'full disks')}** | as above | |")
     return "\n".join(rows)
@@ -56,9 +56,13 @@ def _sum(lines: Sequence[dict[str, Any]], key: str) -> int:
     return sum(line.get(key, 0) for line in lines)
 
 
-def _days(lines: Sequence[dict[str, Any]]) -> str:
+def _runs(lines: Sequence[dict[str, Any]]) -> str:
+    """The seeds and the dates."""
     days = sorted({line["when"][:10] for line in lines})
-    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    seeds = sorted({line["seed"] for line in lines})
+    first, last = days[0], days[-1]
+    dates = first if first == last else f"{first} to {last}"
+    return f"seeds {', '.join(map(str, seeds))}; {dates}"
 
 
 def put(page: Path, name: str, table: str) -> None:

@@ -1,16 +1,19 @@
 """`python -m fuzz.kills`: kill `evaluate` at random, fill its disk, and change its inputs.
 
-A small folder is evaluated once without disturbance. Then runs with another output folder are
-disturbed, one after the other: the run or one of its workers is killed, or file sizes are limited
-to a random size, and inputs are deleted, truncated or changed while they are read. After a
-disturbed run every file must be complete; only the journal may end within a line. At the end, an
-undisturbed run must write the same files, byte for byte, as the first run.
+A small folder with raters is evaluated once without disturbance, with components and boundaries.
+Then runs with another output folder are disturbed, one after the other: the run or one of its
+workers is killed, or file sizes are limited to a random size, files of methods, raters and the
+reference are deleted, truncated or changed while they are read, and a second run with the same
+output folder is started. After a disturbed run every file must be complete; only the journal may
+end within a line. At the end, an undisturbed run must write the same files, byte for byte, as the
+first run, and no process that a run started may remain.
 
 Half of the kills wait until the run has started its work. A kill counts if it ended a running
 process. It is *at work* if that process, or its parent, had the results open.
 """
 
 import argparse
+import io
 import json
 import multiprocessing
 import os
@@ -20,6 +23,7 @@ import signal
 import sys
 import tempfile
 import time
+import zipfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -84,7 +88,7 @@ class Disturber:
         self.folder, self.chance = folder, random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
-        small_run.make(folder)
+        small_run.make(folder, contained=bool(seed % 2))
         for _ in range(2):  # the first run may compile kernels
             shutil.rmtree(folder / "whole", ignore_errors=True)
             run = Run(folder, "whole", several=False, limit=None)
@@ -108,6 +112,10 @@ class Disturber:
         inputs = self._inputs_before() if self.chance.random() < 0.2 else None
         before = files_in(self.folder / "out")
         run = Run(self.folder, "out", several=self.chance.random() < 0.5, limit=limit)
+        second = None
+        if self.chance.random() < 0.1:
+            self.counts["two runs at once"] += 1
+            second = Run(self.folder, "out", several=False, limit=None)
         if self.chance.random() < 0.5:
             self._wait_for_work(run, self.folder / "out")
         if kind == "kill" or inputs:
@@ -117,6 +125,8 @@ class Disturber:
         if kind == "kill":
             self._kill(run)
         output = run.ended()
+        if second is not None:
+            output += second.ended()
         if inputs:
             self._restore(inputs)
         if kind == "full":
@@ -154,7 +164,7 @@ class Disturber:
     def _inputs_before(self) -> dict[Path, tuple[bytes, os.stat_result]]:
         files = sorted(
             file
-            for name in ("truth", *small_run.METHODS)
+            for name in ("truth", *small_run.METHODS, *small_run.RATERS)
             for file in (self.folder / name).iterdir()
         )
         return {file: (file.read_bytes(), file.stat()) for file in self.chance.sample(files, 2)}
@@ -199,6 +209,8 @@ class Disturber:
         if files != self.whole:
             differing = [k for k in {*files, *self.whole} if files.get(k) != self.whole.get(k)]
             self.faults.append(f"after the complete run, {differing} differ:\n{output[-500:]}")
+        if left := leftovers(self.folder):
+            self.faults.append(f"processes are left: {left}")
         self.counts["runs to the end"] += 1
         if self.chance.random() < 0.6:
             shutil.rmtree(self.folder / "out")
@@ -235,7 +247,9 @@ class Goal:
 
 
 def _is_complete(content: bytes) -> bool:
-    """Whether a result file has a valid end."""
+    """Whether a result file, or the archive of a consensus, has a valid end."""
+    if content.startswith(b"PK"):
+        return zipfile.is_zipfile(io.BytesIO(content))
     return content.rstrip().endswith((b"}", b"</html>")) or content.endswith(b"\n")
 
 
@@ -251,6 +265,21 @@ def children(parent: int) -> list[int]:
             if int(status[1]) == parent and status[0] != "Z":
                 started.append(int(entry.name))
     return started
+
+
+def leftovers(folder: Path) -> list[str]:
+    """The commands of processes that runs in a folder have started, after a wait (Linux)."""
+    mark = f"{small_run.MARK}={folder}".encode()
+    deadline = time.monotonic() + 60
+    while True:
+        left = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                if entry.name.isdecimal() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    left.append((entry / "cmdline").read_text().replace("\0", " "))
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
 
 
 def has_open(process: int, folder: Path) -> bool:

@@ -7,48 +7,46 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
+from scipy.io import savemat
 
 from probdice.cli import main
 from probdice.evaluation import running
 
-CASES = 5
+MARK = "PROBDICE_FUZZ_KILLS"
+CASES = 3
 METHODS = ("a", "b")
+RATERS = ("first", "second")
 
 
-def make(folder: Path) -> None:
-    """Write cases as label maps and probabilities, compressed and memory-mapped."""
+def make(folder: Path, *, contained: bool) -> None:
+    """Write label maps; with `contained`, the child process is needed to read one case."""
     generator = np.random.default_rng(0)
-    for name in ("truth", *METHODS):
+    for name in ("truth", *METHODS, *RATERS):
         (folder / name).mkdir(parents=True)
         for k in range(CASES):
-            p = generator.dirichlet([1, 2, 3], size=(20, 20)).astype(np.float32)
-            if name == "truth" and k % 2:
-                np.save(folder / name / f"case{k}", p.argmax(-1).astype(np.uint8))
+            labels = generator.choice(3, p=[0.2, 0.3, 0.5], size=(12, 12)).astype(np.uint8)
+            if contained and k == 0:
+                savemat(folder / name / f"case{k}.mat", {"labels": labels})
             else:
-                np.save(folder / name / f"case{k}", np.moveaxis(p, -1, 0))
+                np.save(folder / name / f"case{k}", labels)
 
 
 def arguments(folder: Path, out: str) -> list[str]:
-    """Arguments of the command, including a page, so that more files are written."""
-    names = [str(folder / name) for name in ("truth", *METHODS)]
-    return [
-        "evaluate",
-        *names,
-        "--output",
-        str(folder / out),
-        "--reports",
-        "worst:1",
-        "--workers",
-        "2",
-    ]
+    """The command, with raters, components, boundaries and pages."""
+    folders = [str(folder / name) for name in ("truth", *METHODS)]
+    raters = [f"--rater={name}={folder / name}" for name in RATERS]
+    options = "--match labels --background 0 --components all --boundaries --tolerance 1"
+    options += " --reports worst:1 --workers 2"
+    return ["evaluate", *folders, *raters, *options.split(), "--output", str(folder / out)]
 
 
 def evaluate(folder: Path, out: str, several: bool, limit: int | None, output: Connection) -> None:
     """Run the command in a forked process; its output goes to a pipe.
 
     With `several`, small images are also compared by worker processes. The limit applies to the
-    size of every file.
+    size of every file. The environment variable marks the processes that the run starts.
     """
+    os.environ[MARK] = str(folder)
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
     output.close()

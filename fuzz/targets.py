@@ -4,6 +4,10 @@ A target has a name (that of its seeds in `corpus`), a function that reads a mut
 values, and the modules whose executed lines are counted.
 """
 
+import ctypes
+import os
+import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -33,7 +37,9 @@ def read_image(path: str) -> Any:
     """Read a segmentation as `compare` and `info` do."""
     from probdice.data.lazy_arrays import blocks
     from probdice.files import contents_of, read
+    from probdice.files.sidecars import files_read
 
+    files_read(path)
     segmentation = read(path)
     values, count = [], 0
     for block in blocks(segmentation.array):
@@ -99,11 +105,12 @@ def call_child(path: str) -> None:
     from probdice.errors import FormatError
     from probdice.files import containment
 
-    before = _open_resources()
+    _adopt_orphans()
+    before, processes = _open_resources(), _children()
     limits = containment.SECONDS, containment.WALL
-    containment.SECONDS, containment.WALL = 0.3, (0.0, 1.0)  # most acts need no time
+    containment.SECONDS, containment.WALL = 0.3, (0.0, 0.5)  # most acts need no time
     try:
-        containment.contained(act, Path(path), returns=None, library="json", max_bytes=1 << 20)
+        containment.run_in_child(act, Path(path), returns=None, library="json", max_bytes=1 << 20)
     except FormatError as error:  # does not include the file name
         raise FormatError(f"{path}: ", *error.args) from error
     except (RuntimeError, OSError) as error:  # the reader raised an error, and the parent knows it
@@ -111,24 +118,54 @@ def call_child(path: str) -> None:
             raise
     finally:
         containment.SECONDS, containment.WALL = limits
-        _check_leftovers(before)
+        _check_leftovers(before, processes)
 
 
-def _check_leftovers(before: dict[str, int]) -> None:
+@cache
+def _adopt_orphans() -> None:
+    """Become the parent of processes that the child process leaves behind, to see them (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+def _check_leftovers(before: dict[str, int], processes: set[int]) -> None:
     """Raise if more than one child process, its socket and its shared memory were added (Linux)."""
     added = {kind: count - before[kind] for kind, count in _open_resources().items()}
+    added["processes"] = len(_running(_children() - processes))
     if any(count > 1 for count in added.values()):
         raise AssertionError(f"resources are left: {added}")
 
 
 def _open_resources() -> dict[str, int]:
-    """Count the child processes, shared memories and sockets of this process (Linux)."""
-    tasks = Path("/proc/self/task").glob("*/children")
+    """Count the shared memories and sockets of this process (Linux)."""
     return {
-        "processes": sum(len(file.read_text().split()) for file in tasks),
         "shared memories": Path("/proc/self/maps").read_text().count("memfd:probdice"),
         "sockets": sum("socket:" in _target(file) for file in Path("/proc/self/fd").iterdir()),
     }
+
+
+def _children() -> set[int]:
+    """The child processes of this process (Linux)."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {int(process) for file in tasks for process in file.read_text().split()}
+
+
+def _running(processes: set[int]) -> set[int]:
+    """Select the running processes. A process that was killed may need a moment to end."""
+    deadline = time.monotonic() + 5
+    while len(processes) > 1 and time.monotonic() < deadline:
+        processes = {process for process in processes if not _has_ended(process)}
+        time.sleep(0.001)
+    return processes
+
+
+def _has_ended(process: int) -> bool:
+    """Whether a process has ended; if it was adopted, remove it from the list of processes."""
+    from probdice.files.containment import _Child
+
+    if _Child.current is not None and process == _Child.current.process.pid:
+        return False
+    return os.waitpid(process, os.WNOHANG)[0] == process
 
 
 def _target(file: Path) -> str:
@@ -211,16 +248,22 @@ def _evaluate_command() -> Any:
 
 
 def read_configuration(path: str) -> Any:
-    """Read the options of `evaluate` from a file."""
+    """Read the options of `evaluate` from a file, and check them."""
     import typer
 
-    from probdice.cli.configuration import load_configuration
+    from probdice.cli.parameters import checked
     from probdice.errors import FormatError
+    from probdice.options import EvaluateOptions
+    from probdice.options.declaration import declarations
 
     try:
-        return load_configuration(typer.Context(_evaluate_command()), path)
+        context = _evaluate_command().make_context("evaluate", ["--config", path])
+        names = declarations(EvaluateOptions).keys() & context.params.keys()
+        given = {name: context.params[name] for name in names if context.params[name]}
+        return repr(checked(EvaluateOptions, given))
     except typer.BadParameter as error:
-        raise FormatError(error.message.partition("\n")[0]) from error
+        message = error.message.partition("\n")[0]
+        raise FormatError(f"{path}: {message.removeprefix(f'{path}: ')}") from error
 
 
 COMMON = ("files.sources", "files.interpretation", "data.lazy_arrays", "files.corrupt")
@@ -243,10 +286,12 @@ TARGETS: Mapping[str, Target] = {
         Target("dicom", read_image, ("files.dicom",)),
         Target("unsupported", read_image, ("files.unsupported",)),
         Target("names", read_names, ("files.name_tables", "files.fsl_tables")),
+        Target("bids", read_image, ("files.bids", "files.sidecars")),
+        Target("description", read_image, ("files.description",)),
         Target("subjects", read_subjects, ("files.columns",)),
         Target("manifest", read_manifest, ("evaluation.manifest",)),
         Target("child", call_child, ("files.containment", "files.child_messages")),
-        Target("overlap", load_overlap, ("method.overlap",)),
+        Target("overlap", load_overlap, ("method.overlap_files",)),
         Target("comparison", read_comparison, ("comparison.json_form",)),
         Target("journal", load_evaluation, ("evaluation.journal", "evaluation.record")),
         Target("photograph", read_background_image, ("files.background_images",)),

@@ -34,9 +34,9 @@ class LocalWorker:
         self.process = self
 
     def answer(self, request: Any, threads: int, compiling: Callable[[], None]) -> str:
-        from probdice.evaluation.case_scoring import Request, scored
+        from probdice.evaluation.case_scoring import Request, score_case
 
-        return scored(Request.from_dict(json.loads(json.dumps(request.to_dict()))), threads)
+        return score_case(Request.from_dict(json.loads(json.dumps(request.to_dict()))), threads)
 
     def kill(self) -> None:
         """Ignore the end of the run: the case finishes."""

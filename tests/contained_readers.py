@@ -51,7 +51,7 @@ def read_nowhere(file):
 
 
 def leave(file):
-    sys.exit(3)  # no Exception
+    sys.exit(3)  # not a subclass of Exception
 
 
 def spin(file):
@@ -87,7 +87,7 @@ def be_noisy(file):
 
 def fork(file):
     if os.fork() == 0:
-        return Answer("copy")  # which goes on as if it were the child
+        return Answer("copy")  # the forked copy continues as if it were the child
     return Answer("child")
 
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic replacement: a file is complete, or the target is unchanged."""
 
 import math
 import os
@@ -10,7 +10,7 @@ from probdice import InputError
 from probdice.files.atomic_files import null_for_nan, replacing
 
 
-def test_what_was_written_takes_the_place_of_the_target(tmp_path):
+def test_the_written_file_replaces_the_target(tmp_path):
     target = tmp_path / "result.json"
     target.write_text("old")
     with replacing(target, ".json") as partial:
@@ -58,7 +58,7 @@ def test_one_writer_alone_always_uses_the_same_name(tmp_path):
     assert names == [".x.partial.npz"] * 2
 
 
-def test_folders_and_devices_are_no_files(tmp_path):
+def test_folders_and_devices_are_rejected_as_files(tmp_path):
     with pytest.raises(InputError, match="is a folder"), replacing(tmp_path):
         pass
     fifo = tmp_path / "pipe"

@@ -1,4 +1,4 @@
-"""Boundary distances as a result: laws of the method, empty regions, levels, and what is shown."""
+"""Boundary distances as a result: laws of the method, empty regions, levels, and printed output."""
 
 import json
 import pickle
@@ -122,7 +122,7 @@ def test_flips_and_exchanged_axes_change_nothing(seed, shape):
         moved = [np.flip(labels, flips).transpose(order) for labels in pair]
         boundaries = measured(*moved, changed)
         equal(boundaries, straight)
-        for side in ("reference", "prediction"):  # and the elements lie where they lay
+        for side in ("reference", "prediction"):  # and the positions of the elements are the same
             points = boundaries.group(0)[side].points, straight.group(0)[side].points
             ordered = [p[np.lexsort(p.round(6).T)] for p in points]
             np.testing.assert_allclose(*ordered, atol=1e-9)
@@ -315,7 +315,7 @@ def test_the_elements_of_a_group_give_its_numbers(shape):
             assert boundaries[name][k] == pytest.approx(expected[name], abs=1e-12)
 
 
-def test_points_are_in_the_world():
+def test_points_are_in_world_coordinates():
     """One pixel at index (2, 3) with spacing 2 and 1 from (10, 20)."""
     labels = np.full((6, 6), -1)
     labels[2, 3] = 0
@@ -345,14 +345,14 @@ def test_a_detached_result_keeps_its_numbers_without_elements():
         detached.group(0)
 
 
-def test_a_result_survives_pickling():
+def test_a_pickled_result_has_the_same_numbers():
     boundaries = measured(*two_squares(missed=True))
     again = pickle.loads(pickle.dumps(boundaries))
     equal(again, boundaries, 0)
     assert again.group(0).reference.distances.size == 24
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- printed output --------------------------------------------------------------------------------
 
 
 def test_text_reports_missed_regions():
@@ -434,7 +434,7 @@ def test_rows_have_one_value_each():
     assert (rows[6]["value"], rows[6]["unit"]) == (inf, "pixels")
 
 
-# -- bad input -------------------------------------------------------------------------------------
+# -- invalid input ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(9,), (3, 3, 3, 3)])

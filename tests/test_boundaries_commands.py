@@ -94,7 +94,7 @@ def test_evaluate_writes_distances_of_cases_and_regions(folders):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     whole, missed = table(folders / "out" / "cases.csv")
-    assert float(whole["hd95"]) == 1  # the mean of 2 and 0: the background does not count
+    assert float(whole["hd95"]) == 1  # the mean of 2 and 0: the background is excluded
     assert float(whole["nsd@1"]) == pytest.approx((WITHIN_1 + 1) / 2)
     assert float(whole["nsd@0.5"]) == pytest.approx((WITHIN_HALF + 1) / 2)
     assert whole["infinite_distances"] == "0"
@@ -125,7 +125,7 @@ def test_a_penalty_makes_the_means_of_cases_finite(folders):
     assert result.regions_frame()["hd"].tolist()[-1] == 50
 
 
-def test_the_journal_holds_the_distances(folders):
+def test_the_journal_stores_the_distances(folders):
     options = {"match": "labels", "boundaries": True, "tolerance": [1], "out": folders / "out"}
     seen = []
     first = evaluate(folders / "truth", folders / "mine", **options)

@@ -173,7 +173,7 @@ def scan(tmp_path_factory):
 
 
 def shown_place(page):
-    text = page.inner_text("#values-f .where").split("·")[0]
+    text = page.inner_text("#where").split("·")[0]
     return tuple(int(k) for k in re.findall(r"\d+", text))
 
 
@@ -262,7 +262,7 @@ def test_the_page_shows_the_index_of_the_pixel_under_the_pointer(visit, volume):
     point_at(page, "reference", 13.5 / 14, 12.5 / 16)
     x, y, z = shown_place(page)
     assert (x, y) == (0, 3)
-    text = page.inner_text("#values-f .where")
+    text = page.inner_text("#where")
     assert f"· 0.0, 6.0, {3 * z:.1f} mm" in text
 
 
@@ -366,6 +366,8 @@ def test_the_first_screen_has_verdict_tiles_plot_and_images(visit, scan):
     for part in (".verdict", ".tiles", ".bars li >> nth=2", ".panels canvas >> nth=0"):
         box = page.locator(part).bounding_box()
         assert box["y"] < 700, part
+    readout = page.locator(".readout").bounding_box()
+    assert readout["y"] + readout["height"] < 900
     frame = page.locator(".panel[data-side=contours] .frame").bounding_box()
     assert frame["y"] + frame["height"] < 900
     assert page.locator(".tiles > div").count() == 5
@@ -386,6 +388,26 @@ def test_a_long_diagram_is_drawn_as_far_as_it_is_scrolled(visit, tmp_path):
 
 
 # --- initial view
+
+
+def test_the_page_opens_at_the_worst_region_of_headline_plot_and_table(visit, tmp_path):
+    reference = np.zeros((6, 40, 40), int)
+    reference[:, :20] = 1
+    reference[4, 30:34, 30:34] = 2  # unmatched
+    reference[2, 5, 5] = 3  # unmatched, smaller
+    prediction = np.zeros((6, 40, 40), int)
+    prediction[:, :12] = 1  # most voxels that differ
+    compare(reference, prediction).report(tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+    assert "Dice of 2, unmatched" in page.inner_text(".tiles")
+    assert "largest: 2;" in page.inner_text(".verdict")
+    assert page.locator(".bars .name").first.inner_text() == "2"
+    assert page.locator(".groups tbody tr").first.locator("td").first.inner_text() == "2"
+    assert page.inner_text("#place") == "region 1 of 4: 2"
+    assert reference[shown_place(page)] == 2
+    assert page.inner_text(".bars .pointed .name") == "2"
+    page.click("#next-place")
+    assert page.inner_text("#place") == "region 2 of 4: 3" and shown_place(page) == (2, 5, 5)
 
 
 def test_the_page_opens_at_the_largest_difference_zoomed_to_the_foreground(visit, scan):
@@ -409,16 +431,14 @@ def test_selecting_a_row_shows_the_worst_slice_of_its_group(visit, scan):
     assert place[0] == 3 and 2 in (scan.reference[place], scan.prediction[place])
     assert scan.reference[place] != scan.prediction[place]
     page.wait_for_function("document.querySelector('#viewer').getBoundingClientRect().top < 5")
-    assert "location 1 of" in page.inner_text("#place") and "of this group" in page.inner_text(
-        "#place"
-    )
+    assert re.fullmatch(r"place 1 of \d+ of tumour", page.inner_text("#place"))
     page.click("#next-place")
-    assert "location 2 of" in page.inner_text("#place") and shown_place(page) != place
+    assert "place 2 of" in page.inner_text("#place") and shown_place(page) != place
     page.click("#previous-place")
     assert shown_place(page) == place
     page.focus("canvas >> nth=0")
     page.keyboard.press("n")
-    assert "location 2 of" in page.inner_text("#place")
+    assert "place 2 of" in page.inner_text("#place")
 
 
 # --- background images

@@ -27,7 +27,7 @@ def calibration(reference, prediction, **options):
 def test_expected_and_maximum_error_are_worked_by_hand():
     prediction = np.array([[0.9, 0.9, 0.6, 0.6, 0.6], [0.1, 0.1, 0.4, 0.4, 0.4]])
     result = calibration([0, 1, 0, 0, 0], prediction, bins=10).likely
-    # Twice 0.9 sure and once right, three times 0.6 sure and always right.
+    # Two predictions of 0.9, one of them correct; three of 0.6, all correct.
     assert result.predicted.tolist() == pytest.approx([0.6, 0.9])
     assert result.observed.tolist() == pytest.approx([1, 0.5])
     assert result.expected_error == pytest.approx((3 * 0.4 + 2 * 0.4) / 5)
@@ -69,7 +69,7 @@ def test_parts_of_brier_of_equal_predictions_are_murphys():
     prediction = np.array([[0.75] * 4 + [0.25] * 4, [0.25] * 4 + [0.75] * 4])
     brier = calibration([0, 0, 0, 1, 1, 1, 1, 1], prediction, bins=4).brier
     assert brier.variance_within == pytest.approx(0) and brier.covariance_within == pytest.approx(0)
-    # Per region: 0.75 comes true as often as it says; 0.25 never does.
+    # Per region: 0.75 occurs with its probability; 0.25 never occurs.
     assert brier.reliability == pytest.approx(2 * (0.25**2) / 2)
     assert brier.uncertainty == pytest.approx(2 * 3 / 8 * 5 / 8)
     assert brier.resolution == pytest.approx(2 * (0.375**2 + 0.375**2) / 2)
@@ -122,7 +122,7 @@ def test_a_calibrated_predictor_is_within_the_chance_limits(soft):
     for seed in range(60):
         prediction = dirichlet(3, 400, seed)
         reference = drawn(prediction, 1000 + seed)
-        if soft:  # the mean of five raters who draw alike
+        if soft:  # the mean of five raters with the same distribution
             several = [np.eye(3)[drawn(prediction, 5 * seed + k)].T for k in range(5)]
             reference = np.mean(several, axis=0)
         likely = calibration(reference, prediction).likely
@@ -192,7 +192,7 @@ def test_invalid_options_are_rejected(options, message):
         calibration([0, 1], [[0.5, 0.5], [0.5, 0.5]], **options)
 
 
-def test_it_needs_the_images():
+def test_calibration_needs_the_images():
     result = probdice.compare([0, 1], [[0.5, 0.5], [0.5, 0.5]]).detach()
     with pytest.raises(InputError, match=r"calibration\(\) requires the images"):
         result.calibration()

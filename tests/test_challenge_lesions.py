@@ -16,6 +16,7 @@ from scipy import ndimage
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import kendalltau, rankdata
 
+from probdice.cli.ranking_output import show_summary
 from probdice.evaluation import Evaluation, evaluate
 
 pytest.importorskip("cc3d")
@@ -208,6 +209,25 @@ def test_every_component_and_stratum_is_counted(result: Evaluation) -> None:
         ):
             assert int(row["found"]) + int(row["missed"]) == len(members)
             assert int(row["found_many"]) + int(row["missed_many"]) == len(members)
+
+
+def test_the_terminal_shows_both_ways_to_match_components(
+    result: Evaluation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Class 2 has lesions of 20 and 12 pixels in every case; `merging` covers both by 48 pixels.
+
+    One-to-one, the Jaccard index is 20/48 and Dice is 40/68 and 0. Many-to-one, the Jaccard index
+    of both is 32/48 and Dice is 64/80.
+    """
+    show_summary(result.summary, "out")
+    output = capsys.readouterr().out
+    assert "all neighbours, no minimum size, found if the Jaccard index is at least 0.5" in output
+    lines = [line.split() for line in output.partition("class 2")[2].splitlines()]
+    start = next(k for k, line in enumerate(lines) if line[:4] == ["merging", "10", "and", "more"])
+    assert "size, pixels" in output
+    one, many = lines[start][4:], lines[start + 1]
+    assert one == ["one-to-one", "0", "14", "7", "0.0000", "–", "0.0000", "0.2941"]
+    assert many == ["many-to-one", "14", "0", "0", "1.0000", "0.6667", "0.6667", "0.8000"]
 
 
 def test_the_ranking_of_two_measures(result: Evaluation) -> None:

@@ -824,7 +824,7 @@ def test_info_describes_probabilities(tmp_path: Path, unsure: Path) -> None:
     thin = save(tmp_path / "thin.nii.gz", SURE * np.float32(0.5))
     shown = run("info", thin).out
     assert "probabilities of 2 regions, stored as float32" in shown
-    assert "from 0.5 to 0.5; not 1 at 100.00 % of the pixels" in shown
+    assert "from 0.5 to 0.5; not 1 at 100.00 % of the voxels" in shown
     assert "50.00 % of the values are 0, 0.00 % are 1" in shown
     assert "compare would reject this file: probabilities sum to 0.5" in shown and "--sums" in shown
     with_background = run("info", thin, "--sums", "background").out
@@ -935,7 +935,7 @@ def test_priority_resolves_overlapping_masks(tmp_path: Path) -> None:
 
 def test_volumes_are_also_in_millilitres(reference: Path, prediction: Path) -> None:
     shown = run("compare", reference, prediction).out
-    assert re.search(r"Jaccard +ref\. mL +pred\. mL +ref\. pixels +pred\. pixels", shown)
+    assert re.search(r"Jaccard +ref\. mL +pred\. mL +ref\. voxels +pred\. voxels", shown)
     assert re.search(r"1 +7 +0\.6667 +0\.5000 +0\.096 +0\.048 +8 +4 +-50\.0 %\n", shown)
     assert "0.096 mL" in run("info", reference).out
 
@@ -1024,7 +1024,7 @@ def test_indices_of_probabilities_report_undefined_ones(tmp_path: Path) -> None:
     np.save(path, np.array([[[0.9, 0.2]], [[0.1, 0.8]]]))
     shown = run("compare", path, path, "--indices").out
     assert "kappa" in shown and "adjusted rand" not in shown
-    assert "note: A side holds probabilities. Rand, variation of information" in shown
+    assert "note: A side contains probabilities. Rand, variation of information" in shown
 
 
 def test_components_are_separate_regions(tmp_path: Path) -> None:

@@ -577,7 +577,8 @@ def test_verify_detects_a_change_with_the_same_size_and_time(folders: Path) -> N
 
 
 def test_a_change_of_a_companion_file_is_a_change(tmp_path: Path) -> None:
-    job = case_scoring.Job("c", "m", (str(tmp_path / "r.nii"),), (str(tmp_path / "c.npz"),))
+    sides = {"reference": (str(tmp_path / "r.nii"),), "prediction": (str(tmp_path / "c.npz"),)}
+    job = case_scoring.Job("c", "m", {**sides, "mask": ()})
     np.savez(tmp_path / "c.npz", probabilities=np.ones((1, 2, 2, 2)))
     before = case_scoring.inputs_of(job, verify=False)
     (tmp_path / "c.nii.gz").touch()  # the probabilities use its geometry

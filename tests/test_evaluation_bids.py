@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from probdice import InputError, read
 from probdice.cli.app import app
 from probdice.evaluation import evaluate
-from probdice.evaluation.pairing import find_cases, name_regions
+from probdice.evaluation.case_files import find_cases, name_regions
 from probdice.files.bids import BidsName, label_table
 
 LABELS = np.array([[[1], [1]], [[2], [0]]], np.uint8)

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from probdice.errors import InputError
+from probdice.evaluation.case_files import find_cases
 from probdice.evaluation.folders import patterns_of
-from probdice.evaluation.pairing import Job, Missing, find_cases, natural, pair
+from probdice.evaluation.pairing import Job, Missing, natural, pair
 
 
 def made(folder: Path, *names: str) -> Path:
@@ -33,13 +34,18 @@ def test_a_case_is_a_file_named_without_its_suffix(tmp_path: Path) -> None:
     }
 
 
+def job(case: str, reference: str, prediction: str) -> Job:
+    """A case of the method m without a mask."""
+    return Job(case, "m", {"reference": (reference,), "prediction": (prediction,), "mask": ()})
+
+
 def test_formats_may_differ_between_the_sides(tmp_path: Path) -> None:
     reference = made(tmp_path / "r", "a.nii.gz", "b.png")
     method = made(tmp_path / "m", "b.tif", "a.npy")
     jobs, missing, _ = pair(reference, {"m": method}, patterns=patterns_of(None, ["m"]))
     assert jobs == (
-        Job("a", "m", (f"{reference}/a.nii.gz",), (f"{method}/a.npy",)),
-        Job("b", "m", (f"{reference}/b.png",), (f"{method}/b.tif",)),
+        job("a", f"{reference}/a.nii.gz", f"{method}/a.npy"),
+        job("b", f"{reference}/b.png", f"{method}/b.tif"),
     )
     assert missing == ()
 
@@ -253,7 +259,7 @@ def jobs_of(reference: Path, folder: Path, pattern: dict[str, str]) -> object:
     jobs, missing, methods = pair(
         reference, {"all": folder}, patterns=patterns_of(pattern, ["all"])
     )
-    predictions = {(job.case, job.method): Path(job.prediction[0]).name for job in jobs}
+    predictions = {(job.case, job.method): Path(job.files["prediction"][0]).name for job in jobs}
     return predictions, [(one.case, one.method, one.side) for one in missing], list(methods)
 
 
@@ -300,10 +306,7 @@ def test_different_paths_inside_the_same_files_may_be_compared(tmp_path: Path) -
     folder = made(tmp_path, "a.mat")
     parts = {"reference": "{case}.mat:truth/0", "prediction": "{case}.mat:truth/1"}
     jobs, _, _ = pair(folder, {"m": folder}, patterns=patterns_of(parts, ["m"]))
-    assert (jobs[0].reference, jobs[0].prediction) == (
-        (f"{folder}/a.mat:truth/0",),
-        (f"{folder}/a.mat:truth/1",),
-    )
+    assert jobs == (job("a", f"{folder}/a.mat:truth/0", f"{folder}/a.mat:truth/1"),)
 
 
 def test_a_case_without_a_mask_is_rejected(tmp_path: Path) -> None:
@@ -312,7 +315,10 @@ def test_a_case_without_a_mask_is_rejected(tmp_path: Path) -> None:
     masks = made(tmp_path / "k", "a_brain.npy", "b_brain.npy", "c_brain.npy")
     patterns = patterns_of({"mask": "{case}_brain.npy"}, methods)
     jobs, _, _ = pair(reference, methods, patterns=patterns, mask=masks)
-    assert [job.mask for job in jobs] == [(f"{masks}/a_brain.npy",), (f"{masks}/b_brain.npy",)]
+    assert [job.files["mask"] for job in jobs] == [
+        (f"{masks}/a_brain.npy",),
+        (f"{masks}/b_brain.npy",),
+    ]
     (masks / "b_brain.npy").unlink()
     with pytest.raises(InputError, match=r"k: 1 case has no mask \(b\), but every case needs one"):
         pair(reference, methods, patterns=patterns, mask=masks)

@@ -100,7 +100,7 @@ class Recorder:
 def request_of(case: str) -> Request:
     inputs: dict[str, list[list[object]]] = {role: [] for role in ROLES}
     files: dict[str, list[str]] = {role: [] for role in ROLES}
-    return Request(Job(case, "a", (), ()), CompareOptions.of(), inputs, files)
+    return Request(Job(case, "a", dict.fromkeys(ROLES, ())), CompareOptions.of(), inputs, files)
 
 
 def shared_out(
@@ -221,7 +221,7 @@ def test_a_worker_that_cannot_start_is_an_error_of_the_run(
 
 def test_output_of_libraries_is_not_read_as_an_answer() -> None:
     noisy = "from probdice.evaluation import worker\n"
-    noisy += "worker.scored = lambda request, threads: print('noise') or f'{threads} answers'\n"
+    noisy += "worker.score_case = lambda _, threads: print('noise') or f'{threads} answers'\n"
     script = running.START.replace("from probdice", f"{noisy}from probdice")
     with subprocess.Popen(
         [sys.executable, "-c", script, json.dumps(sys.path)],

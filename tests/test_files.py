@@ -1,4 +1,4 @@
-"""The contract of every format, tested with files from third-party writers."""
+"""Common tests of every format, with files from third-party writers."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def whole(segmentation: Segmentation) -> NDArray[Any]:
 
 
 def sitk_image(array: NDArray[Any], *, vector: bool = False) -> Any:
-    """`array` (x, y, z[, region]) as an image that lies at AFFINE."""
+    """`array` (x, y, z[, region]) as an image with the geometry AFFINE."""
     turned = array.transpose(2, 1, 0, 3) if vector else array.transpose(2, 1, 0)
     image = sitk.GetImageFromArray(np.ascontiguousarray(turned), isVector=vector)
     image.SetSpacing((2.0, 3.0, 5.0))
@@ -113,7 +113,7 @@ def write_dicom(path: Path, array: NDArray[Any]) -> None:
 
 
 def ct_slices(shape: tuple[int, ...]) -> list[pydicom.Dataset]:
-    """The slices that such a segmentation is of."""
+    """The source slices of such a segmentation."""
     study, series, place = pydicom.uid.generate_uid(), pydicom.uid.generate_uid(), highdicom.UID()
     slices = []
     for z in range(shape[2]):
@@ -254,7 +254,7 @@ def test_a_truncated_file_is_a_named_error(kind: Kind, share: float, tmp_path: P
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(FormatError) as caught:
         segmentation = read(path)
-        whole(segmentation)  # some formats notice only when the values are read
+        whole(segmentation)  # some formats detect it only when the values are read
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
 
@@ -286,12 +286,12 @@ def test_a_file_that_may_not_be_read(
     def refuse(*arguments: object, **options: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)  # root may read everything, so pretend
+    monkeypatch.setattr(Path, "open", refuse)  # root can read every file, so the error is simulated
     with pytest.raises(FormatError, match=f"{kind.file}: cannot be read: Permission denied"):
         read(tmp_path / kind.file)
 
 
-def test_every_format_is_under_contract() -> None:
+def test_every_format_has_the_common_tests() -> None:
     suffixes = {kind.file[1:] for kind in KINDS}
     without = [form.name for form in FORMATS if not suffixes & set(form.suffixes)]
     # Formats of surfaces and Zarr have tests of their own; JPEG is recognised to be rejected.

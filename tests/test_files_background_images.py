@@ -7,7 +7,7 @@ from PIL import Image
 
 from probdice import FormatError, Geometry, GeometryError, InputError
 from probdice.files import read_background_image
-from probdice.files.background_images import BackgroundImage, laid_on
+from probdice.files.background_images import BackgroundImage, onto_grid
 
 SHAPE = (2, 3, 4)
 SCAN = np.arange(24, dtype=np.int16).reshape(SHAPE)
@@ -15,7 +15,7 @@ HERE = Geometry(SHAPE, np.diag([1.0, 2.0, 3.0, 1.0]))
 
 
 def onto(image, *, geometry=HERE, shape=SHAPE, tolerance=0.1, placed=True):
-    return laid_on(image, geometry, shape, tolerance=tolerance, placed=placed)
+    return onto_grid(image, geometry, shape, tolerance=tolerance, placed=placed)
 
 
 def test_a_scan_is_read_with_its_slope_and_geometry(tmp_path):
@@ -102,7 +102,7 @@ def test_a_photograph_header_far_larger_than_its_file_is_rejected(tmp_path):
     path = tmp_path / "photo.jpg"
     Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(path)
     content = path.read_bytes()
-    start = content.index(b"\xff\xc0\x00\x11\x08") + 5  # where height and width stand
+    start = content.index(b"\xff\xc0\x00\x11\x08") + 5  # position of height and width
     path.write_bytes(content[:start] + b"\x7f\xff\x7f\xff" + content[start + 4 :])
     with pytest.raises(FormatError, match=r"photo\.jpg: .* describes an image of shape \(32767, 3"):
         read_background_image(path)

@@ -18,7 +18,7 @@ import scipy.io
 
 from probdice import FormatError, ProbdiceWarning, TooLargeError, evaluate, read, write
 from probdice.files import containment, contents_of
-from probdice.files.containment import SCRATCH, _Child, contained
+from probdice.files.containment import SCRATCH, _Child, run_in_child
 
 REGRESSIONS = Path(__file__).parents[1] / "fuzz" / "regressions"
 LABELS = np.arange(24).reshape(2, 3, 4) // 5
@@ -32,7 +32,9 @@ def file(tmp_path):
 
 
 def call(reader, file, *arguments, max_bytes=1 << 33):
-    return contained(reader, file, *arguments, returns=object, library="json", max_bytes=max_bytes)
+    return run_in_child(
+        reader, file, *arguments, returns=object, library="json", max_bytes=max_bytes
+    )
 
 
 def pid_of_child(file):
@@ -93,7 +95,7 @@ def test_an_error_keeps_the_option_that_it_recommends(file):
         call(readers.raise_system_error, file)
 
 
-def test_a_fault_of_a_reader_is_not_blamed_on_the_file(file):
+def test_a_bug_in_a_reader_is_not_reported_as_a_corrupt_file(file):
     with pytest.raises(RuntimeError, match="KeyError: 'missing'"):
         call(readers.fail, file)
 
@@ -112,7 +114,7 @@ def test_safe_formats_start_no_child(tmp_path):
     assert done.stdout.strip() == "None"
 
 
-# What a parser may do
+# Readers that misbehave
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_a_child_that_was_killed_while_idle_is_replaced(file):
     assert pid_of_child(file) != child
 
 
-# What nobody believes
+# Invalid messages
 
 
 GOOD = {"dtype": "|u1", "shape": [4], "axes": [0]}
@@ -242,7 +244,7 @@ def test_an_answer_that_no_reader_gives_is_rejected(file, message):
 
 
 @pytest.mark.parametrize("text", ["\xff" * 8, "\3" + "\0" * 7 + "{]}", "\2" + "\0" * 7 + "[]"])
-def test_bytes_that_are_no_message_are_rejected(file, text):
+def test_bytes_that_are_not_a_message_are_rejected(file, text):
     with pytest.raises(FormatError, match="json crashed while reading it"):
         call(readers.send_bytes, file, text)
 
@@ -261,7 +263,7 @@ def test_grants_beyond_max_bytes_are_rejected(file):
         call(readers.grant_too_much, file, 1001, max_bytes=1000)
 
 
-# Nothing is left behind
+# No process, file or memory remains
 
 
 def test_an_interrupt_ends_the_child_and_leaves_no_answer_for_the_next_file(file):
@@ -312,12 +314,12 @@ def _children():
 WORK = """
 import os, sys, time
 import contained_readers as readers
-from probdice.files.containment import contained
+from probdice.files.containment import run_in_child
 from pathlib import Path
 file, options = Path(sys.argv[1]), dict(returns=object, library="json", max_bytes=1)
-print(contained(readers.describe, file, **options).value["process"], flush=True)
+print(run_in_child(readers.describe, file, **options).value["process"], flush=True)
 if sys.argv[2] == "kill":
-    contained(readers.sleep, file, 1, **options)
+    run_in_child(readers.sleep, file, 1, **options)
 elif sys.argv[2] == "exit":
     os._exit(1)
 """

@@ -33,7 +33,7 @@ def whole(segmentation: Segmentation) -> NDArray[Any]:
     return np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
 
 
-# Check sums
+# Checksums
 
 
 def save_png(path: Path, array: NDArray[Any]) -> None:
@@ -72,7 +72,7 @@ def test_a_flipped_bit_is_never_read_as_other_values(name: str, tmp_path: Path) 
     expected = whole(read(tmp_path / name))
     changed = max(tmp_path.iterdir(), key=lambda file: file.stat().st_size)  # the values
     content = changed.read_bytes()
-    # Headers of text have no check sum, so what follows them is changed.
+    # Text headers have no checksum, so the bytes after them are changed.
     start = max(content.find(b"LOCAL\n"), content.find(b"\n\n"), 0)
     refused = 0
     for place in np.linspace(start, len(content) - 1, 60).astype(int):
@@ -190,7 +190,7 @@ def test_header_fields_that_are_not_numbers_are_rejected(tmp_path: Path) -> None
         read(tmp_path / "a.dcm")
 
 
-# Headers that ask for too much
+# Headers that describe too much data
 
 
 def huge_nifti(path: Path) -> None:
@@ -371,7 +371,7 @@ def test_tiff_with_the_compression_of_fax_machines(tmp_path: Path) -> None:
     assert np.array_equal(whole(read(tmp_path / "fax.tif")).astype(bool), mask)
 
 
-# MATLAB: whatever byte is changed, the process lives
+# MATLAB: no changed byte crashes the process
 
 
 def save_numbers(path: Path) -> None:
@@ -476,7 +476,7 @@ def test_numbers_of_mat_files_equal_those_of_scipy(tmp_path: Path) -> None:
             assert segmentation.array.dtype == expected.dtype
 
 
-# What mutants of honest files found (fuzz/)
+# Files found by fuzzing (fuzz/)
 
 
 def metaimage(path: Path, *lines: str, values: bytes = b"") -> Path:
@@ -722,7 +722,7 @@ def test_a_short_file_is_not_completed_from_memory(
 
 @pytest.mark.parametrize("values", [2, 256])
 def test_undefined_lzw_codes_are_rejected(tmp_path, values):
-    """In the library that unpacks them they end the process, sometimes."""
+    """The library that decompresses them sometimes crashes."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, values, (300, 200)).astype(np.uint8)  # more than one table of codes
     tifffile.imwrite(tmp_path / "a.tif", labels, compression="lzw")

@@ -122,7 +122,7 @@ def test_nrrd_without_directions_has_no_geometry(tmp_path: Path) -> None:
     assert segmentation.geometry is None
 
 
-def test_the_values_outlive_the_image_they_came_in(tmp_path: Path) -> None:
+def test_values_stay_valid_after_the_image_is_deleted(tmp_path: Path) -> None:
     sitk.WriteImage(sitk.GetImageFromArray(np.full((60, 60, 60), 3, np.uint8)), tmp_path / "a.nrrd")
     segmentations = [read(tmp_path / "a.nrrd") for _ in range(5)]
     assert all(np.all(whole(segmentation) == 3) for segmentation in segmentations)
@@ -141,7 +141,7 @@ def test_tiff_stacks_and_channels(tmp_path: Path) -> None:
     assert read(tmp_path / "c.tif").reading == "foreground"
     tifffile.imwrite(tmp_path / "d.tif", BOTH[:, :, :, 0], **grey, metadata={"axes": "CYX"})
     assert read(tmp_path / "d.tif").regions == (0, 1)
-    tifffile.imwrite(tmp_path / "e.tif", BOTH[:, :, :, 0], **grey)  # planes without a meaning
+    tifffile.imwrite(tmp_path / "e.tif", BOTH[:, :, :, 0], **grey)  # planes of unknown meaning
     assert np.array_equal(whole(read(tmp_path / "e.tif")), BOTH[:, :, :, 0])
     tifffile.imwrite(
         tmp_path / "f.tif", BOTH.swapaxes(0, 1), imagej=True, metadata={"axes": "ZCYX"}

@@ -5,7 +5,7 @@ import pytest
 
 from probdice import FormatError, InputError, compare, read
 from probdice.errors import in_command
-from probdice.files.masks import claims_of
+from probdice.files.masks import shared_pixels
 
 KIDNEY = np.zeros((4, 4), np.uint8)
 KIDNEY[:2] = 1
@@ -110,6 +110,6 @@ def test_priority_is_for_masks(tmp_path):
     assert read(tmp_path / "labels.npy", priority="0").array.tolist() == [0, 1, 2]
 
 
-def test_claims_are_counted_and_the_smallest_comes_first():
-    claims = claims_of([KIDNEY, TUMOUR, OTHER, np.zeros_like(KIDNEY)], ["k", "t", "o", "none"])
-    assert (claims.pixels, claims.names) == (3, ("o", "t", "k"))
+def test_shared_pixels_are_counted_and_the_smallest_mask_comes_first():
+    shared = shared_pixels([KIDNEY, TUMOUR, OTHER, np.zeros_like(KIDNEY)], ["k", "t", "o", "none"])
+    assert (shared.pixels, shared.names) == (3, ("o", "t", "k"))

@@ -263,7 +263,7 @@ def test_regions_are_named_by_a_list_a_mapping_or_a_table(maps, tmp_path):
         read(maps, names={7: "csf"})
 
 
-def test_a_name_stands_before_its_file(maps, tmp_path):
+def test_a_region_name_precedes_its_file(maps, tmp_path):
     files = [tmp_path / f"pve_{k}.npy" for k in range(3)]
     text = f"csf={files[0]}, grey={files[1]},white = {files[2]}"
     assert read(text).regions == ("csf", "grey", "white")

@@ -62,7 +62,7 @@ def test_nifti_2(tmp_path: Path) -> None:
     assert segmentation.geometry.affine == pytest.approx(AFFINE)
 
 
-def test_header_extensions_are_stepped_over(tmp_path: Path) -> None:
+def test_header_extensions_are_skipped(tmp_path: Path) -> None:
     image = nibabel.Nifti1Image(LABELS, AFFINE)
     image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", b"x" * 9000))
     nibabel.save(image, tmp_path / "a.nii.gz")
@@ -113,7 +113,7 @@ def test_a_fraction_at_the_very_end_is_found(tmp_path: Path) -> None:
 
 def test_an_array_of_integers_and_nan_is_a_label_map(tmp_path: Path) -> None:
     values = LABELS.astype(np.float32)
-    values[0, 0, 0] = np.nan  # the comparison will say where it is
+    values[0, 0, 0] = np.nan  # the comparison reports its position
     assert read(save(tmp_path / "a.nii", values)).crisp
 
 
@@ -151,7 +151,7 @@ def test_labels_with_a_whole_slope_stay_labels(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), LABELS * 10.0 + 1.0)
 
 
-def test_percent_and_bytes(tmp_path: Path) -> None:
+def test_percentages_and_8_bit_maps_are_scaled(tmp_path: Path) -> None:
     percent = np.array([0, 25, 100], dtype=np.uint8).reshape(3, 1, 1)
     assert whole(read(save(tmp_path / "a.nii", percent), scale=100)).ravel().tolist() == [
         0,
@@ -202,7 +202,7 @@ def test_the_qform_serves_where_the_sform_is_absent_or_empty(tmp_path: Path) -> 
 @pytest.mark.parametrize("seed", range(20))
 def test_places_agree_with_nibabel(seed: int, tmp_path: Path) -> None:
     random = np.random.default_rng(seed)
-    rotation = np.linalg.qr(random.normal(size=(3, 3)))[0]  # of either hand
+    rotation = np.linalg.qr(random.normal(size=(3, 3)))[0]  # left- or right-handed
     if seed == 0:
         rotation = np.diag([-1.0, -1.0, 1.0])  # half a turn: the quaternion has no real part
     affine = np.eye(4)

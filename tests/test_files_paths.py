@@ -76,7 +76,7 @@ def test_one_file_per_region(tmp_path: Path) -> None:
         )
 
 
-def test_regions_that_are_stored_another_way_round(tmp_path: Path) -> None:
+def test_regions_with_other_axis_orders_are_reordered(tmp_path: Path) -> None:
     paths = write_regions(tmp_path, ["grey", "white", "csf"], [AFFINE] * 3)
     turned = AFFINE @ np.array([[0, -1.0, 0, 3], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
     values = np.flip(PROBABILITIES[1].transpose(1, 0, 2), 1)
@@ -157,7 +157,7 @@ def test_regions_are_named_after_the_differing_parts_of_file_names(
     assert region_names(files) == names
 
 
-def test_a_glob_counts_as_people_do(tmp_path: Path) -> None:
+def test_files_of_a_glob_are_sorted_by_number(tmp_path: Path) -> None:
     for number in (10, 9, 1):
         np.save(tmp_path / f"p{number}.npy", np.full((2, 2), number / 20))
     assert read(tmp_path / "p*.npy").regions == (1, 9, 10)
@@ -168,7 +168,7 @@ def test_commas_and_colons_may_be_part_of_a_name(tmp_path: Path) -> None:
     assert read(tmp_path / "a,b:c.npy").shape == (4, 3, 2)
 
 
-def test_regions_of_files_meet_the_labels_of_a_map(tmp_path: Path) -> None:
+def test_regions_of_files_correspond_to_the_labels_of_a_map(tmp_path: Path) -> None:
     for label in (0, 1):
         np.save(tmp_path / f"pve_{label}.npy", (label == LABELS % 2).astype(np.float32))
     result = compare(LABELS % 2, read(tmp_path / "pve_*.npy"), match="labels")

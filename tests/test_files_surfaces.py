@@ -198,7 +198,7 @@ def test_a_label_map_is_written_and_read_back(tmp_path, name):
     assert compare(parcels, tmp_path / name).score == 1.0
 
 
-def test_nibabel_reads_what_is_written(tmp_path):
+def test_nibabel_reads_the_written_files(tmp_path):
     names = {0: "unknown", 1: "bankssts", 2: "cuneus"}
     parcels = Segmentation.from_labels(LABELS, names=names, geometry=LEFT)
     for name in ("lh.a.annot", "a.label.gii", "a.dlabel.nii"):
@@ -261,15 +261,15 @@ def test_vertices_and_voxels_of_cifti_are_written_and_read_back(tmp_path):
     [
         ("a.annot", SHARES, "stores labels, found probabilities"),
         ("a.annot", LABELS - 5, "stores labels from −1 to 65535"),
-        ("a.label.gii", SHARES, "is a file of labels"),
-        ("a.func.gii", LABELS, "is a file of maps"),
+        ("a.label.gii", SHARES, "label.gii stores labels"),
+        ("a.func.gii", LABELS, "store maps, found a label map"),
         ("a.dlabel.nii", SHARES, "dlabel.nii cannot store probabilities"),
         ("a.dscalar.nii", LABELS, "dscalar.nii cannot store a label map"),
         ("a.label.gii", LABELS.astype(np.int64) + 2**40, "store labels from −2³¹"),
         ("a.nii.gz", LABELS, "cannot store the vertices of a surface"),
     ],
 )
-def test_what_a_format_cannot_store_is_rejected(tmp_path, name, value, message):
+def test_values_that_a_surface_format_cannot_store_are_rejected(tmp_path, name, value, message):
     crisp = value.dtype.kind == "i"
     make = Segmentation.from_labels if crisp else Segmentation.from_probabilities
     with pytest.raises(InputError, match=message):
@@ -277,7 +277,7 @@ def test_what_a_format_cannot_store_is_rejected(tmp_path, name, value, message):
     assert not (tmp_path / name).exists()
 
 
-def test_an_image_on_a_grid_is_no_surface(tmp_path):
+def test_an_image_on_a_grid_is_not_written_as_a_surface(tmp_path):
     with pytest.raises(InputError, match="one value per vertex, found an image of 3 × 4 pixels"):
         write(tmp_path / "a.label.gii", LABELS.reshape(3, 4))
 

@@ -196,7 +196,7 @@ def test_a_full_disk_keeps_the_existing_file(
 
 
 def test_a_disk_that_fills_while_writing(tmp_path: Path) -> None:
-    # A limit on the size of files makes the system itself refuse in the middle of a write.
+    # A limit on the file size makes the system fail in the middle of a write.
     code = """
 import os, resource, sys
 import numpy as np
@@ -269,7 +269,7 @@ def test_a_segmentation_read_lazily_is_written(tmp_path: Path) -> None:
 
 
 def test_a_lazy_array_is_written_in_parts(tmp_path: Path, monkeypatch: Any) -> None:
-    """Never whole: a consensus of raters is computed where it is read."""
+    """A consensus of raters is computed in parts when it is read."""
     values = np.random.default_rng(0).dirichlet(np.ones(3), (6, 5, 4)).transpose(3, 0, 1, 2)
     asked: list[tuple[int, ...]] = []
 
@@ -311,7 +311,7 @@ def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
     assert (tmp_path / "a.nii.gz").is_symlink()
     assert not target.is_symlink()
     assert np.array_equal(whole(read(target)), LABELS)
-    (tmp_path / "b.npy").symlink_to(tmp_path / "store" / "new.npy")  # which is not there yet
+    (tmp_path / "b.npy").symlink_to(tmp_path / "store" / "new.npy")  # which does not exist yet
     write(tmp_path / "b.npy", LABELS)
     assert (tmp_path / "b.npy").is_symlink()
     assert sorted(os.listdir(tmp_path / "store")) == ["blob", "new.npy"]
@@ -322,7 +322,7 @@ def test_regions_keep_their_numbers(tmp_path: Path) -> None:
     assert read(tmp_path / "a.npz").regions == (0, 1)
 
 
-def test_no_path_to_write_to() -> None:
+def test_write_requires_a_path() -> None:
     with pytest.raises(InputError, match="path must be the path of the file to write, found None"):
         write(None, LABELS)  # type: ignore[arg-type]
 
@@ -334,7 +334,7 @@ def test_a_single_region_comes_back_from_every_format(tmp_path: Path) -> None:
         assert read(tmp_path / f"a{suffix}").shape == (2, 3, 4)
 
 
-def test_a_line_of_labels_is_no_tiff(tmp_path: Path) -> None:
+def test_one_dimensional_labels_are_not_written_as_tiff(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.tif: TIFF stores images of 2 to 4 axes, found 1"):
         write(tmp_path / "a.tif", np.array([0, 1, 2]))
     assert list(tmp_path.iterdir()) == []

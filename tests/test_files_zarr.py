@@ -38,7 +38,7 @@ from probdice import (
 )
 from probdice.files import chunks as chunk_reading
 from probdice.files import contents_of
-from probdice.files.zarr import Stored
+from probdice.files.zarr import ZarrArray
 
 LABELS = np.arange(4 * 6 * 8).reshape(4, 6, 8).astype(np.uint16) // 20
 
@@ -108,7 +108,7 @@ def ome(
 def test_a_plain_array_stays_in_its_store(zarr_format, tmp_path):
     path = plain(tmp_path, "a.zarr", LABELS, zarr_format=zarr_format)
     segmentation = read(path)
-    assert isinstance(segmentation.array, Stored)
+    assert isinstance(segmentation.array, ZarrArray)
     assert segmentation.crisp and segmentation.shape == (4, 6, 8)
     assert segmentation.array.chunks == ((2, 2), (3, 3), (4, 4))
     assert compare(path, LABELS).score == 1
@@ -145,7 +145,7 @@ def test_labels_of_ome_zarr_with_axes_geometry_names_and_colours(version, tmp_pa
     assert dict(segmentation.names) == {1: "nucleus"}
     assert dict(segmentation.colours) == {1: "#FF8000"}
     assert np.allclose(segmentation.geometry.spacing, (2e-3, 0.5e-3, 0.25e-3))
-    # Places are x, y, z whatever the order of the axes.
+    # Positions are x, y, z for any order of the axes.
     assert np.allclose(segmentation.geometry.origin, (40e-3, 20e-3, 10e-3))
     assert np.allclose(segmentation.geometry.affine[:3, 0], (0, 0, 2e-3))
     assert np.array_equal(np.asarray(segmentation.array), LABELS)
@@ -265,7 +265,7 @@ def test_corrupt_metadata(attributes, message, tmp_path):
         read(tmp_path / "v.zarr")
 
 
-def test_a_folder_that_is_no_store(tmp_path):
+def test_a_folder_that_is_not_a_store_is_rejected(tmp_path):
     with pytest.raises(FormatError, match="is a folder"):
         read(tmp_path)
 
@@ -299,7 +299,7 @@ def test_a_store_on_a_server(server, tmp_path):
         read(f"{server}/nothing.zarr")
 
 
-def test_servers_that_do_not_answer_and_addresses_of_no_kind():
+def test_unreachable_servers_and_unsupported_urls_are_rejected():
     with pytest.raises(FormatError, match="cannot be opened as Zarr: Cannot connect"):
         read("http://127.0.0.1:1/v.zarr")
     with pytest.raises(FormatError, match="Protocol not known: nowhere"):
@@ -374,7 +374,7 @@ def test_a_rotated_image_is_rejected(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_store_is_replaced_whole_and_a_folder_is_not(tmp_path):
+def test_a_store_is_replaced_completely_and_another_folder_is_not(tmp_path):
     write(tmp_path / "a.zarr", LABELS)
     write(tmp_path / "a.zarr", LABELS[:2])
     assert read(tmp_path / "a.zarr").shape == (2, 6, 8)
@@ -405,7 +405,7 @@ def test_chunks_that_are_python_objects_are_never_loaded(tmp_path):
 @pytest.mark.parametrize(
     "steps", [[{"type": ["scale"]}], ["scale"], [{"type": "scale", "scale": ["a", 1, 1]}]]
 )
-def test_metadata_of_other_kinds_than_they_should_be(steps, tmp_path):
+def test_metadata_of_wrong_types_are_rejected(steps, tmp_path):
     placed = Geometry((4, 6, 8), np.diag([2.0, 3.0, 5.0, 1.0]))
     write(tmp_path / "a.zarr", Segmentation.from_labels(LABELS, geometry=placed))
     file = tmp_path / "a.zarr" / "zarr.json"
@@ -426,7 +426,7 @@ def test_invalid_chunks(key, value, tmp_path):
         read(path)
 
 
-# Chunks that say more than their array -----------------------------------------------------------
+# Chunks that declare more than their array -------------------------------------------------------
 
 CODECS = {
     2: ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
@@ -443,7 +443,7 @@ def with_codec(path, version, codec):
     else:
         compressor = {"name": codec, "configuration": {"blosc": BLOSC}.get(codec, {})}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some codecs are no part of the specification
+        warnings.simplefilter("ignore")  # some codecs are not part of the specification
         array = zarr.create_array(
             path, shape=(64,), chunks=(64,), dtype="u1", zarr_format=version, compressors=compressor
         )
@@ -486,7 +486,7 @@ def test_a_chunk_inside_a_shard_is_limited_to_its_own_size(tmp_path):
 def test_zstandard_frames_without_a_declared_size_are_read_and_limited(tmp_path):
     path = tmp_path / "a.zarr"
     chunk = with_codec(path, 3, "zstd")
-    magic, nothing_said = b"\x28\xb5\x2f\xfd", b"\x00\x58"  # a window, no size
+    magic, nothing_said = b"\x28\xb5\x2f\xfd", b"\x00\x58"  # a window size, but no content size
 
     def repeated(count, last):
         return (count << 3 | 1 << 1 | last).to_bytes(3, "little") + b"\7"
@@ -512,7 +512,7 @@ def test_arrays_opened_by_the_user_have_the_same_limits(tmp_path):
 def test_local_chunks_are_decompressed_on_the_calling_thread(place, tmp_path, monkeypatch):
     with_codec(tmp_path / "a.zarr", 3, "zstd")
     opened = zarr.open_array(place.format(tmp_path / "a.zarr"), mode="r")
-    array, threads = chunk_reading.bounded(opened), []
+    array, threads = chunk_reading.with_size_limits(opened), []
     unpacked = chunk_reading._unpacked
     monkeypatch.setattr(
         chunk_reading,
@@ -534,7 +534,7 @@ def test_a_chunk_that_cannot_be_read_leaves_nothing_behind(tmp_path, caplog):
     array = zarr.create_array(tmp_path / "a.zarr", shape=(64,), chunks=(8,), dtype="u1")
     array[...] = np.arange(64)
     (tmp_path / "a.zarr" / "c" / "3").write_bytes(b"no chunk")
-    near = chunk_reading.bounded(array)
+    near = chunk_reading.with_size_limits(array)
     for _ in range(3):
         with pytest.raises(RuntimeError, match="Zstd"):
             near[:]
@@ -544,22 +544,22 @@ def test_a_chunk_that_cannot_be_read_leaves_nothing_behind(tmp_path, caplog):
 
 
 def test_memory_is_used_again_once_nothing_refers_to_it():
-    first = chunk_reading.lent(3000)
+    first = chunk_reading.reused_bytes(3000)
     place, view = first.ctypes.data, first[:100].view("u2")
     del first
-    assert chunk_reading.lent(3000).ctypes.data != place
+    assert chunk_reading.reused_bytes(3000).ctypes.data != place
     del view
-    again = chunk_reading.lent(2500)
+    again = chunk_reading.reused_bytes(2500)
     assert again.ctypes.data == place
     assert again.size == 2500
-    assert chunk_reading.lent(1000).ctypes.data != place
-    assert chunk_reading.lent(1 << 28).size == 1 << 28
+    assert chunk_reading.reused_bytes(1000).ctypes.data != place
+    assert chunk_reading.reused_bytes(1 << 28).size == 1 << 28
 
 
 def test_values_that_were_read_stay_what_they_are(tmp_path):
     array = zarr.create_array(tmp_path / "a.zarr", shape=(64, 32), chunks=(8, 8), dtype="i4")
     array[...] = np.arange(64 * 32).reshape(64, 32)
-    near = chunk_reading.bounded(array)
+    near = chunk_reading.with_size_limits(array)
     parts = [near[first : first + 16] for first in range(0, 64, 16)]
     assert np.array_equal(np.concatenate(parts), array[...])
 
@@ -597,9 +597,9 @@ def test_a_zarr_without_the_internals_that_are_used(tmp_path, change, version):
     labels = np.arange(600).reshape(20, 30) // 70
     zarr.create_array(tmp_path / "a.zarr", data=labels, chunks=(7, 9), zarr_format=version)
     code = (
-        f"import numpy as np, zarr\nfrom probdice.files.zarr import Stored\n"
+        f"import numpy as np, zarr\nfrom probdice.files.zarr import ZarrArray\n"
         f"array = zarr.open_array({str(tmp_path / 'a.zarr')!r}, mode='r')\n{change}\n"
-        f"print(Stored(array, 'a.zarr')[:, 3:].sum())"
+        f"print(ZarrArray(array, 'a.zarr')[:, 3:].sum())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == str(labels[:, 3:].sum()), done.stderr

@@ -19,7 +19,7 @@ from probdice import Comparison, InputError, Overlap, Segmentation, compare, ove
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 
-# What torchmetrics 1.9.0 and MONAI 1.6.1 gave for these two maps, by the calls that are named.
+# Results of torchmetrics 1.9.0 and MONAI 1.6.1 for these two maps, by the named functions.
 REFERENCE = np.array(
     [
         [3, 2, 2, 3, 2, 3, 3, 0],
@@ -101,7 +101,7 @@ def test_values_published_by_scikit_learn():
 
 
 def test_values_published_by_scikit_image():
-    """Those of its tests, by the way that docs/explanation/indices.md gives."""
+    """The examples of its tests, computed as in docs/explanation/indices.md."""
     assert overlap([1, 2, 3, 4], [1, 1, 8, 8]).indices().variation_of_information == 1
     ignoring = Segmentation.from_labels([[1, 0], [2, 3]], ignore=0)
     indices = overlap(ignoring, [[1, 1], [1, 0]]).indices()
@@ -109,7 +109,7 @@ def test_values_published_by_scikit_image():
     assert indices.variation_merge == approx(2 / 3, **EXACT)
     indices = overlap([[2, 1], [1, 2]], [[1, 2], [3, 1]]).indices()
     precision, recall = indices.rand_precision, indices.rand_recall
-    assert (precision, recall) == (1.0, 0.5)  # scikit-image returns them the other way round
+    assert (precision, recall) == (1.0, 0.5)  # scikit-image returns them in the opposite order
     assert 1 - 2 * precision * recall / (precision + recall) == approx(1 / 3, **EXACT)
 
 
@@ -128,7 +128,7 @@ def test_values_of_torchmetrics_and_monai():
     assert indices.mean_foreground_dice == approx((9 / 11 + 11 / 19) / 3, **EXACT)
 
 
-# -- by slow twins and other tools -----------------------------------------------------------------
+# -- reference implementations and other tools -----------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -404,7 +404,7 @@ def test_to_dict_has_every_number_once_and_fits_json():
 def test_printed_indices_name_missing_numbers():
     text = repr(overlap([[0.5, 1.0], [0.5, 0.0]], [1, 2]).indices(background=1))
     assert text.startswith("Indices (background=1)\n  rand ")
-    assert "note: A side holds probabilities." in text
+    assert "note: A side contains probabilities." in text
 
 
 def test_the_examples_of_the_documentation_run():
@@ -412,7 +412,7 @@ def test_the_examples_of_the_documentation_run():
     assert doctest.testfile(str(page), module_relative=False) == doctest.TestResults(0, 9)
 
 
-# -- what must always hold -------------------------------------------------------------------------
+# -- properties ------------------------------------------------------------------------------------
 
 
 @given(maps, maps)

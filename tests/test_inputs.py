@@ -171,11 +171,11 @@ def region_images(folder, array):
     return {name: nibabel_image(folder, x) for name, x in zip(("a", "b"), array, strict=True)}
 
 
-# What the documentation calls it: how to make it, of what, whether it knows its place, its names.
+# Row of the documentation: how to create it, from what, whether it has a geometry, its names.
 ROWS = {
     "a list of numbers": (lambda _, a: a.tolist(), "both", False),
     "a NumPy array of integers or booleans": (lambda _, a: a, "labels", False),
-    "a NumPy array of floating numbers": (lambda _, a: a, "probabilities", False),
+    "a NumPy array of floating-point numbers": (lambda _, a: a, "probabilities", False),
     "a memory map": (mapped, "both", False),
     "a torch tensor": (tensor, "both", False),
     "a JAX array": (jax_array, "both", False),
@@ -217,7 +217,7 @@ def test_every_row_of_the_documentation_is_a_test():
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_labels_are_understood(row, tmp_path):
+def test_labels_in_every_container_are_accepted(row, tmp_path):
     make, holds, placed = ROWS[row]
     if holds == "probabilities":
         pytest.skip("it holds no labels")
@@ -231,7 +231,7 @@ def test_labels_are_understood(row, tmp_path):
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_probabilities_are_understood(row, tmp_path):
+def test_probabilities_in_every_container_are_accepted(row, tmp_path):
     make, holds, placed = ROWS[row]
     if holds.endswith("labels"):
         pytest.skip("it holds no probabilities")

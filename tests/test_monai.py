@@ -57,12 +57,12 @@ def test_batches_and_lists_of_images_give_the_same(correspondence):
     assert isinstance(metric, CumulativeIterationMetric)
     metric(y_pred=logits[:2], y=labels[:2])
     metric(y_pred=list(logits[2:]), y=list(labels[2:]))
-    assert metric.get_buffer().shape[0] == 1  # however many images there were
+    assert metric.get_buffer().shape[0] == 1  # for any number of images
     assert metric.aggregate().item() == pytest.approx(values["score"].item(), abs=1e-12)
     assert metric.aggregate("mean_iou").item() == pytest.approx(
         values["mean_iou"].item(), abs=1e-12
     )
-    metric(y_pred=logits, y=labels)  # aggregating does not end adding
+    metric(y_pred=logits, y=labels)  # sums can be added after aggregating
     metric.reset()
     metric(y_pred=logits, y=labels)
     assert metric.aggregate() == values["score"]
@@ -104,7 +104,7 @@ def test_whole_channels_of_integers_are_labels():
     assert metric.aggregate() == 1
 
 
-def test_what_does_not_fit_is_rejected():
+def test_tensors_of_wrong_shape_are_rejected():
     with pytest.raises(InputError, match="metric must be a RegionDice, found int"):
         RegionDiceMetric(3)
     metric = RegionDiceMetric(RegionDice(2))
@@ -144,7 +144,7 @@ def test_an_evaluator_reports_every_number(key):
         val_handlers=[stats] if key else [handler, stats],
     )
     values = expected(merge="prediction").compute()
-    for _ in range(2):  # every run starts anew
+    for _ in range(2):  # every run starts from zero
         evaluator.run()
         metrics = evaluator.state.metrics
         assert metrics[name] == pytest.approx(values["score"].item(), abs=1e-12)
@@ -196,11 +196,11 @@ def test_a_value_that_does_not_exist_is_rejected():
 # -- the documentation ---------------------------------------------------------------------------
 
 
-def test_recipes_print_what_is_shown():
+def test_recipes_print_the_documented_output():
     path = Path(__file__).parent.parent / "docs" / "how-to" / "training.md"
     page = path.read_text(encoding="utf-8")
     examples = re.findall(r"```python\n((?:(?!```).)*)```\n```\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 8
+    assert len(examples) == 9
     names = {}
     for code, shown in examples:
         printed = io.StringIO()

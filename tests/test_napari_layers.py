@@ -59,7 +59,7 @@ def test_scale_translate_and_affine_become_the_geometry():
     ]
 
 
-def test_the_region_axis_of_an_image_has_no_place_in_space():
+def test_the_region_axis_of_an_image_has_no_geometry():
     stack = Image(np.full((2, 3, 4), 0.5, np.float32), scale=(9, 2, 5), translate=(7, 1, 0))
     geometry = segmentations_of(stack, stack).prediction.geometry
     assert geometry.shape == (3, 4)

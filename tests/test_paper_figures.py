@@ -32,9 +32,9 @@ from probdice.paper.figures import (
     VERSIONS,
     DegradationTable,
     auxiliary,
-    compared,
+    compare_quietly,
     degradation_table,
-    degraded,
+    degrade,
     dice_forms,
     merged_pair,
     pair_weight,
@@ -102,10 +102,10 @@ def test_pixel_similarities_by_hand() -> None:
     prediction = Segmentation.from_probabilities([[0.7, 0.1], [0.3, 0.6], [0.0, 0.3]])
     by_hand = {"absolute": [0.8, 0.7], "aitchison": [0.511628723387, 0.48419074]}
     for similarity, f in by_hand.items():
-        result = compared(reference, prediction, similarity)
+        result = compare_quietly(reference, prediction, similarity)
         np.testing.assert_allclose(result.map(), f, atol=1e-6)
         assert result.score == pytest.approx(sum(f) / 2)
-        assert compared(reference, reference, similarity).score == 1
+        assert compare_quietly(reference, reference, similarity).score == 1
 
 
 def test_the_versions_are_seven_by_rising_strength() -> None:
@@ -116,7 +116,7 @@ def test_the_versions_are_seven_by_rising_strength() -> None:
     assert np.linalg.norm(units) == pytest.approx(7, abs=0.05)
     plain = replace(VERSIONS[0], blur=0.0)
     reference = stripes((8, 8))
-    assert degraded(reference, plain) is reference
+    assert degrade(reference, plain) is reference
 
 
 def test_the_table_holds_the_scores_of_its_pictures(
@@ -211,13 +211,13 @@ def test_claims_can_fail() -> None:
     assert not forms_claim(replace(forms, first=np.nan_to_num(forms.first))).holds
 
 
-def test_the_corner_is_claimed() -> None:
+def test_the_claim_about_the_corner_holds() -> None:
     claim = forms_claim(dice_forms())
     assert claim.holds
     assert "S₁ is undefined, S₂ is 1" in claim.measured
 
 
-def test_the_crisp_coefficient_is_claimed(table: DegradationTable) -> None:
+def test_the_claim_about_the_crisp_coefficient_holds(table: DegradationTable) -> None:
     claim = crisp_claim(table)
     assert claim.holds and "14 pairs" in claim.measured
 
@@ -255,7 +255,7 @@ def test_a_rise_is_an_exception() -> None:
     )
 
 
-def test_shuffled_labels_and_merges_are_claimed(small: dict[str, Segmentation]) -> None:
+def test_the_claims_about_shuffled_labels_and_merges_hold(small: dict[str, Segmentation]) -> None:
     assert permutation_claim(small).holds
     claim = merging_claim({"by hand": merged_pair(*CRISP)})
     assert claim.holds and "1 of 1 merges over 1 pairs" in claim.measured
@@ -298,7 +298,7 @@ def test_drawings_have_labels(
 ) -> None:
     reference = nested_ellipses((24, 24), regions=3)
     study = stand_in_study(table, "D1")
-    same = [compared(reference, reference)] * 2
+    same = [compare_quietly(reference, reference)] * 2
     prediction = voronoi((24, 24), regions=4)
     drawn = {
         "undefined": draw_dice_forms(dice_forms(21)),

@@ -19,7 +19,7 @@ from probdice.errors import FormatError, InputError, MissingExtraError
 from probdice.paper import STAND_IN, rank_study, read_rankings, read_scores, run_paper
 from probdice.paper import run as run_module
 from probdice.paper.claims import Claim
-from probdice.paper.figures import VERSIONS, compared, degradation_table
+from probdice.paper.figures import VERSIONS, compare_quietly, degradation_table
 from probdice.paper.sections import Section, sources
 from probdice.paper.survey import write_survey
 from probdice.paper.test_images import METHODS, PHOTOGRAPHS, photograph, random_walker
@@ -72,10 +72,10 @@ def test_progress_is_shown_to_the_end(out: Path, calls: list[tuple[str, int, int
 def test_the_numbers_are_reproducible(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unpainted(section: Section, _: Path) -> dict[str, str]:
+    def unsaved(section: Section, _: Path) -> dict[str, str]:
         return {"name": section.name, "title": "", "caption": "", "address": ""}
 
-    monkeypatch.setattr(run_module, "_painted", unpainted)
+    monkeypatch.setattr(run_module, "_save_figure", unsaved)
     run_paper(tmp_path)
     for name in ("numbers.json", "scores.csv", "stand-in-rankings.csv"):
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
@@ -313,7 +313,7 @@ def test_sources_are_compared_with_the_random_walker() -> None:
     assert all(row["score"] >= row["matched_score"] - 1e-6 for row in numbers.values())
     assert all(numbers[name]["matched_score"] < 0.9 for name in list(METHODS)[1:])
     walker, watershed = methods["random walker"], methods["watershed"]
-    by_the_paper = compared(walker, watershed, match="paper").score
+    by_the_paper = compare_quietly(walker, watershed, match="paper").score
     assert numbers["watershed"]["matched_score"] == by_the_paper
 
 

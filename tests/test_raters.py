@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import probdice
 from probdice import Geometry, InputError, Segmentation, TooLargeError
-from probdice.raters.fusing import Evidence, Model, _shares_of_true, expected, staple
-from probdice.raters.panel import climb, panel_of
+from probdice.raters.fusing import Evidence, Model, _confusion_matrices, expected_counts, staple
+from probdice.raters.panel import match_regions, panel_of
 
 
 def noisy(labels, share, regions, seed):
@@ -116,7 +116,7 @@ def test_a_second_round_of_matching_improves_the_first():
     tables |= {
         (j, i): pairs(table.columns, table.rows, table.savings) for (i, j), table in tables.items()
     }
-    first, second, third = climb(volumes, tables)
+    first, second, third = match_regions(volumes, tables)
     assert second == third == [first[1]]
 
 
@@ -168,7 +168,7 @@ def by_hand():
 def test_multi_label_staple_equals_a_hand_computation():
     common, evidence = by_hand()
     mean = Model(np.ones(3), 3)
-    theta = _shares_of_true(expected(evidence, mean))
+    theta = _confusion_matrices(expected_counts(evidence, mean))
     one, two, three = (common.labels.index(label) for label in (1, 2, 3))
     first, last = common.names.index("1"), common.names.index("3")
     # The pixel is 2/3 of region 1 and 1/3 of region 2, so region 1 has 3 2/3 pixels, on all of
@@ -205,7 +205,10 @@ def test_every_step_of_staple_increases_the_likelihood_of_soft_raters():
     panel = panel_of(raters, match="labels", mask=None, workers=1)
     common = panel.common(panel.names)
     evidence = Evidence(panel.several.only(common.names), common)
-    prior, theta = np.full(6, 1 / 6), _shares_of_true(expected(evidence, Model(np.ones(3), 6)))
+    prior, theta = (
+        np.full(6, 1 / 6),
+        _confusion_matrices(expected_counts(evidence, Model(np.ones(3), 6))),
+    )
 
     def log_likelihood(decisions, counts):
         total = np.repeat(prior[:, None], counts.size, axis=1)
@@ -216,7 +219,7 @@ def test_every_step_of_staple_increases_the_likelihood_of_soft_raters():
     values = []
     for _ in range(8):
         values.append(float(evidence.total(log_likelihood)))
-        theta = _shares_of_true(expected(evidence, Model(np.ones(3), 6, prior, theta)))
+        theta = _confusion_matrices(expected_counts(evidence, Model(np.ones(3), 6, prior, theta)))
     assert np.all(np.diff(values) >= -1e-9)
 
 

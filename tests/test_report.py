@@ -17,6 +17,7 @@ import probdice
 from probdice import Comparison, Geometry, Segmentation, compare
 from probdice.errors import FormatError, InputError, Option
 from probdice.evaluation import evaluate
+from probdice.metrics.verdict import name_of, worst_group
 from probdice.report import packing, write, write_evaluation
 from probdice.report.cases import write_case_pages
 from probdice.report.page import page_of
@@ -146,7 +147,28 @@ def test_unmatched_regions_are_counted_on_both_sides():
     assert tiles["Unmatched"].value == "2"
     assert tiles["Unmatched"].about == "1 of 3 reference and 1 of 3 prediction regions"
     assert tiles["Worst region"].value == "0.0000"
-    assert tiles["Worst region"].about == "Dice of 7, prediction only"  # larger than 2
+    assert tiles["Worst region"].about == (
+        "Dice of 7, unmatched; lowest matched 0.7692"  # 7 is larger than 2; 2·5/(8 + 5)
+    )
+
+
+def test_unmatched_regions_do_not_hide_matched_ones_in_the_plot():
+    labels = np.repeat(np.arange(40), 50)
+    split = labels * 100 + np.tile(np.arange(50), 40) // 20  # parts of 20, 20 and 10 pixels
+    content = page_of(compare(labels, split))
+    (unmatched,) = content.unmatched
+    assert (unmatched.side, len(unmatched.first), unmatched.count) == ("prediction", 1, 79)
+    assert (
+        unmatched.first[0].name
+        == content.rows[0].name
+        == name_of(worst_group(compare(labels, split).groups))
+    )
+    assert len(content.matched) == 40 and content.matched[0].dice == pytest.approx(40 / 70)
+    assert content.plotted == content.groups == 120
+    many = np.arange(6000).reshape(60, 100)
+    cut = page_of(compare(many, many // 40))
+    assert len(cut.matched) == 150 and len(cut.unmatched[0].others) == 499
+    assert (cut.unmatched[0].count, len(cut.rows), cut.plotted) == (5849, 2000, 650)
 
 
 def test_merges_on_both_sides_are_counted_and_drawn():
@@ -315,8 +337,8 @@ def test_large_images_are_subsampled_and_the_page_states_it(tmp_path, monkeypatc
     f = unpacked(data["f"], 4).reshape(data["shape"])
     np.testing.assert_allclose(f / 1e4, result.map()[::2, ::2, ::2], atol=5.1e-5)
     words = " ".join(reader.words)
-    assert "The images show every 2nd pixel along each axis" in words
-    assert "Each pixel shows the 6 largest of 9 reference regions" in words
+    assert "The images show every 2nd voxel along each axis" in words
+    assert "Each voxel shows the 6 largest of 9 reference regions" in words
     assert "rounded to 4 digits" in words
 
 
@@ -339,7 +361,7 @@ def test_label_maps_that_do_not_fit_are_subsampled_equally_along_all_axes(tmp_pa
     stored = np.frombuffer(zlib.decompress(base64.b64decode(data["reference"]["codes"])), "u1")
     np.testing.assert_array_equal(stored.reshape(30, 30, 10) - 1, noise[::2, ::2, ::2])
     messages = [a for tag, a in reader.tags if a.get("class") == "left-out"]
-    assert messages and "every 2nd pixel along each axis" in " ".join(reader.words)
+    assert messages and "every 2nd voxel along each axis" in " ".join(reader.words)
 
 
 def test_a_page_opens_in_the_plane_with_the_smallest_pixels_zoomed_to_the_foreground(tmp_path):
@@ -364,7 +386,10 @@ def test_groups_are_listed_worst_first_with_volumes_in_millilitres():
     assert [number[2] for number in rows[0].numbers][2:4] == ["6", "3"]
     assert [number[0] for number in rows[0].numbers][2:4] == ["Reference, mL", "Prediction, mL"]
     plain = page_of(compare(reference, prediction)).rows
-    assert [number[0] for number in plain[0].numbers][2:4] == ["Reference, px", "Prediction, px"]
+    assert [number[0] for number in plain[0].numbers][2:4] == [
+        "Reference, voxels",
+        "Prediction, voxels",
+    ]
 
 
 def test_every_sentence_has_an_icon_and_notes_are_capitalised(tmp_path):
@@ -459,7 +484,7 @@ def test_thousands_of_regions_with_long_names_still_fit(tmp_path):
     assert os.path.getsize(tmp_path / "page.html") < LIMIT
     words = " ".join(reader.words)
     assert "distinguish only the 4096 largest reference regions" in words
-    assert "4000 more groups are not shown" in words
+    assert "The table lists the 2000 worst of 6000 groups." in words
     assert len(reader.pixels["reference"]["names"]) == 4097
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import probdice
+from probdice.pictures.rater_plots import region_colours
 from probdice.report.rater_pages import raters_page
 
 RATERS = {
@@ -59,14 +60,17 @@ def test_regions_have_the_dice_of_every_rater_and_pair():
     assert rows["2"]["<eva>"].about == "label 4"
     assert (rows["6"]["Raters"].text, rows["6"]["ben"].about) == ("1 of 3", "not used")
     # The matrix opens with the worst region. Cells have the colour of 1 − Dice, in ten steps.
-    assert page.region_dice["names"] == ["1", "2", "6"] and page.region_dice["first"] == 2
+    assert page.region_dice["names"] == ["6", "2", "1"]
+    assert [row[0].text for row in page.regions.rows] == ["6", "2", "1"]
+    shades = [region_colours(consensus)[k] for k in (2, 1, 0)]
+    assert [row[0].colour for row in page.regions.rows] == shades
     names = [consensus.names[k] for k in consensus.agreement.order]
     pairs = {("anna", "ben"): 6 / 7, ("anna", "<eva>"): 1, ("ben", "<eva>"): 6 / 7}
     expected = [
         next(dice for pair, dice in pairs.items() if set(pair) == {names[i], names[j]})
         for i, j in ((0, 1), (0, 2), (1, 2))
     ]
-    assert page.region_dice["dice"][0] == pytest.approx(expected, abs=5e-4)
+    assert page.region_dice["dice"][2] == pytest.approx(expected, abs=5e-4)
     eva, anna = names.index("<eva>"), names.index("anna")
     assert page.region_matrix.rows[eva][anna].text == "0.000"
     assert page.region_matrix.rows[eva][anna].shade == 10

@@ -156,6 +156,21 @@ def test_pages_of_an_evaluation_use_the_surface_of_their_hemisphere(folder):
         assert f"Reference, {side} cortex, lateral" in page.read_text()
 
 
+def test_a_case_without_a_surface_of_its_hemisphere_has_a_note(folder):
+    for name in ("truth", "a"):
+        (folder / name).mkdir()
+        write(folder / name / "lh.s.annot", REFERENCE)
+    output = folder / "out"
+    messages = run(
+        *("evaluate", folder / "truth", folder / "a", "--output", output, "-q"),
+        *("--surface", folder / "rh.inflated", "--reports", "all", "--workers", "1"),
+    )
+    (page,) = (output / "report_cases").iterdir()
+    reason = "rh.inflated: is a surface of right cortex, but the segmentations are on left cortex"
+    assert reason in page.read_text() and "<img" not in page.read_text()
+    assert reason in messages
+
+
 def test_a_surface_that_does_not_fit_is_rejected(folder):
     small, faces = icosphere(1)
     freesurfer.write_geometry(folder / "lh.small", small, faces)

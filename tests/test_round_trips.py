@@ -112,7 +112,7 @@ def by_label(segmentation: Segmentation) -> list[tuple[int | None, str | None]]:
     if segmentation.crisp:
         labels = {*np.unique(np.asarray(segmentation.array)).tolist(), *names}
         return [(int(label), names.get(label)) for label in sorted(labels)]
-    # Where a file knows neither number nor name, a region is known by its place.
+    # If a file stores neither number nor name, a region is identified by its position.
     return [
         (k if label is None and k not in names else label, names.get(k))
         for k, label in enumerate(segmentation.labels)
@@ -172,7 +172,7 @@ EXTREMES = (-(2**63), -(2**40), -(2**31), -1, 0, 2**31 - 1, 2**31, 2**40, 2**63 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("extreme", [*EXTREMES, 2**64 - 1], ids=str)
 def test_no_label_is_changed(suffix: str, extreme: int, tmp_path: Path) -> None:
-    """Each end of every integer type comes back as it is, or is refused with the number."""
+    """Each end of every integer type is read back unchanged, or is rejected with the number."""
     labels = np.array([[0, 1, extreme]] * 2, np.uint64 if extreme >= 2**63 else np.int64)
     path = tmp_path / f"a{suffix}"
     try:

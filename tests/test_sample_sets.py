@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment
 
 from probdice import InputError, compare_sets
-from probdice.raters.sample_sets import _best_matching, _ranked
+from probdice.raters.sample_sets import _best_matching, _ranked_probability_score
 
 
 def masks(count, seed, size=40):
@@ -80,7 +80,9 @@ def test_volume_scores_equal_the_integral_of_their_definition():
 
         return quad(squared, 0, 12, limit=500, points=[*samples, observed])[0]
 
-    assert _ranked(raters, samples) == pytest.approx(np.mean([score(r) for r in raters]), rel=1e-6)
+    assert _ranked_probability_score(raters, samples) == pytest.approx(
+        np.mean([score(r) for r in raters]), rel=1e-6
+    )
 
 
 def test_volume_scores_use_common_regions():

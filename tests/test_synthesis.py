@@ -233,7 +233,7 @@ def test_grow_and_shrink_by_hand() -> None:
     np.testing.assert_allclose(other, [1, 1, 1, 0.8, 0.2, 0], atol=1e-12)
 
 
-def test_grow_takes_in_proportion_and_shrink_gives_to_the_nearest() -> None:
+def test_grow_reduces_others_in_proportion_and_shrink_adds_to_the_nearest() -> None:
     image = np.array([[0.6, 0.3, 0.0], [0.2, 0.1, 0.0], [0.2, 0.6, 1.0]])
     grown = values_of(grow(image, 1))
     np.testing.assert_allclose(grown[:, 0], [0.3, 0.1, 0.6], atol=1e-12)  # 3 to 1, as before

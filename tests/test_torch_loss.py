@@ -213,7 +213,7 @@ def test_the_loss_is_that_of_other_libraries_where_definitions_meet(kind):
     assert loss.item() == pytest.approx((1 - tversky).mean().item(), abs=1e-12)
 
 
-# -- pixels that are left out --------------------------------------------------------------------
+# -- excluded pixels -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("match", ["labels", "overlap"])
@@ -419,7 +419,7 @@ def test_the_minimum_is_at_the_target(options):
         assert (reached - target).abs().max() < 0.02
 
 
-def test_the_product_form_is_not_least_at_the_target():
+def test_the_product_form_has_no_minimum_at_the_target():
     _, _, target = random_batch(seed=3)
     products = DiceLoss(softmax=True)
     value, reached = minimised(products, target)
@@ -430,7 +430,7 @@ def test_the_product_form_is_not_least_at_the_target():
 
 @pytest.mark.parametrize("options", [{}, {"batch": True}, {"background": 0}], ids=str)
 @pytest.mark.parametrize("match", ["labels", "overlap"])
-def test_a_class_that_the_target_lacks_is_pushed_down(options, match):
+def test_the_loss_decreases_with_the_probability_of_an_absent_class(options, match):
     logits, labels, _ = random_batch()
     labels[labels == 3] = 0
     logits[:, 3] += 1  # without matching 3 is a class, with matching often an unmatched channel
@@ -444,7 +444,7 @@ def test_a_class_that_the_target_lacks_is_pushed_down(options, match):
 
 @pytest.mark.parametrize("measure", ["dice", "foreground"])
 @pytest.mark.parametrize("kind", ["labels", "soft"])
-def test_images_without_foreground_lose_their_foreground(measure, kind):
+def test_the_loss_of_an_image_without_foreground_is_its_foreground(measure, kind):
     target = torch.zeros(2, 6, 6, dtype=torch.long)
     if kind == "soft":
         target = one_hot(target, 2)
@@ -510,7 +510,7 @@ def test_autocast_changes_nothing(dtype, match):
 @pytest.mark.parametrize("kind", ["labels", "soft"])
 @pytest.mark.parametrize("similarity", ["absolute", Aitchison(floor=FLOOR)])
 def test_nothing_waits_for_a_device(kind, similarity):
-    # Tensors of the meta device have no values: whatever reads one fails.
+    # Tensors of the meta device have no values, so reading one fails.
     logits = torch.zeros(N, C, *SHAPE, device="meta", requires_grad=True)
     target = torch.zeros(N, *SHAPE, dtype=torch.long, device="meta")
     if kind == "soft":
@@ -587,7 +587,7 @@ def test_masked_pixels_are_left_out_of_averages():
     assert loss([output], labels, mask) == expected
 
 
-# -- what is rejected ----------------------------------------------------------------------------
+# -- invalid options and tensors -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from probdice import compare, overlap
-from probdice.metrics.verdict import name_of, verdict_of, worst_first
+from probdice.metrics.verdict import (
+    lowest_matched,
+    name_of,
+    verdict_of,
+    worst_first,
+    worst_group,
+)
 
 
 def shifted(size, shift):
@@ -48,7 +54,7 @@ def test_a_single_unmatched_region_is_named():
     # Dice 1, 200/204 and 0: mean 0.660; 200 of 204 pixels agree.
     assert verdict_of(compare(reference, prediction)) == (
         "Most pixels agree (adjusted score 0.96), but regions overlap less: mean Dice 0.66; "
-        "weakest match 2 (Dice 0.98); reference region 3 unmatched."
+        "reference region 3 unmatched (Dice 0); lowest matched Dice 0.98 in 2."
     )
 
 
@@ -57,12 +63,14 @@ def test_finer_and_coarser_predictions_are_recognised():
     # Each coarse region has one match of Dice 20/50; 12 regions are unmatched: mean 1.6/16.
     assert verdict_of(compare(coarse, fine)) == (
         "The prediction splits regions of the reference and explains 100 % of it; "
-        "mean Dice 0.10; 12 of 16 prediction regions unmatched."
+        "mean Dice 0.10; 12 of 16 prediction regions unmatched (Dice 0), largest: 1; "
+        "lowest matched Dice 0.40 in 0."
     )
     assert verdict_of(compare(fine, coarse)) == (
         "The prediction joins regions of the reference; the reference explains 100 % of the "
         "prediction; "
-        "mean Dice 0.10; 12 of 16 reference regions unmatched."
+        "mean Dice 0.10; 12 of 16 reference regions unmatched (Dice 0), largest: 1; "
+        "lowest matched Dice 0.40 in 0."
     )
 
 
@@ -76,7 +84,8 @@ def test_the_same_regions_split_differently():
     assert verdict_of(compare(reference, prediction)) == (
         "The same regions, split differently: the prediction explains 80 % of the reference, and "
         "the reference 80 % of the prediction; mean Dice 0.43; 8 of 24 reference and 8 of 24 "
-        "prediction regions unmatched."
+        "prediction regions unmatched (Dice 0), largest: reference 100; "
+        "lowest matched Dice 0.86 in 0."
     )
 
 
@@ -96,3 +105,19 @@ def test_groups_are_ordered_by_dice_then_size():
 def test_names_of_groups():
     groups = compare([1, 1, 2, 2, 3], [1, 1, 5, 5, 5]).groups
     assert [name_of(group) for group in groups] == ["1", "2 ↔ 5", "3"]
+
+
+def test_unmatched_regions_precede_matched_ones_of_equal_dice():
+    reference = np.repeat([1, 2, 3], [10, 8, 2])
+    prediction = np.repeat([2, 1], [10, 10])
+    groups = compare(reference, prediction, match="labels").groups
+    # Labels 1 and 2 share no pixel: 10 and 10, 8 and 10 pixels. 3 is unmatched: 2 pixels.
+    assert [name_of(groups[k]) for k in worst_first(groups)] == ["3", "1", "2"]
+    assert name_of(worst_group(groups)) == "3"
+    assert name_of(lowest_matched(groups)) == "1"
+
+
+def test_volumes_have_voxels():
+    reference = np.repeat([1, 2, 3], [100, 100, 4]).reshape(2, 2, 51)
+    prediction = np.repeat([1, 2], [100, 104]).reshape(2, 2, 51)
+    assert verdict_of(compare(reference, prediction)).startswith("Most voxels agree")

@@ -18,7 +18,7 @@ strict = probdice.compare(reference, prediction, similarity="aitchison")
 print(f"without a floor: {strict.score:.3f}")
 
 # %%
-# Pixels are black where a region has probability 0 on one side only.
+# Pixels are red where a region has probability 0 on one side only.
 overview = strict.plot("overview")
 
 # %%

@@ -67,17 +67,19 @@ def agree(
             written = run.write(
                 agreement, agreement, lambda: consensus_of(panel, "mean", None), layer, display
             )
-        run.print(agreement, agreement, _parts(agreement), written)
+        run.print(agreement, agreement, _parts(agreement, len(panel.several.any.shape)), written)
 
 
-def _parts(agreement: "Agreement") -> "list[RenderableType]":
+def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
     """Return the mean of all pairs, and tables of pairs, raters and regions."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
+    from probdice.data.pixel_words import words_for_axes
     from probdice.errors import in_command
 
+    pixels = words_for_axes(axes).many
     parts: list[RenderableType] = [
-        f"{len(agreement.names)} raters over {agreement.pixels:,} pixels",
+        f"{len(agreement.names)} raters over {agreement.pixels:,} {pixels}",
         f"mean of all pairs: score {decimal(agreement.mean_score)}, adjusted "
         f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}",
     ]
@@ -103,4 +105,4 @@ def _parts(agreement: "Agreement") -> "list[RenderableType]":
             numbers.append(rater.foreground_dice)
         others.add_row(rater.name, *map(decimal, numbers))
     notes = [note_line(in_command(note.message)) for note in agreement.notes]
-    return [*parts, others, *region_table(agreement), *notes]
+    return [*parts, others, *region_table(agreement, pixels), *notes]

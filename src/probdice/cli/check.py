@@ -81,6 +81,7 @@ def _lines(result: "SubmissionCheck", submission: str) -> "list[RenderableType]"
     """Return one line per problem, errors first, and a summary."""
     from probdice.cli.display import MAX_ROWS
     from probdice.text.escaping import printable
+    from probdice.text.formatting import quantity
 
     ordered = sorted(result.problems, key=lambda problem: problem.severity != "error")
     lines: list[RenderableType] = [printable(str(problem)) for problem in ordered[:MAX_ROWS]]
@@ -89,8 +90,8 @@ def _lines(result: "SubmissionCheck", submission: str) -> "list[RenderableType]"
     errors = sum(problem.severity == "error" for problem in ordered)
     counts = [
         f"{result.checked} of {result.expected} cases",
-        f"{errors} {'error' if errors == 1 else 'errors'}",
-        f"{len(ordered) - errors} {'warning' if len(ordered) - errors == 1 else 'warnings'}",
+        quantity(errors, "error"),
+        quantity(len(ordered) - errors, "warning"),
     ]
     verdict = "can be evaluated" if result.valid else "cannot be evaluated"
     lines.append(printable(f"{submission} {verdict}: {', '.join(counts)}"))

@@ -125,17 +125,18 @@ def consensus(
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)
                 written.append(f"{entropy}: entropy of the consensus")
             written += run.write(result, agreement, lambda: result, layer, display)
-            tables = _parts(result) if run.prints_tables else []
+            tables = _parts(result, len(panel.several.any.shape)) if run.prints_tables else []
         run.print(result, agreement, tables, written)
 
 
-def _parts(result: "Consensus") -> "list[RenderableType]":
+def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
     """Return the numbers of raters and regions, tables of raters and regions, and the notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
+    from probdice.data.pixel_words import words_for_axes
     from probdice.errors import in_command
 
-    method = "mean"
+    pixels, method = words_for_axes(axes).many, "mean"
     if result.method == "staple":
         method = f"STAPLE, {result.iterations} iterations"
     agreement = result.agreement
@@ -148,10 +149,10 @@ def _parts(result: "Consensus") -> "list[RenderableType]":
     count = len(result.segmentation.regions)
     return [
         f"{len(result.names)} raters ({method}): {count} common regions over "
-        f"{result.pixels:,} pixels",
+        f"{result.pixels:,} {pixels}",
         f"mean agreement of two raters: {decimal(agreement.mean_score)} "
         f"(adjusted {decimal(agreement.mean_adjusted_score)})",
         table,
-        *region_table(agreement),
+        *region_table(agreement, pixels),
         *(note_line(in_command(note.message)) for note in result.notes),
     ]

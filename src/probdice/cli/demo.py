@@ -22,7 +22,7 @@ def demo(
     The prediction is probabilistic, has more regions than the reference, and has different labels.
     """
     with reporting_errors(debug=debug):
-        from probdice.cli.compare import Inputs, Outputs, run
+        from probdice.cli.comparison_run import Inputs, Outputs, run
         from probdice.files import write
         from probdice.method.sides import SIDES
         from probdice.options import CompareOptions

@@ -12,14 +12,15 @@ from rich.text import Text
 from probdice.cli.console import console
 from probdice.cli.streams import printing, write_output
 from probdice.cli.terminal_tables import Column, FittingTable
+from probdice.comparison.requested_metrics import STORED_METRICS
 from probdice.comparison.result import Comparison, Group
 from probdice.errors import in_command
 from probdice.method.region_labels import listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side, other
-from probdice.metrics.verdict import verdict_of, worst_first
+from probdice.metrics.verdict import verdict_of, words_of, worst_first
 from probdice.text.escaping import printable
-from probdice.text.formatting import decimal, millilitres
+from probdice.text.formatting import decimal, millilitres, quantity
 
 if TYPE_CHECKING:
     from probdice.metrics.derived import Derived
@@ -58,40 +59,31 @@ def show_comparison(
     parts.append(_groups(result, [result.groups[k] for k in shown]))
     if len(shown) < len(order):
         parts.append(f"… {len(order) - len(shown):,} more, --all")
-    derived = result.requested_derived()
-    if derived is not None:
-        parts.append(_derived(derived))
     notes = list(result.notes)
     if indices is not None:
         parts += [_indices(indices), ""]
         notes += indices.notes
     if detection is not None:
         parts += [Text(repr(detection)), ""]
-    boundaries = result.requested_boundaries()
-    if boundaries is not None:
-        parts += [Text(repr(boundaries)), ""]
-    if derived is not None and boundaries is not None:
-        distances = repr(result.numbers.known("derived_boundaries"))
-        parts += ["Derived regions", Text(distances), ""]
+    parts += _requested(result)
     for side, labels in result.empty.items():
         if labels:
-            regions = "region is" if len(labels) == 1 else "regions are"
-            parts.append(
-                note_line(
-                    f"{len(labels)} {side} {regions} empty and not compared ({listed(labels)})"
-                )
-            )
+            verb = "is" if len(labels) == 1 else "are"
+            regions = f"{_count(len(labels), side)} {verb} empty and not compared"
+            parts.append(note_line(f"{regions} ({listed(labels)})"))
     parts += [note_line(in_command(note.message)) for note in notes]
-    parts += [printable(f"wrote {line}") for line in written]
-    show(*parts)
+    show(*parts, written=written)
 
 
-def show(*parts: RenderableType) -> None:
-    """Print to standard output. On a terminal, wrap lines between words."""
+def show(*parts: RenderableType, written: Sequence[str] = ()) -> None:
+    """Print to standard output, and name the written files. A terminal wraps lines between words.
+
+    `written` has one entry per file or folder: its path, a colon and its content.
+    """
     terminal = sys.stdout.isatty()
     screen = console(width=None if terminal else FILE_WIDTH)
     with printing(), screen.capture() as captured:  # Rich also writes empty text
-        for part in parts:
+        for part in (*parts, *(printable(f"wrote {one}") for one in written)):
             if terminal and isinstance(part, str | Text):
                 part = wrap_lines(part, screen.width)
             screen.print(part)
@@ -120,7 +112,7 @@ def _settings(result: Comparison) -> str:
     words = result.options.in_words()
     if result.labels_by is not None:
         words[-1] += f" by {result.labels_by}"
-    return ", ".join([*words, f"{regions} over {result.pixels:,} pixels"])
+    return ", ".join([*words, f"{regions} over {result.pixels:,} {words_of(result).many}"])
 
 
 def _headline(result: Comparison) -> Table:
@@ -183,10 +175,10 @@ def _add_foreground(table: Table, result: Comparison) -> None:
     table.add_row("foreground score", decimal(result.foreground_score), adjusted)
 
 
-def _derived(derived: "Derived") -> FittingTable:
+def _derived(derived: "Derived", pixels: str) -> FittingTable:
     """Return the table of derived regions."""
     names = ("derived region", "reference", "prediction")
-    numbers = ("Dice", "Jaccard", "ref. pixels", "pred. pixels")
+    numbers = ("Dice", "Jaccard", f"ref. {pixels}", f"pred. {pixels}")
     table = FittingTable(
         [*(Column(name) for name in names), *(Column(name, numbers=True) for name in numbers)]
     )
@@ -202,6 +194,19 @@ def _derived(derived: "Derived") -> FittingTable:
             style="dim" if region.faint else None,
         )
     return table
+
+
+def _requested(result: Comparison) -> list[RenderableType]:
+    """Return the metrics that the options requested, in the form of Python except for tables."""
+    parts: list[RenderableType] = []
+    for name in STORED_METRICS:
+        metric = result.numbers.known(name)
+        if name == "derived" and metric is not None:
+            parts.append(_derived(metric, words_of(result).many))
+        elif metric is not None:
+            parts += ["Derived regions"] if name == "derived_boundaries" else []
+            parts += [Text(repr(metric)), ""]
+    return parts
 
 
 def _pair(group: Group) -> str:
@@ -230,7 +235,7 @@ def _if_available(number: Callable[[], T]) -> T | None:
 
 
 def _count(count: int, side: str) -> str:
-    return f"{count} {side} {'region' if count == 1 else 'regions'}"
+    return quantity(count, f"{side} region")
 
 
 def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
@@ -247,10 +252,10 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
             Column(f"{side} mL", numbers=True, drop_order=1) for side in SHORT_SIDES.values()
         ]
     columns += [
-        Column(f"{side} pixels", numbers=True, drop_order=4 if has_volume else 1)
+        Column(f"{side} {words_of(result).many}", numbers=True, drop_order=4 if has_volume else 1)
         for side in SHORT_SIDES.values()
     ]
-    columns.append(Column("volume", numbers=True, drop_order=5))
+    columns.append(Column("volume diff.", numbers=True, drop_order=5))
     faint = any(group.faint for group in groups)
     if faint:
         columns.append(Column(""))

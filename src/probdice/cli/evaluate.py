@@ -24,7 +24,7 @@ from probdice.cli.progress import COMPILING, counting_bar
 from probdice.options import EvaluateOptions
 
 if TYPE_CHECKING:
-    from probdice.evaluation import Progress
+    from probdice.evaluation import Evaluation, Progress
 
 __all__ = ["evaluate"]
 
@@ -160,7 +160,7 @@ def evaluate(
             from probdice.cli.ranking_output import show_summary
 
             try:
-                show_summary(result.summary, out, None)
+                show_summary(result.summary, out, written=[f"{out}: {_file_names(result)}"])
             except BrokenPipeError:  # the reader of the pipe closed it; the pages are still written
                 pass
             except FormatError as error:
@@ -172,6 +172,13 @@ def evaluate(
     lacking = strict and any(counts.missing for counts in result.counts.values())
     if result.failures or left_out or lacking:
         raise typer.Exit(FAILED)
+
+
+def _file_names(result: "Evaluation") -> str:
+    """Return the names of the files in the results folder, except the pages."""
+    of_components = ("components.csv", "strata.csv") if result.others.components else ()
+    tables = ("ranking.csv", "table.md", "table.tex", "cases.csv", "regions.csv", *of_components)
+    return ", ".join([*tables, "files.csv", "how.md", "summary.json", "cases.jsonl"])
 
 
 def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: bool) -> None:
@@ -189,7 +196,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
     if not quiet:
         from probdice.cli.display import show
         from probdice.method.region_labels import listed
-        from probdice.text.escaping import printable
+        from probdice.text.formatting import quantity
 
         names = {"labels": "label maps", "probabilities": "probabilities"}
         kinds = " and ".join(names[kind] for kind in manifest.kinds)
@@ -199,13 +206,8 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
             if manifest.strict_labels
             else "other labels are warnings; with --match labels they are errors"
         )
-        count = len(manifest.cases)
-        show(
-            printable(
-                f"wrote {path}: {count} {'case' if count == 1 else 'cases'}, {kinds}, labels "
-                f"{labels} ({rule})"
-            )
-        )
+        cases = quantity(len(manifest.cases), "case")
+        show(written=[f"{path}: {cases}, {kinds}, labels {labels} ({rule})"])
 
 
 def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, str]:

@@ -9,6 +9,7 @@ from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from probdice.cli.parameters import ADVANCED
+from probdice.text.formatting import quantity
 
 __all__ = ["HELP_NAMES", "HelpfulCommand", "HelpfulGroup"]
 
@@ -88,7 +89,7 @@ def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]
         parts += _section(title, entries)
     hidden = len(options) - len(shown)
     if hidden:
-        parts.append(f"{ALL} shows {hidden} more {'option' if hidden == 1 else 'options'}.")
+        parts.append(f"{ALL} shows {quantity(hidden, 'more option')}.")
     return parts
 
 

@@ -63,8 +63,8 @@ def rank(
                 return
         from probdice.cli.display import show
 
-        written = [f"wrote {path}" for path in (plot, json) if path is not None]
-        show(*_table(study), *written)
+        written = {"scatter plot": plot, "all numbers": json}
+        show(*_table(study), written=[f"{path}: {what}" for what, path in written.items() if path])
 
 
 def _write_plot(path: str, study: "Study") -> None:

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from math import nan
 from os.path import abspath, join, relpath
 from typing import Any
 
@@ -17,7 +16,7 @@ from probdice.method.region_labels import listed
 from probdice.metrics.registry import MISSING_RULES
 from probdice.options import CompareOptions
 from probdice.text.escaping import printable
-from probdice.text.formatting import decimal, percent
+from probdice.text.formatting import decimal, percent, quantity
 
 __all__ = ["Failures", "show_summary"]
 
@@ -29,6 +28,7 @@ SHORT = {  # headings of narrow columns
     "adjusted_foreground_score": "adj. foregr.",
 }
 MAX_LINES = 20  # regions and failures that are printed
+MAX_CLASSES = 5  # tables of components
 MAX_CASES = 10  # missing cases that are named
 MAX_OF_ONE_KIND = 3  # failures that are printed
 MAX_LENGTH = 160  # characters of the line of a failure
@@ -66,8 +66,10 @@ def _kind(message: str) -> str:
     return re.sub(r"\S*[/\\]\S*|[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", "", message)
 
 
-def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None:
-    """Print the ranking with remarks, then all measures, regions, failures and notes.
+def show_summary(
+    summary: dict[str, Any], out: str, measure: str | None = None, written: Sequence[str] = ()
+) -> None:
+    """Print the ranking with remarks, all measures, regions, failures, notes and written files.
 
     `measure` replaces the ranking measures.
     """
@@ -120,18 +122,12 @@ def show_summary(summary: dict[str, Any], out: str, measure: str | None) -> None
         heading = "Dice of derived regions: mean (cases), 95 % CI"
         parts += [Text(heading, style="bold"), _regions(summary, names, "derived")]
     if summary["components"]:
-        parts += [Text(_component_heading(summary), style="bold"), _components(summary)]
+        parts += _components(summary, out)
     parts += _worst(measured, title)
     parts += _failed(summary["failures"], out)
     parts += _missing(summary["missing"])
     parts += [note_line(note) for note in (*summary["notes"], *_notes(summary, chosen))]
-    show(
-        *parts,
-        summary_line(summary["counts"]),
-        f"all results are in {out}: ranking.csv, table.md, table.tex, how.md, cases.csv, "
-        f"regions.csv, {'components.csv, strata.csv, ' if summary['components'] else ''}files.csv, "
-        f"summary.json, cases.jsonl",
-    )
+    show(*parts, summary_line(summary["counts"]), written=written)
 
 
 def _settings(summary: dict[str, Any]) -> str:
@@ -140,12 +136,10 @@ def _settings(summary: dict[str, Any]) -> str:
     merge = [] if options.merge == "none" else [f"merge {options.merge}"]
     mask = ["within masks"] if summary["mask"] is not None else []
     settings = ", ".join([*options.in_words(), *merge, *mask])
-    cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
+    cases = quantity(summary["counts"][0]["cases"], "case")
     subjects = summary["subjects"]
-    of = "" if subjects is None else f" of {len(set(subjects.values()))} subjects"
-    return (
-        f"{settings}: {cases} case{'s' * (cases != 1)}{of}, {methods} method{'s' * (methods != 1)}"
-    )
+    of = "" if subjects is None else f" of {quantity(len(set(subjects.values())), 'subject')}"
+    return f"{settings}: {cases}{of}, {quantity(len(summary['methods']), 'method')}"
 
 
 def _title(summary: dict[str, Any], measure: str | None) -> str:
@@ -168,7 +162,8 @@ def _methods(
     equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}
     kind = measured["methods"][0]["aggregate"]
     differing = any(mean is not None for mean in equal_labels.values())
-    heads = ["method", ">scored", f">{kind}", "95 % CI", *([">equal labels"] if differing else [])]
+    of = f" {summary['titles'][measure]}" if len(summary["rank_by"]) > 1 else ""
+    heads = ["method", ">scored", f">{kind}{of}", "95 % CI"] + [">equal labels"] * differing
     heads = (
         [">place", *heads, ">mean rank", ">stability"]
         if several
@@ -328,26 +323,46 @@ def _regions(summary: dict[str, Any], labels: Sequence[Any], key: str = "regions
     return table
 
 
-def _component_heading(summary: dict[str, Any]) -> str:
-    """Return the heading of the components: connectivity, minimum size and threshold."""
+def _components(summary: dict[str, Any], out: str) -> list[RenderableType]:
+    """Return a heading and one table per class, with both ways to match components."""
     components = summary["options"]["components"]
-    neighbours = components["connectivity"] or "all"
-    return (
-        f"connected components over all cases ({neighbours} neighbours, at least "
-        f"{components['minimum_size']:g} mm³ or voxels; found if Jaccard is at least "
-        f"{summary['others']['component_threshold']:g})"
-    )
+    rows = summary["components"]
+    unit = next((row["unit"] for row in rows if row.get("unit")), "mm³ or voxels")
+    minimum = "no minimum size"
+    if components["minimum_size"]:
+        minimum = f"minimum size {components['minimum_size']:g} {unit}"
+    classes = list(dict.fromkeys(row["class"] for row in rows))
+    if len(classes) == 2:  # "all" and the only class are the same
+        classes = classes[1:]
+    parts: list[RenderableType] = [
+        Text("connected components over all cases", style="bold"),
+        f"{components['connectivity'] or 'all'} neighbours, {minimum}, found if the Jaccard index "
+        f"is at least {summary['others']['component_threshold']:g}",
+        "F1 is the recognition quality (RQ), SQ the segmentation quality, and PQ = SQ × RQ the "
+        "panoptic quality",
+    ]
+    for label in classes[:MAX_CLASSES]:
+        title = "all classes" if label == "all" else f"class {label}"
+        parts += [Text(title), _component_table([r for r in rows if r["class"] == label], unit)]
+    if len(classes) > MAX_CLASSES:
+        parts.append(f"… and {len(classes) - MAX_CLASSES} more classes in {out}/strata.csv")
+    return parts
 
 
-def _components(summary: dict[str, Any]) -> FittingTable:
-    """Return one row per method, class and range of sizes."""
-    names = ("found", "missed", "false", "f1", "sq", "pq", "dice", "f1_many")
-    titles = (*names[:-1], "f1 many-to-one")
-    table = plain_table("method", "class", ">size from", *(f">{name}" for name in titles))
-    for row in summary["components"]:
-        counts = [str(row[name]) for name in names[:3]]
-        qualities = [decimal(nan if row[name] is None else row[name]) for name in names[3:]]
-        table.add_row(row["method"], row["class"], f"{row['from']:g}", *counts, *qualities)
+def _component_table(rows: Sequence[dict[str, Any]], unit: str) -> FittingTable:
+    """Return two rows per method and range of sizes: one-to-one and many-to-one matching."""
+    strata = len({row["from"] for row in rows}) > 1
+    sizes = [f"size, {unit}"] if strata else []
+    numbers = (">found", ">missed", ">false", ">F1 (RQ)", ">SQ", ">PQ", ">mean Dice")
+    table = plain_table("method", *sizes, "matching", *numbers)
+    for row in rows:
+        to = "and more" if row["to"] is None else f"to {row['to']:g}"
+        first = [row["method"], *([f"{row['from']:g} {to}"] if strata else [])]
+        for matching, ending in (("one-to-one", ""), ("many-to-one", "_many")):
+            counts = [str(row[f"{name}{ending}"]) for name in ("found", "missed", "false")]
+            qualities = [decimal(row[f"{name}{ending}"]) for name in ("f1", "sq", "pq", "dice")]
+            table.add_row(*first, matching, *counts, *qualities)
+            first = [""] * len(first)
     return table
 
 
@@ -374,8 +389,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
         Text.assemble(
             ("missing: ", "red"),
             printable(
-                f"{method}: no {side} of {len(names)} case{'s' * (len(names) != 1)}: "
-                f"{listed(names, MAX_CASES)}"
+                f"{method}: no {side} of {quantity(len(names), 'case')}: {listed(names, MAX_CASES)}"
             ),
         )
         for (method, side), names in cases.items()

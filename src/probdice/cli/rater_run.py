@@ -196,7 +196,7 @@ class RaterRun:
         else:
             from probdice.cli.display import show
 
-            show(*parts, *(f"wrote {line}" for line in written))
+            show(*parts, written=written)
 
 
 def names_of(files: Sequence[str]) -> list[str]:
@@ -210,12 +210,12 @@ def names_of(files: Sequence[str]) -> list[str]:
     return list(files)
 
 
-def region_table(agreement: "Agreement") -> "list[RenderableType]":
+def region_table(agreement: "Agreement", pixels: str) -> "list[RenderableType]":
     """Return a table of Dice and volumes per region, and the number of omitted regions."""
     from probdice.cli.terminal_tables import plain_table
 
     known = any(region.pixel_volume is not None for region in agreement.regions)
-    unit = "mL" if known else "pixels"
+    unit = "mL" if known else pixels
     table = plain_table("region", ">mean Dice", ">lowest Dice", f"volume of each rater, {unit}")
     for region in agreement.regions[:MAX_REGIONS]:
         volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())

@@ -26,6 +26,7 @@ def warm_up(debug: DebugOption = False) -> None:
         from probdice.cli.progress import progress
         from probdice.cli.streams import print_text
         from probdice.engine.kernels import watch_compiler
+        from probdice.text.formatting import quantity
 
         compiled = []
         start = perf_counter()
@@ -35,8 +36,7 @@ def warm_up(debug: DebugOption = False) -> None:
             for reference, prediction in _pairs():
                 _compare(reference, prediction)
         seconds = perf_counter() - start
-        kernels = "1 kernel" if len(compiled) == 1 else f"{len(compiled)} kernels"
-        print_text(f"compiled {kernels} in {seconds:.0f} s\n")
+        print_text(f"compiled {quantity(len(compiled), 'kernel')} in {seconds:.0f} s\n")
 
 
 def _pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":

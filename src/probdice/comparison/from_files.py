@@ -13,7 +13,7 @@ from probdice.data.value_checks import FORGIVEN
 from probdice.engine.pair import Images
 from probdice.errors import InputError, Note, Option
 from probdice.files import read, read_case, read_mask
-from probdice.files.name_tables import named
+from probdice.files.name_tables import with_names
 from probdice.method.sides import Side
 from probdice.options import CompareOptions
 
@@ -95,7 +95,7 @@ def read_side(
             segmentation, scaled = read_by(scale), True
     if nested:
         segmentation = _partition(segmentation, nested, side)
-        segmentation = segmentation if table is None else named(segmentation, table)
+        segmentation = segmentation if table is None else with_names(segmentation, table)
     text = f"The values of the {side} were divided by {scale:g}." if scaled else ""
     return segmentation, [Note("scaled", (text,))] if scaled else []
 

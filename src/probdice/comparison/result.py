@@ -15,7 +15,7 @@ from probdice.comparison.relabelling import Target, relabelled
 from probdice.comparison.result_groups import Group, Merge, groups_of, merges_of
 from probdice.data.segmentation import Segmentation
 from probdice.engine.pair import Images
-from probdice.errors import InputError, MissingExtraError, Note
+from probdice.errors import InputError, Note
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.background import Places, find_background
 from probdice.method.chance import Chance, adjusted, chance_of
@@ -36,8 +36,9 @@ from probdice.method.scoring import (
 )
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
+from probdice.metrics.verdict import words_of
 from probdice.options import CompareOptions
-from probdice.text.formatting import pixel_word
+from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -599,7 +600,7 @@ class Comparison:
         0.5
         """
         from probdice.metrics.components import component_scores
-        from probdice.metrics.indices import background_masks
+        from probdice.metrics.group_shares import background_masks
 
         return component_scores(
             self.overlap,
@@ -966,13 +967,9 @@ class Comparison:
         >>> frame["dice"].round(3).tolist(), frame["volume_difference"].tolist()
         ([0.8, 0.667], [1.0, -1.0])
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
         from probdice.comparison.group_rows import group_rows
 
-        return pandas.DataFrame(group_rows(self))
+        return data_frame(group_rows(self))
 
     def to_csv(self) -> str:
         """Return the groups as CSV with one row per group; labels of a side are separated by ";".
@@ -995,7 +992,7 @@ class Comparison:
         reference, prediction = (self.overlap.side(side).occupied.size for side in SIDES)
         return (
             f"Comparison({self.similarity}: {reference} reference and {prediction} prediction "
-            f"regions over {self.pixels:,} {pixel_word(self.axes, self.pixels)})"
+            f"regions over {self.pixels:,} {words_of(self).of(self.pixels)})"
         )
 
     def __str__(self) -> str:

@@ -1,6 +1,5 @@
 """A comparison as text and as HTML. Neither reads any pixels."""
 
-from collections.abc import Sequence
 from html import escape
 from math import isnan
 
@@ -8,7 +7,9 @@ from probdice.comparison.result import SHOWN, Comparison
 from probdice.method.background import named_background
 from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
-from probdice.text.formatting import decimal, pixel_word
+from probdice.metrics.verdict import words_of
+from probdice.text.formatting import decimal
+from probdice.text.table_output import aligned
 
 __all__ = ["as_html", "as_text"]
 
@@ -18,7 +19,7 @@ def as_text(result: Comparison) -> str:
     lines = [
         _title(result),
         *(f"  {line}" for line in _lines(result)),
-        *(f"  {line}" for line in _columns(_rows(result))),
+        *(f"  {line}" for line in aligned(_rows(result))),
     ]
     if len(result.groups) > SHOWN:
         lines.append(f"  … and {len(result.groups) - SHOWN} more groups")
@@ -77,7 +78,7 @@ def _title(result: Comparison) -> str:
     counts = [result.counted(side) for side in SIDES]
     return (
         f"Comparison ({', '.join(options)}): {counts[0]} reference and {counts[1]} prediction "
-        f"regions over {result.pixels} {pixel_word(result.axes, result.pixels)}"
+        f"regions over {result.pixels} {words_of(result).of(result.pixels)}"
     )
 
 
@@ -146,11 +147,3 @@ def _rows(result: Comparison) -> list[tuple[str, ...]]:
         mark = ("faint" if group.faint else "",) if faint else ()
         rows.append((*row, decimal(group.similarity), *mark))
     return rows
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return [
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]

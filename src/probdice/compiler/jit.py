@@ -182,3 +182,27 @@ def sign_of(_typing: Any, value: Any) -> Any:
 
     integer: Any = types.int32 if value == types.float32 else types.int64
     return integer(value), generate
+
+
+@_intrinsic
+def prefetch(_typing: Any, rows: Any, row: Any, column: Any) -> Any:
+    """Load the cache line of an element of a two-dimensional array, without waiting for it.
+
+    The element need not exist: loading ahead never fails.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        offset = ir.IntType(64)(0)
+        for axis in range(2):
+            stride = builder.extract_value(array.strides, axis)
+            offset = builder.add(offset, builder.mul(args[1 + axis], stride))
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        address = builder.gep(builder.bitcast(array.data, byte), [offset])
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        load = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        # To read; into the second-level cache; of data, not instructions.
+        builder.call(load, [address, number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return types.none(rows, types.int64, types.int64), generate

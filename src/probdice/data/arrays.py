@@ -78,9 +78,9 @@ def as_array(value: Any) -> Array:
     if has_type(value, "torch", "Tensor"):
         return _of_torch(value)
     if has_type(value, "zarr", "Array") and hasattr(value, "store_path"):  # not those of Zarr 2
-        from probdice.files.chunks import bounded
+        from probdice.files.chunks import with_size_limits
 
-        return cast(Array, bounded(value))
+        return cast(Array, with_size_limits(value))
     if has_type(value, "xarray", "DataArray"):
         return as_array(value.data)
     for library, name in (("nibabel", "FileBasedImage"), ("SimpleITK", "Image")):

@@ -1,6 +1,6 @@
 """The pass that computes an overlap and checks the values."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,8 +21,10 @@ from probdice.method.similarity import Similarity
 
 __all__ = ["Checked", "labels_overlap", "overlap", "overlap_pass"]
 
+Names = Mapping[int, str]
+
 FEW_PIXELS = 2**16  # fewest pixels for which a table of all pairs of bytes is worthwhile
-MANY_PIXELS = 2**19  # above this number of pixels, listing the overlapping pairs is faster
+MANY_PIXELS = 2**19  # above this number, listing the pairs that occur is faster than a conversion
 FEW_CELLS = 2**14  # pairs of labels whose table fits in the cache
 FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 
@@ -59,7 +61,7 @@ def _checked_overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Ch
     p, q = blocks.sides
     labels = blocks.labels_of(block)
     if labels is not None:
-        return Checked(labels_overlap(Both(p, q), *labels, similarity))
+        return Checked(labels_overlap(Both(p.names, q.names), *labels, similarity))
     ready = blocks.ready(block)
     result, sound = overlap(Both(p, q), ready, similarity)
     return Checked(result, _faults(ready, sound, blocks, block))
@@ -84,39 +86,43 @@ def overlap(
     """Return the overlap of a block, and whether the values of each side are certainly valid."""
     p, q = ready.sides
     if isinstance(p, Crisp) and isinstance(q, Crisp):
-        return _crisp_overlap(sides, p, q, similarity), (True, True)
+        return _crisp_overlap(sides.map(lambda side: side.names), p, q, similarity), (True, True)
     if isinstance(p, Soft) and isinstance(q, Soft):
         return _soft_overlap(sides, p, q, similarity)
     return _mixed_overlap(sides, p, q, similarity)
 
 
 def labels_overlap(
-    sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
+    names: Both[Names], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
-    """Return the overlap of two label maps, without copying them."""
+    """Return the overlap of two label maps, without copying them.
+
+    `names` are the names of the regions of both sides, by label.
+    """
     from probdice.engine import kernels
 
     if p.itemsize == q.itemsize == 1 and p.size >= FEW_PIXELS:
-        return _bytes_overlap(sides, p, q, similarity)
-    if p.size <= MANY_PIXELS and np.uint64 not in (p.dtype, q.dtype):
+        return _bytes_overlap(names, p, q, similarity)
+    wide = p.dtype == q.dtype == np.int64
+    if wide or (p.size <= MANY_PIXELS and np.uint64 not in (p.dtype, q.dtype)):
         whole = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
         p_labels, q_labels, meeting = kernels.labels.count_range(*whole, FEW_CELLS)
         if meeting.size:
             return Overlap(
                 similarity,
                 p.size,
-                Regions(p_labels[0], p_labels[1], True, sides.reference.names),
-                Regions(q_labels[0], q_labels[1], True, sides.prediction.names),
+                Regions(p_labels[0], p_labels[1], True, names.reference),
+                Regions(q_labels[0], q_labels[1], True, names.prediction),
                 Pairs(*meeting),
             )
     p_met, q_met, counts = _runs(p, q)
     p_labels, rows = np.unique(p_met, return_inverse=True)
     q_labels, columns = np.unique(q_met, return_inverse=True)
-    return _listed(sides, p_labels, q_labels, rows, columns, counts, similarity)
+    return _listed(names, p_labels, q_labels, rows, columns, counts, similarity)
 
 
 def _bytes_overlap(
-    sides: Both[Segmentation], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
+    names: Both[Names], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
     """Return the overlap of label maps of one byte per pixel, whose labels serve as codes."""
     from probdice.engine import kernels
@@ -126,15 +132,13 @@ def _bytes_overlap(
     # Most of the 256 labels do not occur.
     rows, columns = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
     return _counted(
-        sides, labels[0][rows], labels[1][columns], table[np.ix_(rows, columns)], similarity
+        names, labels[0][rows], labels[1][columns], table[np.ix_(rows, columns)], similarity
     )
 
 
-def _crisp_overlap(
-    sides: Both[Segmentation], p: Crisp, q: Crisp, similarity: Similarity
-) -> Overlap:
+def _crisp_overlap(names: Both[Names], p: Crisp, q: Crisp, similarity: Similarity) -> Overlap:
     rows, columns, counts = _runs(p.codes, q.codes)
-    return _listed(sides, p.labels, q.labels, rows, columns, counts, similarity)
+    return _listed(names, p.labels, q.labels, rows, columns, counts, similarity)
 
 
 def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
@@ -157,7 +161,7 @@ def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any],
 
 
 def _counted(
-    sides: Both[Segmentation],
+    names: Both[Names],
     p_labels: NDArray[Any],
     q_labels: NDArray[Any],
     table: NDArray[Any],
@@ -170,7 +174,7 @@ def _counted(
     ascending[p_places[:, None], q_places] = table
     rows, columns = ascending.nonzero()
     return _crisp_result(
-        sides,
+        names,
         similarity,
         Both(p_keys, q_keys),
         Both(ascending.sum(axis=1), ascending.sum(axis=0)),
@@ -179,7 +183,7 @@ def _counted(
 
 
 def _listed(
-    sides: Both[Segmentation],
+    names: Both[Names],
     p_labels: NDArray[Any],
     q_labels: NDArray[Any],
     rows: Integers,
@@ -194,7 +198,7 @@ def _listed(
     order = np.argsort(rows * q_keys.size + columns)
     rows, columns, counts = rows[order], columns[order], counts[order]
     return _crisp_result(
-        sides,
+        names,
         similarity,
         Both(p_keys, q_keys),
         Both(_totals(rows, counts, p_keys.size), _totals(columns, counts, q_keys.size)),
@@ -203,7 +207,7 @@ def _listed(
 
 
 def _crisp_result(
-    sides: Both[Segmentation],
+    names: Both[Names],
     similarity: Similarity,
     keys: Both[NDArray[Any]],
     volumes: Both[Integers],
@@ -212,8 +216,8 @@ def _crisp_result(
     return Overlap(
         similarity,
         int(pairs.savings.sum()),
-        Regions(keys.reference, volumes.reference, True, sides.reference.names),
-        Regions(keys.prediction, volumes.prediction, True, sides.prediction.names),
+        Regions(keys.reference, volumes.reference, True, names.reference),
+        Regions(keys.prediction, volumes.prediction, True, names.prediction),
         pairs,
     )
 

@@ -25,23 +25,21 @@ from probdice.files.headers import header_of, is_header
 from probdice.files.sidecars import files_read, fingerprint
 from probdice.files.sources import open_source, split_inside
 from probdice.method.matching import Given
-from probdice.method.sides import SIDES
 from probdice.options import CompareOptions
 from probdice.version import __version__
 
 __all__ = [
     "Inputs",
     "Request",
+    "as_paths",
     "bytes_needed",
-    "compared",
+    "compare_job",
+    "failed_line",
     "files_of",
     "inputs_of",
     "message_of",
-    "readable",
-    "regions_of",
     "same_inputs",
-    "scored",
-    "unscored",
+    "score_case",
 ]
 
 OVERHEAD = 2**28  # bytes that a process needs in addition to its images
@@ -78,8 +76,11 @@ class Request:
         """Inverse of `to_dict`."""
         import_module(content["similarity_module"])  # registers the similarity under its name
         job = content["job"]
+        paths, regions = (
+            {key: tuple(names) for key, names in job[name].items()} for name in ("files", "regions")
+        )
         return cls(
-            Job(job.pop("case"), job.pop("method"), **{key: tuple(job[key]) for key in job}),
+            Job(job["case"], job["method"], paths, regions),
             replace(CompareOptions.from_dict(content["options"]), max_bytes=content["max_bytes"]),
             content["inputs"],
             content["files"],
@@ -92,18 +93,19 @@ class Request:
         return options.correspondence == "set" and not isinstance(options.match, Given)
 
 
-def scored(request: Request, threads: int) -> str:
+def score_case(request: Request, threads: int) -> str:
     """Compare the two sides of a job, and return the journal line, even after a failure."""
     start = time.perf_counter()
     try:
-        comparison = compared(request.job, request.options, threads)
+        comparison = compare_job(request.job, request.options, threads)
         if not request.overlap_alone:
             comparison.compute("chance", "explained")  # to store them in the journal
             compute_requested(comparison)
         text = comparison.to_json()
     except Exception as error:  # any error fails this case only
-        return unscored(_fingerprinted(request), *message_of(error), seconds=_since(start))
-    return _line(_fingerprinted(request), _since(start), f'"comparison": {text}')
+        message, seconds = message_of(error), _seconds_since(start)
+        return failed_line(_with_fingerprints(request), *message, seconds=seconds)
+    return _line(_with_fingerprints(request), _seconds_since(start), f'"comparison": {text}')
 
 
 def message_of(error: Exception) -> Message:
@@ -115,25 +117,25 @@ def message_of(error: Exception) -> Message:
     return (f"{type(error).__name__}: {error}",)
 
 
-def unscored(request: Request, *message: str | Option, seconds: float = 0.0) -> str:
+def failed_line(request: Request, *message: str | Option, seconds: float = 0.0) -> str:
     """Return the journal line of a failed case. No file is read."""
     failure = Note("failed", message).to_dict()
     return _line(request, seconds, f'"failure": {json.dumps(failure)}')
 
 
-def compared(
+def compare_job(
     job: Job,
     options: CompareOptions,
     workers: int | None,
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Comparison:
     """Read and compare the two sides of a job. `names` are the file names shown on pages."""
-    mask = job.mask[0] if len(job.mask) == 1 else job.mask
+    mask = as_paths(job.files["mask"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)  # the notes contain them too
         images, _ = read_images(
-            readable(job.reference, job.reference_regions),
-            readable(job.prediction, job.prediction_regions),
+            as_paths(job.files["reference"], job.regions.get("reference", ())),
+            as_paths(job.files["prediction"], job.regions.get("prediction", ())),
             options,
             mask=mask or None,
             workers=workers,
@@ -149,29 +151,24 @@ def compared(
         return compare_images(images, options, of_many=True)
 
 
-def readable(paths: tuple[str, ...], regions: tuple[str, ...]) -> Paths:
-    """Return the files of one side for a reader: by region name if there is one file per region."""
+def as_paths(paths: tuple[str, ...], regions: tuple[str, ...] = ()) -> Paths:
+    """Return the files of one side as readers take them: one, several, or one per region name."""
     if regions:
         return dict(zip(regions, paths, strict=True))
     return paths[0] if len(paths) == 1 else paths
 
 
-def regions_of(job: Job) -> dict[str, list[str]]:
-    """Return the names of the regions of both sides, for sides with one file per region."""
-    return {side: list(job.regions(side)) for side in SIDES if job.regions(side)}
-
-
 def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
     """Return the paths of the files of a job relative to a folder."""
-    return {role: [_relative(path, folder) for path in job.files(role)] for role in ROLES}
+    return {role: [_relative(path, folder) for path in job.files[role]] for role in ROLES}
 
 
 def inputs_of(job: Job, *, verify: bool) -> Inputs:
     """The identity of the files of a job: size and modification time, or content (`verify`)."""
     inputs: Inputs = {}
     for role in ROLES:
-        folders = [os.path.dirname(_file(path)) for path in job.files(role)]
-        files = files_read(job.files(role)) if folders else []
+        folders = [os.path.dirname(_file(path)) for path in job.files[role]]
+        files = files_read(job.files[role]) if folders else []
         inputs[role] = [_identity(file, folders, verify) for file in files]
     return inputs
 
@@ -196,7 +193,7 @@ def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
 
 def bytes_needed(job: Job) -> int:
     """Estimate the memory required by a job: decompressed images plus overhead."""
-    return OVERHEAD + sum(_unpacked(path) for role in ROLES for path in job.files(role))
+    return OVERHEAD + sum(_unpacked(path) for role in ROLES for path in job.files[role])
 
 
 def _line(request: Request, seconds: float, outcome: str) -> str:
@@ -210,13 +207,13 @@ def _line(request: Request, seconds: float, outcome: str) -> str:
             "options": request.options.to_dict(),
             "inputs": request.inputs,
             "files": request.files,
-            "regions": regions_of(job),
+            "regions": job.regions,
         }
     )
     return f"{head[:-1]}, {outcome}, {about[1:]}"
 
 
-def _since(start: float) -> float:
+def _seconds_since(start: float) -> float:
     return round(time.perf_counter() - start, 4)
 
 
@@ -236,7 +233,7 @@ def _identity(file: Path, folders: Sequence[str], verify: bool) -> list[Any]:
     return [name, status.st_size, status.st_mtime_ns, content]
 
 
-def _fingerprinted(request: Request) -> Request:
+def _with_fingerprints(request: Request) -> Request:
     """Return the request with the SHA-256 of every file.
 
     The files have just been read, so they are usually in the file system cache. Companion files
@@ -244,7 +241,7 @@ def _fingerprinted(request: Request) -> Request:
     """
     contents: Inputs = {}
     for role in ROLES:
-        named = {os.path.basename(file): file for file in map(_file, request.job.files(role))}
+        named = {os.path.basename(file): file for file in map(_file, request.job.files[role])}
         contents[role] = []
         for name, size, modified, content in request.inputs[role]:
             if content is None and size is not None:

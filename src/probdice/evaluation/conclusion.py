@@ -27,21 +27,23 @@ def conclusion(summary: Mapping[str, Any]) -> str:
     str
         One or more sentences; "" if no method has a ranked case.
     """
+    return " ".join(conclusion_sentences(summary))
+
+
+def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the sentences of the conclusion, the most important first."""
     ranks = [rank for rank in summary["ranking"]["ranks"] if rank["place"] is not None]
     if not ranks:
-        return ""
+        return ()
     first = [rank["method"] for rank in ranks if rank["place"] == 1]
     if len(summary["methods"]) == 1:
-        sentences = [f"{first[0]}: {_mean(summary, first[0])}."]
-        return " ".join([*sentences, *_raters(summary, first)])
+        return (f"{first[0]}: {_mean(summary, first[0])}.", *_raters(summary, first))
     close, separation = _separation(summary, first, [rank["method"] for rank in ranks])
-    return " ".join(
-        [
-            _winner(summary, first, ranks[0]),
-            *separation,
-            *_raters(summary, [*first, *close]),
-            *_other_schemes(summary, first),
-        ]
+    return (
+        _winner(summary, first, ranks[0]),
+        *separation,
+        *_raters(summary, [*first, *close]),
+        *_other_schemes(summary, first),
     )
 
 

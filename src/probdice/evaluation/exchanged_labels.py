@@ -15,6 +15,7 @@ from probdice.files.sources import natural
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES
+from probdice.text.formatting import quantity
 
 __all__ = [
     "LabelDifference",
@@ -58,7 +59,7 @@ class LabelDifference:
         ]
         if len(self.pairs) > SHOWN:
             pairs.append(f"{len(self.pairs) - SHOWN} more pairs are in summary.json")
-        cases = f"{self.cases} of {self.of} case{'s' * (self.of != 1)}"
+        cases = f"{self.cases} of {quantity(self.of, 'case')}"
         return f"different labels are matched in {cases} ({', '.join(pairs)})"
 
 

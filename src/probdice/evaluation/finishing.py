@@ -13,11 +13,10 @@ from probdice.errors import InputError, Note
 from probdice.evaluation.case_scoring import (
     Inputs,
     Request,
+    failed_line,
     files_of,
     inputs_of,
-    regions_of,
     same_inputs,
-    unscored,
 )
 from probdice.evaluation.journal import Journal, read_lines
 from probdice.evaluation.pairing import Job
@@ -140,7 +139,7 @@ def finished(
         with closing(running) as lines:
             for line in chain(
                 (
-                    unscored(request, *failed[request.job.case].message)
+                    failed_line(request, *failed[request.job.case].message)
                     for request in without_reference
                 ),
                 lines,
@@ -177,7 +176,8 @@ def _recorded(
         moved.pop(key, None)
         if (
             "comparison" in line
-            and line.get("regions", {}) == regions_of(request.job)
+            and line.get("regions", {})
+            == {side: list(names) for side, names in request.job.regions.items()}
             and same_inputs(line["inputs"], request.inputs, verify=verify)
         ):
             with suppress(InputError):  # an invalid line is computed again

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 __all__ = [
     "FEW",
@@ -210,8 +210,7 @@ def withheld(n: int, of_subjects: bool) -> Interval:
 
 def few(n: int, of_subjects: bool) -> str:
     """Return the reason why an interval or a test is withheld."""
-    word = "subject" if of_subjects else "case"
-    return f"{n} {word}{'' if n == 1 else 's'}, fewer than {FEWEST}"
+    return f"{quantity(n, 'subject' if of_subjects else 'case')}, fewer than {FEWEST}"
 
 
 def _grouped(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:

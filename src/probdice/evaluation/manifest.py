@@ -21,10 +21,10 @@ from probdice.data.geometry import Geometry
 from probdice.data.segmentation import Segmentation
 from probdice.data.vertex_space import geometry_from_dict
 from probdice.errors import FormatError, InputError, ProbdiceError
-from probdice.evaluation.case_scoring import readable
+from probdice.evaluation.case_files import find_cases, name_regions
+from probdice.evaluation.case_scoring import as_paths
 from probdice.evaluation.derivatives import MASKS
 from probdice.evaluation.folders import Folder
-from probdice.evaluation.pairing import find_cases, name_regions
 from probdice.evaluation.patterns import METHOD
 from probdice.files import read_mask
 from probdice.files.atomic_files import replacing
@@ -151,7 +151,7 @@ class Manifest:
         labels: dict[AllowedLabel, None] = {}
         kinds: set[Kind] = set()
         for case in sorted(files, key=natural):
-            paths = readable(files[case], regions.get(case, ()))
+            paths = as_paths(files[case], regions.get(case, ()))
             try:
                 segmentation, _ = read_side(paths, options, "reference", one_of_many=True)
                 cases[case] = _grid(segmentation, options)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from probdice.data.machine import cores
 from probdice.errors import InputError, Message, MissingExtraError, Note, Option, Words
+from probdice.evaluation.case_files import find_images
 from probdice.evaluation.criteria import as_rank_by, check_regions, criterion_of
 from probdice.evaluation.external_columns import ExternalColumn, as_external_column
 from probdice.evaluation.finishing import (
@@ -22,7 +23,7 @@ from probdice.evaluation.finishing import (
 )
 from probdice.evaluation.folders import Folder, Patterns, patterns_of
 from probdice.evaluation.journal import locked
-from probdice.evaluation.pairing import Job, Missing, find_images, pair
+from probdice.evaluation.pairing import Job, Missing, pair
 from probdice.evaluation.publication_table import check_columns
 from probdice.evaluation.rater_comparison import RaterComparison
 from probdice.evaluation.record import Record
@@ -265,7 +266,7 @@ def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
     `_check_noted_priority` checks regions inside files.
     """
     for side in SIDES:
-        regions = sorted({name for job in jobs for name in job.regions(side)}, key=natural)
+        regions = sorted({name for job in jobs for name in job.regions.get(side, ())}, key=natural)
         unknown = [name for name in options.priority[side] if name not in regions]
         if regions and unknown:
             raise InputError(

@@ -27,7 +27,7 @@ from probdice.metrics.derived import derived_definition
 from probdice.metrics.registry import MISSING_RULES
 from probdice.options import CompareOptions
 from probdice.text.escaping import markdown
-from probdice.text.formatting import percent
+from probdice.text.formatting import percent, quantity
 
 __all__ = ["ALL", "files_csv", "how_made", "ranking_csv"]
 
@@ -108,7 +108,7 @@ def how_made(summary: Summary, files: bytes) -> str:
         "",
         f"Versions: {versions}; Python {machine}.",
         "",
-        f"Files: {_count(number, 'file')}, each with its SHA-256 in files.csv, "
+        f"Files: {quantity(number, 'file')}, each with its SHA-256 in files.csv, "
         f"whose own SHA-256 is {hashlib.sha256(files).hexdigest()}. Paths are relative to the "
         f"results folder.",
     ]
@@ -124,15 +124,14 @@ def _methods_paragraph(summary: Summary) -> str:
     subjects = summary["subjects"]
     of_subjects, units, together = "", "cases", ""
     if subjects is not None:
-        of_subjects, units = f" of {_count(len(set(subjects.values())), 'subject')}", "subjects"
+        of_subjects, units = f" of {quantity(len(set(subjects.values())), 'subject')}", "subjects"
         together = (
             " Cases of the same subject are not independent: resamples draw subjects with all of "
-            "their "
-            "cases, and tests use one mean difference per subject."
+            "their cases, and tests use one mean difference per subject."
         )
     text = (
         f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "
-        f"{_count(methods, 'method')} on {_count(cases, 'case')}{of_subjects} with "
+        f"{quantity(methods, 'method')} on {quantity(cases, 'case')}{of_subjects} with "
         f"{_reference(summary['rater_comparison'])}. "
         f"{scheme.sentence(titles, summary['test'])} "
         f"Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
@@ -196,7 +195,7 @@ def _reference(agreement: Mapping[str, Any] | None) -> str:
     if agreement is None:
         return "the reference"
     raters = (
-        f"{_count(len(agreement['raters']), 'rater')} ({listed(list(agreement['raters']), 20)})"
+        f"{quantity(len(agreement['raters']), 'rater')} ({listed(list(agreement['raters']), 20)})"
     )
     if agreement["reference_is_mean"]:
         return f"the mean of {raters} and with each of these raters"
@@ -212,7 +211,3 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "–" if value is None else str(value)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

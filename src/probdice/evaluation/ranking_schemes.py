@@ -17,10 +17,10 @@ from math import nan
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from probdice.evaluation.conclusion import joined
 from probdice.evaluation.intervals import Floats, Numbers, weighted_medians
 from probdice.evaluation.paired_test import ALPHA, one_sided
 from probdice.evaluation.statistics import DECIMALS, Aggregate, gaps, subject_aggregates
-from probdice.method.region_labels import listed
 from probdice.options import MissingRule, Scheme
 
 __all__ = [
@@ -212,7 +212,7 @@ def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
 
 
 def _mean_ranks_sentence(titles: Sequence[str], test: str) -> str:
-    measures, several = listed(titles, len(titles)), len(titles) > 1
+    measures, several = joined(titles), len(titles) > 1
     by = f"by each of {measures}" if several else f"by {measures}"
     pairs = "every measure and case" if several else "every case"
     return (
@@ -224,7 +224,7 @@ def _mean_ranks_sentence(titles: Sequence[str], test: str) -> str:
 
 def _aggregates_sentence(titles: Sequence[str], test: str) -> str:
     return (
-        f"Methods are ordered by their mean {listed(titles, len(titles))} over the cases, or by "
+        f"Methods are ordered by their mean {joined(titles)} over the cases, or by "
         f"the median if a value is infinite (aggregate-then-rank).{_shared(titles)}"
     )
 
@@ -232,7 +232,7 @@ def _aggregates_sentence(titles: Sequence[str], test: str) -> str:
 def _tests_sentence(titles: Sequence[str], test: str) -> str:
     return (
         f"Methods are ordered by the number of other methods that they beat in "
-        f"{listed(titles, len(titles))}, in one-sided {test}s at α = {ALPHA:g} without correction "
+        f"{joined(titles)}, in one-sided {test}s at α = {ALPHA:g} without correction "
         f"(test-based).{_shared(titles)}"
     )
 

@@ -19,7 +19,7 @@ from probdice.comparison.from_files import read_side
 from probdice.data.machine import is_file_name
 from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError, Note, Option, ProbdiceError
-from probdice.evaluation.case_scoring import message_of, readable
+from probdice.evaluation.case_scoring import as_paths, message_of
 from probdice.evaluation.intervals import Interval
 from probdice.evaluation.patterns import SPANNING
 from probdice.evaluation.record import Record
@@ -28,7 +28,7 @@ from probdice.files import write
 from probdice.files.sources import split_inside
 from probdice.options import CompareOptions
 from probdice.raters import RaterMatch, consensus
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 from probdice.version import __version__
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class RaterComparison:
         own, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return "no case to compare with inter-rater agreement"
-        n = f"{own.n} of {self.among.n}" if own.n < self.among.n else str(own.n)
-        cases = f"on {n} case{'s' * (self.among.n != 1)}"
+        some = f"{own.n} of " if own.n < self.among.n else ""
+        cases = f"on {some}{quantity(self.among.n, 'case')}"
         by = "" if self.measure == "score" else f" ({self.title})"
         means = f"{decimal(own.value, DIGITS)} vs {decimal(baseline.value, DIGITS)}"
         if baseline.interval.kind == "withheld":
@@ -315,7 +315,7 @@ def _mean_of(by_rater: Mapping[str, Record], options: CompareOptions, workers: i
         )
     sides = {}
     for rater, record in by_rater.items():
-        paths = readable(record.reference, record.regions.get("reference", ()))
+        paths = as_paths(record.reference, record.regions.get("reference", ()))
         side, _ = read_side(paths, options, "reference", one_of_many=True)
         sides[rater] = side.without_geometry() if options.ignore_geometry else side
     match: RaterMatch = "labels" if options.match == "labels" else "overlap"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError, ProbdiceError
-from probdice.evaluation.case_scoring import compared, files_of
-from probdice.evaluation.pairing import Job
+from probdice.evaluation.case_scoring import compare_job, files_of
+from probdice.evaluation.pairing import ROLES, Job
 from probdice.evaluation.record import Record
 from probdice.options import CompareOptions, as_workers
 
@@ -58,18 +58,11 @@ def compare_again(
     [1.0, 1.0, 0.0, 1.0]
     >>> folder.cleanup()
     """
-    job = Job(
-        record.case,
-        record.method,
-        record.reference,
-        record.prediction,
-        record.mask,
-        record.regions.get("reference", ()),
-        record.regions.get("prediction", ()),
-    )
+    files = {role: record.paths(role) for role in ROLES}
+    job = Job(record.case, record.method, files, record.regions)
     try:
         names = None if seen_from is None else files_of(job, seen_from)
-        comparison = compared(job, options, as_workers(workers), names)
+        comparison = compare_job(job, options, as_workers(workers), names)
     except (ProbdiceError, MemoryError):
         raise
     except Exception as error:  # readers of corrupt files raise various exceptions

@@ -11,6 +11,7 @@ from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Note
 from probdice.evaluation.pairing import Role
 from probdice.files.sources import split_inside
+from probdice.method.sides import Side
 from probdice.metrics.registry import REGISTRY
 
 __all__ = ["Record", "located"]
@@ -54,7 +55,7 @@ class Record:
     prediction: tuple[str, ...]
     mask: tuple[str, ...]
     inputs: dict[str, list[list[Any]]]
-    regions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    regions: dict[Side, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_line(cls, content: dict[str, Any], out: Path) -> "Record":
@@ -92,12 +93,16 @@ class Record:
         """The message of the failure, or ""."""
         return "" if self.failure is None else str(self.failure)
 
+    def paths(self, role: Role) -> tuple[str, ...]:
+        """Return the full paths of the files of one side, or of the mask."""
+        return {"reference": self.reference, "prediction": self.prediction, "mask": self.mask}[role]
+
     def files_of(self, role: Role) -> Iterator[tuple[str, int | None, str | None]]:
         """Full path, size and SHA-256 of every file of one side, or of the mask.
 
         The names of companion files are relative to the folder of the named file.
         """
-        paths = [str(split_inside(path)[0]) for path in getattr(self, role)]
+        paths = [str(split_inside(path)[0]) for path in self.paths(role)]
         for name, size, _, content in self.inputs[role]:
             named = [path for path in paths if os.path.basename(path) == name] or paths
             path = os.path.normpath(os.path.join(os.path.dirname(named[0]), name))

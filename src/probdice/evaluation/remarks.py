@@ -12,7 +12,7 @@ from probdice.evaluation.intervals import FEW, FEWEST
 from probdice.files.sources import natural
 from probdice.method.matching import listed
 from probdice.metrics.registry import MISSING_RULES
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
@@ -33,7 +33,7 @@ def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
         if count
     ]
     if unscored:
-        cases = f"{' and '.join(unscored)} of {counts.cases} case{'s' * (counts.cases != 1)}"
+        cases = f"{' and '.join(unscored)} of {quantity(counts.cases, 'case')}"
         texts.append(f"{cases}, which {MISSING_RULES[evaluation.missing_rule]}")
     if method in evaluation.label_differences:
         texts.append(str(evaluation.label_differences[method]))

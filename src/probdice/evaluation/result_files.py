@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError
+from probdice.evaluation.case_files import find_images
 from probdice.evaluation.folders import Folder
 from probdice.evaluation.journal import locked, replace_file
-from probdice.evaluation.pairing import find_images
 from probdice.evaluation.publication_table import table_md, table_tex
 from probdice.evaluation.publishing import files_csv, how_made, ranking_csv
 from probdice.evaluation.recompare import compare_again

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Note, Words, as_words
-from probdice.evaluation.conclusion import conclusion, summary_line
+from probdice.evaluation.conclusion import conclusion, conclusion_sentences, summary_line
 from probdice.evaluation.criteria import Criterion, criterion_of
 from probdice.evaluation.exchanged_labels import (
     LabelDifference,
@@ -45,7 +45,7 @@ from probdice.method.matching import Given, listed
 from probdice.method.region_labels import Label
 from probdice.metrics.registry import REGISTRY
 from probdice.options import CompareOptions, MissingRule, Scheme, given_from_list
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     import pandas
@@ -469,6 +469,11 @@ class Evaluation:
         """Which method is first, which cannot be separated from it, and how raters compare."""
         return conclusion(self.summary)
 
+    @property
+    def conclusion_sentences(self) -> tuple[str, ...]:
+        """The sentences of `conclusion`, the most important first."""
+        return conclusion_sentences(self.summary)
+
     def cases_frame(self) -> "pandas.DataFrame":
         """Return the content of cases.csv as a pandas data frame."""
         return cases_frame(self)
@@ -586,11 +591,11 @@ class Evaluation:
         printer.text(str(self))
 
     def __str__(self) -> str:
-        cases, methods = len(self.cases), len(self.methods)
         counts = [{"method": name, **vars(one)} for name, one in self.counts.items()]
         lines = [
-            f"Evaluation ({self.options.similarity.name}): {cases} case{'s' * (cases != 1)}, "
-            f"{methods} method{'s' * (methods != 1)}: {summary_line(counts)}"
+            f"Evaluation ({self.options.similarity.name}): "
+            f"{quantity(len(self.cases), 'case')}, {quantity(len(self.methods), 'method')}: "
+            f"{summary_line(counts)}"
         ]
         for name, summary in self.summaries().items():
             lines.append(

@@ -24,11 +24,17 @@ from typing import Any
 
 from probdice.data.machine import memory
 from probdice.errors import ProbdiceError
-from probdice.evaluation.case_scoring import OVERHEAD, Request, bytes_needed, scored, unscored
-from probdice.evaluation.pairing import ROLES
+from probdice.evaluation.case_scoring import (
+    OVERHEAD,
+    Request,
+    bytes_needed,
+    failed_line,
+    score_case,
+)
 from probdice.evaluation.worker import COMPILING, READY
 from probdice.files.sources import split_inside
 from probdice.method.matching import listed
+from probdice.method.sides import SIDES
 from probdice.method.similarity import Similarity
 
 __all__ = ["run", "run_on_cluster"]
@@ -48,7 +54,7 @@ def run(
     `compiling` is called, from any thread, when a process starts to compile a kernel.
     """
     if any(not _importable(request.options.similarity) for request in requests):
-        yield from (scored(request, workers) for request in requests)
+        yield from (score_case(request, workers) for request in requests)
         return
     needs = [bytes_needed(request.job) for request in requests]
     slot_memory = max(1, memory() // 2 // workers)
@@ -70,7 +76,7 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
         from distributed import as_completed
 
         def submitted(request: Request) -> Any:
-            future = client.submit(scored, _located(request), 1, pure=False, retries=1)
+            future = client.submit(score_case, _located(request), 1, pure=False, retries=1)
             submitted_requests[future.key] = request
             return future
 
@@ -84,7 +90,7 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
             if error is None:
                 yield future.result()
             else:  # a corrupt file can crash the process that reads it
-                yield unscored(request, f"{type(error).__name__}: {error}")
+                yield failed_line(request, f"{type(error).__name__}: {error}")
             for request in islice(waiting, 1):
                 futures.add(submitted(request))
 
@@ -102,11 +108,8 @@ def _located(request: Request) -> Request:
         file, inside = split_inside(path)
         return os.path.abspath(file) + (f":{inside}" if inside else "")
 
-    job = request.job
-    reference, prediction, mask = (
-        tuple(absolute(path) for path in job.files(role)) for role in ROLES
-    )
-    return replace(request, job=replace(job, reference=reference, prediction=prediction, mask=mask))
+    files = {role: tuple(map(absolute, paths)) for role, paths in request.job.files.items()}
+    return replace(request, job=replace(request.job, files=files))
 
 
 def _run_in_slots(
@@ -177,9 +180,9 @@ class _Worker:
         self.stop()
         if not self.ready:
             raise ProbdiceError(f"cannot start the worker process: it {exit_reason}")
-        job = request.job
-        sides = f"{listed(job.reference, SHOWN)} and {listed(job.prediction, SHOWN)}"
-        return unscored(request, f"the worker process {exit_reason} while it compared {sides}")
+        files = request.job.files
+        sides = " and ".join(listed(files[side], SHOWN) for side in SIDES)
+        return failed_line(request, f"the worker process {exit_reason} while it compared {sides}")
 
     def stop(self) -> None:
         """Kill the process and close its streams."""

@@ -14,10 +14,10 @@ from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import InvalidValues
 from probdice.engine.pair import Images
 from probdice.errors import GeometryError, InputError, ProbdiceError
-from probdice.evaluation.case_scoring import readable
+from probdice.evaluation.case_files import find_cases, name_regions
+from probdice.evaluation.case_scoring import as_paths
 from probdice.evaluation.folders import Folder
 from probdice.evaluation.manifest import Grid, Manifest, kind_of
-from probdice.evaluation.pairing import find_cases, name_regions
 from probdice.files.interpretation import beyond_one
 from probdice.files.sources import natural, split_inside
 from probdice.method.label_matching import label_pairs
@@ -164,7 +164,7 @@ def check_submission(
     for k, case in enumerate(present):
         if progress is not None:
             progress(k, len(present))
-        paths = readable(files[case], regions.get(case, ()))
+        paths = as_paths(files[case], regions.get(case, ()))
         try:
             segmentation, _ = read_side(paths, options, "prediction", one_of_many=True)
             problems += _content(case, segmentation, replace(manifest, options=options))
@@ -198,7 +198,7 @@ def _case_names(
     if extra:
         cases = "1 case is" if len(extra) == 1 else f"{len(extra)} cases are"
         text = f"{cases} not part of the challenge ({listed(extra)})"
-        consequence = "The evaluation ignores them."
+        consequence = "The evaluation ignores such files."
         fix = "Remove the files, or rename them if they belong to missing cases."
         yield Problem("extra", "warning", tuple(extra), text, consequence, fix)
 
@@ -215,7 +215,7 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
     kind = kind_of(segmentation)
     if kind not in manifest.kinds and not _certain(segmentation):
         expected = " or ".join(KINDS[one] for one in manifest.kinds)
-        text = f"case {case}: the file holds {KINDS[kind]}, expected {expected}"
+        text = f"case {case}: the file contains {KINDS[kind]}, expected {expected}"
         fix = f"Store {expected}."
         yield Problem("kind", "error", (case,), text, "The challenge does not accept it.", fix)
     grid = manifest.cases[case]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from probdice.comparison.group_rows import COLUMNS, derived_cells, group_cells
 from probdice.comparison.result import Comparison
-from probdice.errors import InputError, Message, MissingExtraError
+from probdice.errors import InputError, Message
 from probdice.evaluation.pairing import Missing
 from probdice.evaluation.record import Record
 from probdice.files.sources import natural
@@ -23,6 +23,7 @@ from probdice.metrics.indices import INDICES
 from probdice.metrics.region_measures import region_value
 from probdice.metrics.registry import MEASURES, REGISTRY, MeasureName
 from probdice.text.csv_tables import as_csv as csv_of
+from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -56,7 +57,7 @@ COMPONENTS = (
     *("dice", "jaccard", "parts", "found_many", "dice_many", "jaccard_many", "page"),
 )
 COMPONENT_NUMBERS = ("side", "volume", "parts", "dice", "jaccard", "dice_many", "jaccard_many")
-STRATA = ("method", "class", "from", "to", *STRATUM_COLUMNS)
+STRATA = ("method", "class", "from", "to", "unit", *STRATUM_COLUMNS)
 REGIONS = ("case", "method", *COLUMNS)
 
 
@@ -206,12 +207,8 @@ def as_csv(rows: Iterable[Row], columns: Sequence[str]) -> bytes:
 
 def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":
     """Return the rows as a pandas data frame, with names escaped as in CSV."""
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtraError('data frames need pandas: pip install "pandas"') from None
     records = [{key: _as_text(value) for key, value in row.items()} for row in rows]
-    frame = pandas.DataFrame(records, columns=list(columns))
+    frame = data_frame(records, columns)
     for column in ("notes", "error"):
         if column in frame:
             frame[column] = frame[column].fillna("")

@@ -11,7 +11,7 @@ import sys
 import threading
 from queue import SimpleQueue
 
-from probdice.evaluation.case_scoring import Request, scored
+from probdice.evaluation.case_scoring import Request, score_case
 
 __all__ = ["COMPILING", "READY", "main"]
 
@@ -38,7 +38,7 @@ def main() -> None:
     watch_compiler(lambda: send(COMPILING), lambda: None)
     while True:
         threads, request = json.loads(requests.get())
-        send(scored(Request.from_dict(request), threads))
+        send(score_case(Request.from_dict(request), threads))
 
 
 def _read_requests(requests: "SimpleQueue[str]") -> None:

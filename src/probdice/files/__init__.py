@@ -28,17 +28,17 @@ from probdice.errors import (
     TooLargeError,
 )
 from probdice.files.annot import ANNOT
-from probdice.files.background_images import BackgroundImage, background_image_of, photograph
+from probdice.files.background_images import BackgroundImage, background_image_of, read_photograph
 from probdice.files.bids import label_table
 from probdice.files.cifti import CIFTI, of_cifti
 from probdice.files.dicom import DICOM
 from probdice.files.gifti import GIFTI, of_gifti
 from probdice.files.hdf5 import HDF5
-from probdice.files.interpretation import ignoring, segmentation_of, segmentation_of_many
+from probdice.files.interpretation import ignore_option, segmentation_of, segmentation_of_many
 from probdice.files.itk import ITK, METAIMAGE, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.model import Content, Format, Image, Source
-from probdice.files.name_tables import Names, called, named
+from probdice.files.name_tables import Names, with_names, with_region_name
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.numpy_files import NPY, NPZ
 from probdice.files.raster import BMP, JPEG, PNG, TIFF
@@ -51,7 +51,7 @@ from probdice.files.writing import (
     replacing_store,
     write_atomically,
 )
-from probdice.files.zarr import ZARR, NewStore, streams
+from probdice.files.zarr import ZARR, NewStore, is_upright
 from probdice.options.checks import as_max_bytes, as_number, as_priority
 from probdice.text.escaping import printable
 
@@ -202,20 +202,20 @@ def read_case(
     sums = as_sums(sums)
     ignored = several_labels(ignore, "ignore")
     order = as_priority(priority)
-    most = _most(max_bytes)
+    limit = _memory_limit(max_bytes)
     parts = parts_of(path)
     source = ",".join(part.source for part in parts)
     if len(parts) == 1:
         with _naming(source):
             segmentation = segmentation_of(
-                _image(parts[0].file, most), scale=scale, sums=sums, ignore=ignored, priority=order
+                _image(parts[0].file, limit), scale=scale, sums=sums, ignore=ignored, priority=order
             )
             if parts[0].name:
-                segmentation = called(segmentation, parts[0].name)
+                segmentation = with_region_name(segmentation, parts[0].name)
     else:
         if ignored:
             raise InputError(
-                ignoring(ignored),
+                ignore_option(ignored),
                 f" applies to label maps, but these {len(parts)} files hold one region each. "
                 f"To exclude voxels, use ",
                 MASK,
@@ -223,14 +223,14 @@ def read_case(
         images = []
         for part in parts:
             with _naming(part.source):
-                images.append((part.source, _image(part.file, most)))
+                images.append((part.source, _image(part.file, limit)))
         segmentation = segmentation_of_many(
             images, names_of(parts), scale=scale, sums=sums, priority=order
         )
     if names is not None:
-        segmentation = named(segmentation, names)
+        segmentation = with_names(segmentation, names)
     elif segmentation.crisp and len(parts) == 1 and (table := label_table(parts[0].source)):
-        segmentation = named(segmentation, table, required=False)
+        segmentation = with_names(segmentation, table, required=False)
     return replace(segmentation, source=source)
 
 
@@ -240,7 +240,7 @@ def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
     if len(parts) > 1:
         raise InputError(f"expected one mask file, found {len(parts)}")
     with _naming(parts[0].source):
-        image = _image(parts[0].file, _most(max_bytes))
+        image = _image(parts[0].file, _memory_limit(max_bytes))
         if image.assumed:  # in a plain array of 0.0 and 1.0 the first axis is spatial
             image = replace(image, regions=None)
         segmentation = segmentation_of(image, scale=None, sums="error", ignore=())
@@ -256,7 +256,7 @@ def read_background_image(path: Readable) -> BackgroundImage:
     with _naming(part.source):
         source = open_source(part.file, memory()) if isinstance(part.file, str) else None
         if source is not None and (form := _format(source)) in (JPEG, PNG):
-            image = photograph(source, png=form is PNG)
+            image = read_photograph(source, png=form is PNG)
         else:
             image = background_image_of(_image(part.file, memory()))
     return replace(image, name=part.name or os.path.basename(part.source))
@@ -335,7 +335,7 @@ def streaming(
     Writing by blocks requires a chunked input (`like`) and a geometry that needs no reordering.
     """
     chunks = chunks_of(like.array)
-    if not path.lower().endswith(ZARR.writes) or chunks is None or not streams(geometry):
+    if not path.lower().endswith(ZARR.writes) or chunks is None or not is_upright(geometry):
         yield None
         return
     lengths = tuple(part[0] for part in chunks[-len(like.shape) :])
@@ -353,7 +353,7 @@ def contents_of(path: str) -> list[Content]:
         return form.contents(source)
 
 
-def _most(max_bytes: int | None) -> int:
+def _memory_limit(max_bytes: int | None) -> int:
     """Return the memory limit for the values of a file: `max_bytes`, or the machine's memory."""
     return as_max_bytes(max_bytes) or memory()
 
@@ -371,31 +371,26 @@ def _image(file: Any, max_bytes: int) -> Image:
     if source.gzipped and form not in (NIFTI, ITK):
         raise FormatError(f"is a gzipped {form.name} file, which is not supported. Decompress it")
     image = _with_printable_names(form.read(source))
-    if image.beside is None:
+    if image.geometry_file is None:
         return image
-    with _naming(str(image.beside)):
-        label_source = open_source(str(image.beside), max_bytes)
+    with _naming(str(image.geometry_file)):
+        label_source = open_source(str(image.geometry_file), max_bytes)
         label_image = _format(label_source).read(label_source)
     shape = image.array.shape[1:]
     if tuple(label_image.array.shape) != tuple(shape):
         raise GeometryError(
             f"contains probabilities of shape {shape} (x, y, z), but the label image in the same "
-            f"folder, {image.beside.name}, has shape {tuple(label_image.array.shape)}"
+            f"folder, {image.geometry_file.name}, has shape {tuple(label_image.array.shape)}"
         )
     return replace(image, affine=label_image.affine)
 
 
 def _with_printable_names(image: Image) -> Image:
-    if not image.label_names and image.region_names is None:
-        return image
-    regions = image.region_names
-    return replace(
-        image,
-        label_names={label: printable(name) for label, name in image.label_names.items()},
-        region_names=None
-        if regions is None
-        else [printable(name) if isinstance(name, str) else name for name in regions],
-    )
+    labels = {label: printable(name) for label, name in image.label_names.items()}
+    regions = image.region_names and [
+        printable(name) if isinstance(name, str) else name for name in image.region_names
+    ]
+    return replace(image, label_names=labels, region_names=regions)
 
 
 def _format(source: Source) -> Format:
@@ -426,7 +421,7 @@ def _format_of_suffix(path: str) -> Format:
 
 
 @contextmanager
-def _naming(path: str, done: str = "read") -> Iterator[None]:
+def _naming(path: str, action: str = "read") -> Iterator[None]:
     """Prefix errors with the name of the file.
 
     This applies to `ProbdiceError`, `OSError` and `MemoryError`. Readers convert errors of
@@ -444,5 +439,4 @@ def _naming(path: str, done: str = "read") -> Iterator[None]:
     except MemoryError as error:
         raise TooLargeError(f"{path}: does not fit in memory") from error
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise FormatError(f"{path}: cannot be {done}: {reason}") from error
+        raise FormatError(f"{path}: cannot be {action}: {error.strerror or error}") from error

@@ -19,10 +19,10 @@ from probdice.errors import FormatError, InputError
 from probdice.files.corrupt import check_memory, check_size, corrupt
 from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.surface_maps import (
-    Entry,
+    LabelRow,
     names_and_colours,
+    only_structure,
     rows_to_write,
-    space_of,
     structure_of_file,
 )
 
@@ -67,16 +67,11 @@ def _read(source: Source) -> Image:
 
 def _write(path: Path, payload: Payload) -> None:
     freesurfer = import_module("nibabel.freesurfer.io")
-    space = space_of(payload)
     if not payload.labels:
         raise InputError(
             ".annot stores labels, found probabilities or a map. Write .func.gii or .dscalar.nii"
         )
-    if len(space.structures) > 1 or space.structures[0].used is not None:
-        raise InputError(
-            ".annot stores all vertices of one hemisphere, found "
-            f"{space.describe()['structures']}. Write .dlabel.nii"
-        )
+    only_structure(payload, ".annot")
     entries = {entry.label: entry for entry in rows_to_write(payload)}
     entries.pop(UNLABELLED, None)
     lowest, highest = min(entries, default=0), max(entries, default=0)
@@ -85,7 +80,7 @@ def _write(path: Path, payload: Payload) -> None:
             f".annot stores labels from −1 to {MOST_ROWS - 1}, found {lowest} to {highest}. Write "
             f".label.gii"
         )
-    rows = [entries.get(k, Entry(k, str(k))) for k in range(highest + 1)]
+    rows = [entries.get(k, LabelRow(k, str(k))) for k in range(highest + 1)]
     table = np.zeros((len(rows), 4), np.int64)
     table[:, :3] = _distinct([row.colour for row in rows])
     names = [row.name for row in rows]
@@ -127,7 +122,7 @@ class _Bytes:
         return self.take(self.integer()).partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def _table(content: _Bytes) -> list[tuple[Entry, int]]:
+def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
     """Return the rows of the colour table, each with the number that encodes its colour."""
     if content.position == len(content.content) or not content.integer():
         raise FormatError(
@@ -141,19 +136,19 @@ def _table(content: _Bytes) -> list[tuple[Entry, int]]:
     content.text()  # the file that the table comes from
     if version == NEWER:
         count = content.integer()
-    rows: dict[int, tuple[Entry, int]] = {}
+    rows: dict[int, tuple[LabelRow, int]] = {}
     for k in range(count):
         number = content.integer() if version == NEWER else k
         name = content.text()
         red, green, blue, _ = (content.integer() for _ in range(4))
         if number < 0 or number in rows or not all(0 <= c <= 255 for c in (red, green, blue)):
             raise corrupt(f"row {k} of its colour table is invalid")
-        entry = Entry(number, name, as_colour((red, green, blue), 255) or "")
+        entry = LabelRow(number, name, as_colour((red, green, blue), 255) or "")
         rows[number] = entry, red | green << 8 | blue << 16
     return list(rows.values())
 
 
-def _labels(colours: NDArray[np.int64], rows: list[tuple[Entry, int]]) -> NDArray[np.int32]:
+def _labels(colours: NDArray[np.int64], rows: list[tuple[LabelRow, int]]) -> NDArray[np.int32]:
     """Return the label of each colour. If rows share a colour, the first row is used."""
     numbers = {0: UNLABELLED}
     for entry, colour in reversed(rows):
@@ -173,10 +168,9 @@ def _distinct(colours: list[str]) -> NDArray[Any]:
     used = {0}
     triples = []
     for colour in colours:
-        text = colour or "#808080"
-        value = sum(int(text[k : k + 2], 16) << 8 * shift for shift, k in enumerate((1, 3, 5)))
+        value = int.from_bytes(bytes.fromhex((colour or "#808080")[1:]), "little")
         while value in used:
             value = (value + 1) % (1 << 24)
         used.add(value)
-        triples.append([value & 255, value >> 8 & 255, value >> 16])
+        triples.append([*value.to_bytes(3, "little")])
     return np.array(triples, np.int64)

@@ -1,18 +1,15 @@
 """Background images to show under a segmentation: grey values or RGB colours."""
 
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from probdice.data.geometry import Geometry
-from probdice.data.lazy_arrays import Scaled
 from probdice.data.segmentation import Array, reordered
 from probdice.errors import FormatError, GeometryError, InputError, Option
+from probdice.files.interpretation import scaled_values, without_single_region
 from probdice.files.model import Image, Source
 from probdice.files.raster import pixels, png_picture, sized_picture
 
-__all__ = ["BackgroundImage", "background_image_of", "laid_on", "photograph"]
+__all__ = ["BackgroundImage", "background_image_of", "onto_grid", "read_photograph"]
 
 JPEG_RATIO = 2048  # largest compression ratio of JPEG
 GREY = ("1", "L", "I", "I;16", "I;16B", "F")  # Pillow modes with one value per pixel
@@ -50,25 +47,19 @@ def background_image_of(image: Image) -> BackgroundImage:
     """Convert the content of a file to a background image."""
     if image.assumed:  # the rule "regions first" applies to segmentations only
         image = replace(image, regions=None)
-    array, geometry = image.array, None
-    if image.regions is not None and array.shape[image.regions] == 1:
-        index: tuple[Any, ...] = (slice(None),) * image.regions
-        array = np.asarray(array[(*index, 0)])
-    elif image.regions is not None:
+    image = without_single_region(image)
+    if image.regions is not None:
         raise FormatError(
-            f"contains {array.shape[image.regions]} values per voxel, expected one grey value. "
-            f"Save the volume to show as a separate file"
+            f"contains {image.array.shape[image.regions]} values per voxel, expected one grey "
+            f"value. Save the volume to show as a separate file"
         )
-    if array.dtype.kind not in "biuf":
-        raise FormatError(f"contains values of type {array.dtype}, expected numbers")
+    array, geometry = scaled_values(image, None), None
     if image.affine is not None:
         geometry = Geometry(tuple(array.shape), image.affine)
-    if (image.slope, image.inter) != (1, 0):
-        array = Scaled(array, image.slope, image.inter, 1.0)
     return BackgroundImage(array, colour=False, geometry=geometry)
 
 
-def photograph(source: Source, *, png: bool) -> BackgroundImage:
+def read_photograph(source: Source, *, png: bool) -> BackgroundImage:
     """Read grey values or colours from a JPEG or PNG file; palettes become colours."""
     from PIL.JpegImagePlugin import JpegImageFile
 
@@ -78,7 +69,7 @@ def photograph(source: Source, *, png: bool) -> BackgroundImage:
         return BackgroundImage(pixels(picture, "" if grey else "RGB"), colour=not grey)
 
 
-def laid_on(
+def onto_grid(
     image: BackgroundImage,
     geometry: Geometry | None,
     shape: tuple[int, ...],

@@ -50,10 +50,10 @@ __all__ = [
     "Malformed",
     "Size",
     "conforms",
-    "described_error",
-    "error_in",
-    "failed",
-    "mapped",
+    "error_from_dict",
+    "error_to_dict",
+    "library_failure",
+    "map_memory",
     "send_message",
 ]
 
@@ -97,7 +97,7 @@ class Malformed(Exception):
 
 
 def conforms(value: object, kind: Any) -> bool:
-    """Return whether a JSON value has a type.
+    """Return whether a JSON value conforms to a type.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class Layout:
         return {"dtype": self.dtype.str, "shape": self.shape, "axes": self.axes}
 
 
-def mapped(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
+def map_memory(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
     """Map the first bytes of a memory file if it is sealed; otherwise copy them."""
     if not size or os.fstat(descriptor).st_size < size:
         raise Malformed
@@ -205,18 +205,18 @@ def mapped(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
 # -- errors ----------------------------------------------------------------------------------------
 
 
-def failed(library: str, reason: str) -> FormatError:
+def library_failure(library: str, reason: str) -> FormatError:
     """Return the error for a file that a library could not parse."""
     return FormatError(
         f"{library} {reason}. The file is probably corrupt or incomplete: copy or write it again"
     )
 
 
-def described_error(error: Exception, library: str) -> dict[str, Any]:
+def error_to_dict(error: Exception, library: str) -> dict[str, Any]:
     """Convert the error of a reader to JSON data."""
     ours = isinstance(error, ProbdiceError)
     if NO_MEMORY.search(str(error.__cause__)) or (isinstance(error, MemoryError) and not ours):
-        error = failed(library, TOO_MUCH)
+        error = library_failure(library, TOO_MUCH)
     if type(error).__name__ in ERRORS:
         message = [part if isinstance(part, str) else asdict(part) for part in error.args]
         return {"kind": type(error).__name__, "message": message}
@@ -225,7 +225,7 @@ def described_error(error: Exception, library: str) -> dict[str, Any]:
     return {"kind": "fault", "message": "".join(traceback.format_exception(error))}
 
 
-def error_in(content: Any) -> Exception:
+def error_from_dict(content: Any) -> Exception:
     """Restore the error that a reader raised."""
     if not isinstance(content, dict) or set(content) != {"kind", "message"}:
         raise Malformed

@@ -42,7 +42,7 @@ try:
 except ImportError:
     default_buffer_prototype = None
 
-__all__ = ["bounded"]
+__all__ = ["with_size_limits"]
 
 _PROTOTYPE: Any = None if default_buffer_prototype is None else default_buffer_prototype()
 _Array: Any = object if _PROTOTYPE is None else _PROTOTYPE.nd_buffer
@@ -58,25 +58,27 @@ ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # magic numbers of Zstandard frames
 ZSTD_BLOCK = 1 << 17  # largest decompressed size of a Zstandard block in bytes
 
 
-def bounded(array: Any) -> Any:
+def with_size_limits(array: Any) -> Any:
     """Return the Zarr array with a limit on the decompressed size of its chunks."""
     try:
-        return _bounded(array)
+        return _with_size_limits(array)
     except (AttributeError, TypeError):  # private parts of Zarr have changed
         return array
 
 
-def _bounded(array: Any) -> Any:
+def _with_size_limits(array: Any) -> Any:
     BytesBytesCodec._decode_single  # noqa: B018  # raises AttributeError if Zarr has changed
     metadata = array.metadata
     if metadata.zarr_format == 3:
-        metadata = replace(metadata, codecs=_bounded_codecs(metadata.codecs))
+        metadata = replace(metadata, codecs=_bounded_v3(metadata.codecs))
     else:
         size = math.prod(array.chunks) * array.dtype.itemsize
         most = size * (WIDEST if metadata.filters else 1)
-        filters = metadata.filters and tuple(_within(codec, most) for codec in metadata.filters)
-        metadata = replace(metadata, filters=filters, compressor=_within(metadata.compressor, most))
-    kind = Local if _is_local(array.store) else zarr.Array
+        filters = metadata.filters and tuple(_bounded_v2(codec, most) for codec in metadata.filters)
+        metadata = replace(
+            metadata, filters=filters, compressor=_bounded_v2(metadata.compressor, most)
+        )
+    kind = LocalArray if _is_local(array.store) else zarr.Array
     return kind(zarr.AsyncArray(metadata=metadata, store_path=array.store_path))
 
 
@@ -87,19 +89,19 @@ def _is_local(store: Any) -> bool:
     return isinstance(store, LocalStore | MemoryStore | ZipStore)
 
 
-class Local(zarr.Array):  # type: ignore[misc]
+class LocalArray(zarr.Array):  # type: ignore[misc]
     """An array whose chunks are read and decompressed on the calling thread."""
 
     def __getitem__(self, selection: Any) -> Any:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            with suppress(AttributeError, TypeError), closing(_AtOnce()) as loop:
+            with suppress(AttributeError, TypeError), closing(_SameThreadLoop()) as loop:
                 return loop.run_until_complete(self._selected(selection))
         return super().__getitem__(selection)  # a thread cannot run two loops, as in a notebook
 
     async def _selected(self, selection: Any) -> Any:
-        into = INTO_LENT if self.shards is None else None  # Zarr assembles shards itself
+        into = REUSED_MEMORY if self.shards is None else None  # Zarr assembles shards itself
         try:
             return await self.async_array.getitem(selection, prototype=into)
         finally:  # after an error, cancel the remaining chunks
@@ -109,7 +111,7 @@ class Local(zarr.Array):  # type: ignore[misc]
             await asyncio.gather(*left, return_exceptions=True)
 
 
-class _AtOnce(asyncio.SelectorEventLoop):
+class _SameThreadLoop(asyncio.SelectorEventLoop):
     """An event loop that runs functions for executors on its own thread."""
 
     def run_in_executor(
@@ -124,15 +126,15 @@ class _AtOnce(asyncio.SelectorEventLoop):
         return future
 
 
-def _bounded_codecs(codecs: Any) -> list[Any]:
+def _bounded_v3(codecs: Any) -> list[Any]:
     """Add limits to the codecs of a format 3 array, including codecs inside shards."""
     result = []
     for codec in codecs:
         if isinstance(codec, ShardingCodec):
-            inner, index = _bounded_codecs(codec.codecs), _bounded_codecs(codec.index_codecs)
+            inner, index = _bounded_v3(codec.codecs), _bounded_v3(codec.index_codecs)
             result.append(replace(codec, codecs=inner, index_codecs=index))
-        elif not isinstance(codec, Bounded) and _name_of(codec) in {*SIZES, *STREAMS}:
-            result.append(Bounded(codec))
+        elif not isinstance(codec, BoundedCodecV3) and _name_of(codec) in {*SIZES, *STREAMS}:
+            result.append(BoundedCodecV3(codec))
         else:
             result.append(codec)
     return result
@@ -144,7 +146,7 @@ def _name_of(codec: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Bounded(BytesBytesCodec):  # type: ignore[misc]
+class BoundedCodecV3(BytesBytesCodec):  # type: ignore[misc]
     """A format 3 codec that rejects chunks that decompress to more than the array describes."""
 
     codec: Any
@@ -154,9 +156,9 @@ class Bounded(BytesBytesCodec):  # type: ignore[misc]
         """Return the metadata of the codec."""
         return self.codec.to_dict()
 
-    def evolve_from_array_spec(self, array_spec: Any) -> "Bounded":
+    def evolve_from_array_spec(self, array_spec: Any) -> "BoundedCodecV3":
         """Return the codec for chunks of this type."""
-        return Bounded(self.codec.evolve_from_array_spec(array_spec))
+        return BoundedCodecV3(self.codec.evolve_from_array_spec(array_spec))
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
         """Return the compressed size of a chunk, if it is known."""
@@ -171,7 +173,7 @@ class Bounded(BytesBytesCodec):  # type: ignore[misc]
         return chunk_spec.prototype.buffer.from_array_like(np.frombuffer(unpacked, np.uint8))
 
 
-class Within(Codec):  # type: ignore[misc]
+class BoundedCodecV2(Codec):  # type: ignore[misc]
     """A format 2 codec that rejects chunks that decompress to more than `most` bytes."""
 
     codec_id = "bounded"
@@ -194,10 +196,14 @@ class Within(Codec):  # type: ignore[misc]
         return unpacked if out is None else ndarray_copy(unpacked, out)
 
 
-def _within(codec: Any, most: int) -> Any:
-    if codec is None or isinstance(codec, Within) or codec.codec_id not in {*SIZES, *STREAMS}:
+def _bounded_v2(codec: Any, most: int) -> Any:
+    if (
+        codec is None
+        or isinstance(codec, BoundedCodecV2)
+        or codec.codec_id not in {*SIZES, *STREAMS}
+    ):
         return codec
-    return Within(codec, most)
+    return BoundedCodecV2(codec, most)
 
 
 # Decompressed sizes and their limit ---------------------------------------------------------------
@@ -214,7 +220,7 @@ def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most:
         return _streamed(name, settings, content, most)
     codec, size_of = SIZES[name]
     size = size_of(content, most)
-    return codec.decode(content, None if size is None else lent(size))
+    return codec.decode(content, None if size is None else reused_bytes(size))
 
 
 def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> bytes:
@@ -307,7 +313,7 @@ Free: TypeAlias = deque[NDArray[np.uint8]]
 _free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bit_length())]
 
 
-def lent(size: int) -> NDArray[np.uint8]:
+def reused_bytes(size: int) -> NDArray[np.uint8]:
     """Return a byte array whose memory is reused once nothing refers to it."""
     power = max(size - 1, 0).bit_length()
     if power >= len(_free):
@@ -316,10 +322,10 @@ def lent(size: int) -> NDArray[np.uint8]:
         memory = _free[power].pop()
     except IndexError:
         memory = np.empty(1 << power, np.uint8)
-    return np.asarray(_Loan(memory, _free[power]))[:size]
+    return np.asarray(_ReusedMemory(memory, _free[power]))[:size]
 
 
-class _Loan:
+class _ReusedMemory:
     """The owner of reused memory; once it is deleted, the memory is available again."""
 
     def __init__(self, memory: NDArray[np.uint8], free: Free) -> None:
@@ -330,16 +336,20 @@ class _Loan:
         self.free.append(self.memory)
 
 
-class _Lent(_Array):  # type: ignore[misc]
+class _ReusedBuffer(_Array):  # type: ignore[misc]
     """The buffer in reused memory that Zarr writes values to."""
 
     @classmethod
-    def empty(cls, shape: tuple[int, ...], dtype: Any, order: Literal["C", "F"] = "C") -> "_Lent":
+    def empty(
+        cls, shape: tuple[int, ...], dtype: Any, order: Literal["C", "F"] = "C"
+    ) -> "_ReusedBuffer":
         """Return an uninitialised array."""
         kind = np.dtype(dtype)
         if kind.hasobject:
             return cls(np.empty(shape, kind, order))
-        return cls(np.ndarray(shape, kind, lent(math.prod(shape) * kind.itemsize), order=order))
+        return cls(
+            np.ndarray(shape, kind, reused_bytes(math.prod(shape) * kind.itemsize), order=order)
+        )
 
 
-INTO_LENT = None if _PROTOTYPE is None else _PROTOTYPE._replace(nd_buffer=_Lent)
+REUSED_MEMORY = None if _PROTOTYPE is None else _PROTOTYPE._replace(nd_buffer=_ReusedBuffer)

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from probdice.data.geometry import Geometry
 from probdice.data.vertex_space import Structure, VertexSpace, structure_named, structure_words
 from probdice.errors import FormatError, InputError
-from probdice.files.corrupt import check_memory, corrupt, library_call
+from probdice.files.corrupt import check_memory, corrupt, library_call, refuse_entities
 from probdice.files.description import DESCRIPTION, description_of
-from probdice.files.gifti import refuse_entities
 from probdice.files.headers import header_of
 from probdice.files.model import Content, Format, Image, Payload, Source, shares_of
 from probdice.files.nifti import stored_values

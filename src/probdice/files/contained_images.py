@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 
 from probdice.files.child_messages import Answer
-from probdice.files.containment import contained
+from probdice.files.containment import run_in_child
 from probdice.files.corrupt import corrupt
 from probdice.files.model import Image, Kind, Source
 from probdice.method.region_labels import COLOUR
@@ -45,7 +45,7 @@ def contained_image(
 ) -> Image:
     """Read an image in the child process; `reader` returns it with `answer_of`."""
     most = source.max_bytes
-    answer = contained(
+    answer = run_in_child(
         reader, source.path, *arguments, most, returns=_ImageValue, library=library, max_bytes=most
     )
     value = answer.value

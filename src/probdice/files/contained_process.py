@@ -19,7 +19,7 @@ from probdice.files.child_messages import (
     Answer,
     Filling,
     Layout,
-    described_error,
+    error_to_dict,
     send_message,
 )
 from probdice.files.containment import PER_VALUE, SCRATCH, WALL, be_child
@@ -92,7 +92,7 @@ class _Server:
             message = {"value": answer.value, "arrays": descriptions}
             del answer
         except Exception as error:
-            message = {"error": described_error(error, request["library"])}
+            message = {"error": error_to_dict(error, request["library"])}
         finally:
             self.limits.lift()
         try:

@@ -1,8 +1,8 @@
 """Run the readers of native libraries in one disposable child process.
 
 HDF5, ITK, DICOM, MATLAB and GIFTI files are parsed by native libraries. A corrupt file can make
-such a library crash, run forever, or allocate more memory than the machine has. `contained` runs a
-reader in a child process, so that such a file only causes an error message.
+such a library crash, run forever, or allocate more memory than the machine has. `run_in_child` runs
+a reader in a child process, so that such a file only causes an error message.
 
 The child starts with the first file that needs it (0.3 to 0.7 seconds of CPU time, mostly for
 importing NumPy and the library) and reads all later files, one at a time. It is replaced after a
@@ -54,13 +54,13 @@ from probdice.files.child_messages import (
     Malformed,
     Size,
     conforms,
-    error_in,
-    failed,
-    mapped,
+    error_from_dict,
+    library_failure,
+    map_memory,
     send_message,
 )
 
-__all__ = ["PER_VALUE", "SCRATCH", "WALL", "Answer", "Filling", "be_child", "contained", "grant"]
+__all__ = ["PER_VALUE", "SCRATCH", "WALL", "Answer", "Filling", "be_child", "grant", "run_in_child"]
 
 # Limits per file and per byte of it. highdicom takes 0.6 seconds and 12 MB per megabyte of small
 # frames, and 70 MB for its own tables.
@@ -85,7 +85,7 @@ TOO_LONG = "did not finish reading it within its time limit"
 _granting: Callable[[int], None] | None = None  # in the child process
 
 
-def contained(
+def run_in_child(
     reader: Callable[..., Answer],
     path: Path,
     *arguments: Any,
@@ -101,7 +101,8 @@ def contained(
         A module-level function. It calls `grant` before it allocates memory for values.
     path : Path
         The file to read. Its size determines the limits of time and memory.
-    *arguments Further arguments, which must be JSON values.
+    *arguments : JSON values
+        Further arguments of `reader`.
     returns : type
         The type of the value in the answer; see `conforms`.
     library : str
@@ -140,7 +141,7 @@ def contained(
             except _Ended as end:
                 # If the child has read other files, one of them may have caused the crash.
                 if not served or end.certain:
-                    raise failed(library, end.reason) from None
+                    raise library_failure(library, end.reason) from None
     return _in_this_process(reader, path, arguments)
 
 
@@ -256,7 +257,7 @@ class _Child:
                 deadline += factor * PER_VALUE[0] * message["grant"]
             self.served += 1
             if set(message) == {"error"}:
-                error = error_in(message["error"])
+                error = error_from_dict(message["error"])
             elif set(message) == {"value", "arrays"} and conforms(message["value"], returns):
                 return Answer(message["value"], self._arrays(message["arrays"], descriptor))
             else:
@@ -280,7 +281,7 @@ class _Child:
         total = sum(part.space for part in parts)
         content: Any = None
         if descriptor is not None:
-            content = mapped(descriptor, total)
+            content = map_memory(descriptor, total)
         elif self.scratch is not None and total <= SCRATCH:
             content = np.array(np.frombuffer(self.scratch, np.uint8, total))
         elif parts:

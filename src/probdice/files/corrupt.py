@@ -3,25 +3,27 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from probdice.errors import FormatError, Option, ProbdiceError, TooLargeError
 from probdice.method.matching import listed
 
 __all__ = [
     "DEFLATE_RATIO",
-    "check_crumbs",
+    "check_chunk_size",
     "check_memory",
     "check_size",
     "corrupt",
     "library_call",
     "one_line",
-    "selected",
+    "refuse_entities",
+    "select_name",
     "whole_number",
 ]
 
 DEFLATE_RATIO = 1032  # largest compression ratio of zlib, gzip and zip
-MANY, CRUMB = 1 << 14, 1024  # at most MANY chunks may be smaller than CRUMB bytes
+SMALLEST_CHUNK = 1024  # bytes, if there are many chunks
+MOST_SMALL = 1 << 14  # largest number of smaller chunks
 PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
 
 
@@ -88,17 +90,22 @@ def check_memory(needed: int, shape: tuple[int, ...], most: int) -> None:
         )
 
 
-def check_crumbs(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> None:
+def check_chunk_size(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> None:
     """Reject a very large number of tiny chunks, because each chunk takes time and memory."""
     count = math.prod(
         -(-length // max(chunk, 1)) for length, chunk in zip(shape, chunks, strict=True)
     )
     size = math.prod(chunks) * itemsize
-    if 0 < size < CRUMB and count > MANY:
+    if 0 < size < SMALLEST_CHUNK and count > MOST_SMALL:
         raise FormatError(
-            f"has {count:,} chunks of {size} bytes: with more than {MANY:,} chunks, each must have "
-            f"at least {CRUMB:,} bytes. Store it in larger chunks"
+            f"has {count:,} chunks of {size} bytes: with more than {MOST_SMALL:,} chunks, each "
+            f"must have at least {SMALLEST_CHUNK:,} bytes. Store it in larger chunks"
         )
+
+
+def refuse_entities(*_: Any) -> NoReturn:
+    """Reject a declaration of XML entities, because their expansion can take unlimited time."""
+    raise FormatError("declares XML entities, which are not supported. Remove them")
 
 
 def whole_number(value: Any, name: str) -> int:
@@ -109,7 +116,7 @@ def whole_number(value: Any, name: str) -> int:
         raise corrupt(f"its {name} must be a whole number, found {value!r}") from None
 
 
-def selected(
+def select_name(
     wanted: str, names: Sequence[str], kind: str, example: str, shown: Sequence[str] = ()
 ) -> str:
     """Return the name of the array to read: the requested array, or the only array.

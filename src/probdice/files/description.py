@@ -18,7 +18,7 @@ from probdice.files.corrupt import corrupt
 from probdice.files.model import Image, Payload
 from probdice.method.region_labels import COLOUR
 
-__all__ = ["DESCRIPTION", "described", "description_in", "description_of"]
+__all__ = ["DESCRIPTION", "description_in", "description_of", "with_description"]
 
 DESCRIPTION = "probdice"  # the key of the description in all formats
 
@@ -56,7 +56,7 @@ def description_of(
     return json.dumps(content, separators=(",", ":"))
 
 
-def described(image: Image, text: object) -> Image:
+def with_description(image: Image, text: object) -> Image:
     """Apply the description in a file, if there is one that matches the values."""
     if not isinstance(text, str) or not text:
         return image

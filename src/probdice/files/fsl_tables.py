@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from probdice.errors import FormatError
-from probdice.files.model import as_colour
+from probdice.files.corrupt import refuse_entities
+from probdice.files.model import Entry, as_colour
+from probdice.method.region_labels import Label
 
 __all__ = ["is_atlas", "parse_atlas", "parse_lut"]
 
@@ -13,18 +15,13 @@ NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
 LINE = re.compile(rf"(\d+)\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+(\S.*)")
 ENTITIES = re.compile("<!(DOCTYPE|ENTITY)")  # could expand to far more text than the file has
 
-Named = dict[int, tuple[str, str | None]]  # name and colour by label
 
-
-def parse_lut(lines: Sequence[str]) -> Named | None:
-    """Parse lines of a label, red, green and blue from 0 to 1, and a name; None for other lines."""
+def parse_lut(lines: Sequence[str]) -> dict[Label, Entry]:
+    """Parse lines of a label, red, green and blue from 0 to 1, and a name; {} for other lines."""
     rows = [row.groups() for row in map(LINE.fullmatch, lines) if row]
-    if not rows or len(rows) < len(lines):
-        return None
-    names: Named = {}
-    for label, red, green, blue, name in rows:
-        names[int(label)] = name, as_colour((red, green, blue), 1)
-    return names
+    if len(rows) < len(lines):
+        return {}
+    return {int(label): Entry(name, as_colour(shares, 1)) for label, *shares, name in rows}
 
 
 def is_atlas(text: str) -> bool:
@@ -32,7 +29,7 @@ def is_atlas(text: str) -> bool:
     return text.lstrip().startswith("<") and "<atlas" in text
 
 
-def parse_atlas(text: str, *, channels: bool) -> Named:
+def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
     """Parse the regions of an atlas by label or, with `channels`, by volume of the 4D image.
 
     The index of a region of a *label* atlas is its label. The index of a region of a
@@ -40,13 +37,13 @@ def parse_atlas(text: str, *, channels: bool) -> Named:
     index plus 1. An attribute ``value`` sets the label of the summary image.
     """
     if ENTITIES.search(text):
-        raise FormatError("declares XML entities, which are not supported. Remove them")
+        refuse_entities()
     try:
         root = ElementTree.fromstring(text.encode())  # without entities
     except ElementTree.ParseError as error:
         raise FormatError(f"is not valid XML: {error}") from None
     kind = (root.findtext("header/type") or "").strip().lower()
-    names: Named = {}
+    names: dict[Label, Entry] = {}
     for label in root.iter("label"):
         index = label.get("index") or label.findtext("index")
         name = (label.findtext("name") or label.text or "").strip()
@@ -57,7 +54,7 @@ def parse_atlas(text: str, *, channels: bool) -> Named:
             raise FormatError(f"region {name!r} has no whole number as index") from None
         if kind.startswith("prob") and value is None and not channels:
             number += 1
-        names[number] = name, None
+        names[number] = Entry(name)
     if not names:
         raise FormatError("is an atlas without regions")
     return names

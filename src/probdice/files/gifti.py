@@ -17,8 +17,15 @@ from numpy.typing import NDArray
 
 from probdice.data.vertex_space import VertexSpace, structure_named, structure_words
 from probdice.errors import FormatError, InputError, Option
-from probdice.files.containment import Answer, contained, grant
-from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, library_call
+from probdice.files.containment import Answer, grant, run_in_child
+from probdice.files.corrupt import (
+    DEFLATE_RATIO,
+    check_memory,
+    check_size,
+    corrupt,
+    library_call,
+    refuse_entities,
+)
 from probdice.files.description import DESCRIPTION, description_of
 from probdice.files.model import Content, Format, Image, Payload, Source, shares_of
 from probdice.files.surface_maps import (
@@ -27,13 +34,13 @@ from probdice.files.surface_maps import (
     map_contents,
     map_image,
     map_name,
+    only_structure,
     rows_to_write,
-    space_of,
     structure_of_file,
 )
 from probdice.method.matching import listed
 
-__all__ = ["GIFTI", "gifti_arrays", "is_gifti", "of_gifti", "refuse_entities"]
+__all__ = ["GIFTI", "gifti_arrays", "is_gifti", "of_gifti"]
 
 START = re.compile(
     rb"\s*(\xef\xbb\xbf)?(<\?xml[^>]*\?>\s*)?(<!--.*?-->\s*)*(<!DOCTYPE\s+GIFTI.*?>\s*)?<GIFTI",
@@ -77,18 +84,13 @@ def of_gifti(image: Any) -> Image:
 
 def _write(path: Path, payload: Payload) -> None:
     gifti = import_module("nibabel.gifti")
-    space = space_of(payload)
-    if len(space.structures) > 1 or space.structures[0].used is not None:
-        raise InputError(
-            f"GIFTI stores all vertices of one surface, found {space.describe()['structures']}. "
-            f"Write .dlabel.nii or .dscalar.nii"
-        )
+    structure = only_structure(payload, "GIFTI")
     name = path.name.lower()
     if payload.labels and name.endswith((".func.gii", ".shape.gii")):
-        raise InputError("is a file of maps, found a label map. Write .label.gii")
+        raise InputError(".func.gii and .shape.gii store maps, found a label map. Write .label.gii")
     if not payload.labels and name.endswith(".label.gii"):
-        raise InputError("is a file of labels, found probabilities or a map. Write .func.gii")
-    words = structure_words(space.structures[0].name)
+        raise InputError(".label.gii stores labels, found probabilities or a map. Write .func.gii")
+    words = structure_words(structure.name)
     metadata = {STRUCTURE: "".join(word.capitalize() for word in words)}
     if description := description_of(payload):
         metadata[DESCRIPTION] = description
@@ -126,7 +128,7 @@ GIFTI = Format(
 def gifti_arrays(source: Source) -> Answer:
     """Return the arrays of a file, and their intents, names, label table and structure."""
     most = source.max_bytes
-    answer = contained(
+    answer = run_in_child(
         parse_gifti, source.path, most, returns=_Value, library="nibabel", max_bytes=most
     )
     if len(answer.value["maps"]) != len(answer.arrays):
@@ -221,8 +223,3 @@ def _answer(image: Any) -> Answer:
         "description": str(image.meta.get(DESCRIPTION) or ""),
     }
     return Answer(value, tuple(arrays))
-
-
-def refuse_entities(*_: Any) -> None:
-    """Reject a declaration of XML entities, because their expansion can take unlimited time."""
-    raise FormatError("declares XML entities, which are not supported. Remove them")

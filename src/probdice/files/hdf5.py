@@ -19,18 +19,18 @@ from probdice.data.lazy_arrays import Lazy
 from probdice.data.value_checks import zeros_and_ones
 from probdice.errors import FormatError
 from probdice.files.child_messages import Dtype, Size
-from probdice.files.containment import Answer, Filling, contained, grant
+from probdice.files.containment import Answer, Filling, grant, run_in_child
 from probdice.files.corrupt import (
     DEFLATE_RATIO,
-    check_crumbs,
+    check_chunk_size,
     check_size,
     corrupt,
     library_call,
-    selected,
+    select_name,
 )
 from probdice.files.model import Content, Format, Image, Source, expect, meaning_of, need
 
-__all__ = ["HDF5", "check_dataset", "datasets", "filling", "opened"]
+__all__ = ["HDF5", "check_dataset", "datasets", "filling_of", "open_file"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 MOST_UNPACKING = 1 << 16  # largest compression ratio of filters other than gzip
@@ -54,9 +54,9 @@ class _Dataset(TypedDict):
 
 
 def _read(source: Source) -> Image:
-    dataset = _contained(source, find_dataset, source.inside, returns=_Dataset)
+    dataset = _run_in_child(source, find_dataset, source.inside, returns=_Dataset)
     name = f"{source.path}:{source.inside}" if source.inside else str(source.path)
-    array = OnDisk(source.path, dataset, name)
+    array = Hdf5Array(source.path, dataset, name)
     plain = dataset["axes"] is None
     regions = None if plain and array.dtype.kind != "f" else _region_axis(dataset)
     return Image(array, regions=regions, assumed=plain)
@@ -65,7 +65,7 @@ def _read(source: Source) -> Image:
 def _contents(source: Source) -> list[Content]:
     """List every numeric data set."""
     contents = []
-    for dataset in _contained(source, list_datasets, returns=list[_Dataset]):
+    for dataset in _run_in_child(source, list_datasets, returns=list[_Dataset]):
         shape, dtype = tuple(dataset["shape"]), np.dtype(dataset["dtype"])
         regions = _region_axis(dataset)
         meaning = meaning_of(shape, dtype, regions, labels=regions is None)
@@ -73,10 +73,10 @@ def _contents(source: Source) -> list[Content]:
     return contents
 
 
-def _contained(source: Source, reader: Any, *arguments: Any, returns: Any) -> Any:
+def _run_in_child(source: Source, reader: Any, *arguments: Any, returns: Any) -> Any:
     expect("h5py", "hdf5", "reading HDF5")
     most = source.max_bytes
-    return contained(
+    return run_in_child(
         reader, source.path, *arguments, returns=returns, library="h5py", max_bytes=most
     ).value
 
@@ -91,7 +91,7 @@ def _region_axis(dataset: _Dataset) -> int | None:
 HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, contents=_contents)
 
 
-class OnDisk(Lazy):
+class Hdf5Array(Lazy):
     """A data set in a file; the child process reads one box at a time.
 
     This process never loads h5py, and a file larger than memory remains on disk. Reading takes 1.1
@@ -113,7 +113,7 @@ class OnDisk(Lazy):
         needed = (math.prod(shape) + math.prod(self.chunk)) * self.dtype.itemsize
         name, version = self.dataset["name"], self.dataset["version"]
         try:
-            answer = contained(
+            answer = run_in_child(
                 read_box,
                 Path(self.path),
                 *(name, version, parts, needed),
@@ -127,7 +127,7 @@ class OnDisk(Lazy):
         except FormatError as error:  # `read` has returned and no longer adds the file name
             raise FormatError(f"{self.source}: ", *error.args) from error
         except OSError as error:  # for example, the file was deleted
-            reason = error.strerror or str(error)
+            reason = error.strerror or error
             raise FormatError(f"{self.source}: cannot be read: {reason}") from error
         return zeros_and_ones(array)
 
@@ -138,7 +138,7 @@ class OnDisk(Lazy):
 def find_dataset(file: str, inside: str) -> Answer:
     """Find the data set with this path, or the only one, and check its size."""
     h5py = need("h5py", "hdf5", "reading HDF5")
-    with opened(h5py, file) as content:
+    with open_file(h5py, file) as content:
         dataset = _dataset(h5py, content, inside)
         check_dataset(dataset, Path(file))
         return Answer(_described(dataset, file))
@@ -147,7 +147,7 @@ def find_dataset(file: str, inside: str) -> Answer:
 def list_datasets(file: str) -> Answer:
     """List every numeric data set."""
     h5py = need("h5py", "hdf5", "reading HDF5")
-    with opened(h5py, file) as content:
+    with open_file(h5py, file) as content:
         numeric = datasets(h5py, content).values()
         return Answer([_described(dataset, file) for dataset in numeric])
 
@@ -160,15 +160,15 @@ def read_box(
     if _version(file) != list(version):
         raise FormatError("was modified while it was being read. Read it again")
     grant(needed)
-    content = opened(h5py, file)  # `Filling.fill` closes it
+    content = open_file(h5py, file)  # `Filling.fill` closes it
     with library_call():
         dataset = content[name]
     box = tuple(slice(start, stop, step) for start, stop, step in parts)
     shape = tuple(len(range(*part)) for part in parts)
-    return Answer(None, (filling(content, dataset, box, shape),))
+    return Answer(None, (filling_of(content, dataset, box, shape),))
 
 
-def filling(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
+def filling_of(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
     """Return an array that is filled with a part of a data set; filling it closes the file."""
 
     def fill(target: NDArray[Any]) -> None:
@@ -178,7 +178,7 @@ def filling(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Fil
     return Filling(shape, dataset.dtype, fill)
 
 
-def opened(h5py: Any, file: str) -> Any:
+def open_file(h5py: Any, file: str) -> Any:
     """Open the file."""
     with library_call():
         return h5py.File(file, "r")
@@ -232,7 +232,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
     else:
         if len(chunks) != len(shape):
             raise corrupt(f"its shape is {shape} in chunks of {chunks}")
-        check_crumbs(shape, chunks, itemsize)
+        check_chunk_size(shape, chunks, itemsize)
         check_size(itemsize * math.prod(chunks), size, chunks, ratio=ratio)
         # Unwritten chunks take no space, but reading them takes time.
         check_size(itemsize * math.prod(shape), size, shape, ratio=MOST_UNPACKING)
@@ -246,7 +246,7 @@ def _dataset(h5py: Any, file: Any, inside: str) -> Any:
     if isinstance(linked, h5py.Dataset) and linked.dtype.kind in "biuf" and linked.shape:
         return linked
     shown = [f"{name} {dataset.shape}" for name, dataset in numeric.items()]
-    return numeric[selected(inside, list(numeric), "data sets", "file.h5:", shown)]
+    return numeric[select_name(inside, list(numeric), "data sets", "file.h5:", shown)]
 
 
 def _axes(dataset: Any) -> str | None:

@@ -24,13 +24,21 @@ from probdice.data.lazy_arrays import Dropped, Scaled, Stacked, blocks
 from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import BACKGROUND, MASK, NORMALISE, Sums, zeros_and_ones
 from probdice.errors import FormatError, GeometryError, InputError, Note, Option
-from probdice.files.masks import Claims, claims_of, priority_option, settled
+from probdice.files.masks import label_map_by_priority, priority_option, shared_pixels
 from probdice.files.model import Image
 from probdice.method.region_labels import Label, as_channels, shown_labels
 from probdice.options import TOLERANCE
 from probdice.text.formatting import short_paths
 
-__all__ = ["beyond_one", "fraction_in", "ignoring", "segmentation_of", "segmentation_of_many"]
+__all__ = [
+    "beyond_one",
+    "fraction_in",
+    "ignore_option",
+    "scaled_values",
+    "segmentation_of",
+    "segmentation_of_many",
+    "without_single_region",
+]
 
 SCALES = (Option("scale", 100), " or ", Option("scale", 255))
 
@@ -45,11 +53,11 @@ def segmentation_of(
 ) -> Segmentation:
     """Convert one image to a segmentation."""
     if image.kind != "regions":
-        image = _without_single_region(image)
+        image = without_single_region(image)
     if image.regions is not None and image.array.shape[image.regions] == 0:
         raise FormatError(f"contains no regions: its shape is {tuple(image.array.shape)}")
     ignore = tuple(ignore)
-    values = _scaled(image, scale)
+    values = scaled_values(image, scale)
     geometry = _geometry(image)
     if image.regions is None and scale is None and _are_labels(image, values):
         label_map = Segmentation.from_labels(
@@ -58,7 +66,7 @@ def segmentation_of(
         return replace(label_map, colours=image.colours)
     if ignore:
         raise InputError(
-            ignoring(ignore),
+            ignore_option(ignore),
             " applies to label maps, but the file contains probabilities. To exclude voxels, use ",
             MASK,
         )
@@ -79,10 +87,8 @@ def segmentation_of(
     if not stated and other is None:
         masks: list[Array] = list(np.moveaxis(np.asarray(values), image.regions, 0))
         if priority:
-            return settled(masks, labels, names, priority, geometry, image.colours)
-        claims = claims_of(masks, shown_labels(labels, names))
-        if claims.pixels:
-            sums, notes = _shared(claims, sums)
+            return label_map_by_priority(masks, labels, names, priority, geometry, image.colours)
+        sums, notes = _divided(masks, shown_labels(labels, names), sums)
     elif priority:
         raise _no_masks(priority, other)
     result = Segmentation.from_probabilities(
@@ -115,7 +121,7 @@ def _foreground(
     return (0 if label else None, label), names, colours
 
 
-def ignoring(labels: Sequence[int]) -> Option:
+def ignore_option(labels: Sequence[int]) -> Option:
     """Return the option that excludes the pixels with these labels."""
     command = " ".join(f"--ignore {label}" for label in labels)
     return Option("ignore", python=f"ignore={list(labels)}", command=command)
@@ -132,16 +138,16 @@ def segmentation_of_many(
     """Combine several images, each the probability or the mask of one region."""
     first: Segmentation | None = None
     arrays: list[Array] = []
-    beyond: float | int | None = None  # the first value other than 0 and 1
+    beyond: float | None = None  # the first value other than 0 and 1
     for file, image in images:
-        image = _without_single_region(image)
+        image = without_single_region(image)
         if image.regions is not None and not image.assumed:
             raise FormatError(
                 f"{file}: one file per region requires one value per voxel, but this file contains "
                 f"{image.array.shape[image.regions]} regions. Read it alone"
             )
         image = replace(image, regions=None)
-        values = _scaled(image, scale)
+        values = scaled_values(image, scale)
         if beyond is None or values.dtype.kind in "iu":
             other = beyond_one(values)
             beyond = other if beyond is None else beyond
@@ -159,11 +165,9 @@ def segmentation_of_many(
     notes: tuple[Note, ...] = ()
     if beyond is None:
         if priority:
-            return settled(arrays, labels, called, priority, first.geometry, {})
-        claims = claims_of(arrays, shown_labels(labels, called))
-        if claims.pixels:
-            (files,) = short_paths(",".join(file for file, _ in images))
-            sums, notes = _shared(claims, sums, prefix=f"{files}: ")
+            return label_map_by_priority(arrays, labels, called, priority, first.geometry, {})
+        (files,) = short_paths(",".join(file for file, _ in images))
+        sums, notes = _divided(arrays, shown_labels(labels, called), sums, prefix=f"{files}: ")
     elif priority:
         raise _no_masks(priority, beyond)
     result = Segmentation.from_probabilities(
@@ -181,7 +185,7 @@ def fraction_in(array: Array) -> float | None:
     return None
 
 
-def beyond_one(array: Array) -> float | int | None:
+def beyond_one(array: Array) -> float | None:
     """Return the first number that is neither 0 nor 1, or None."""
     for block in blocks(array):
         others = (block != 0) & (block != 1)
@@ -191,7 +195,7 @@ def beyond_one(array: Array) -> float | int | None:
     return None
 
 
-def _without_single_region(image: Image) -> Image:
+def without_single_region(image: Image) -> Image:
     """Drop the region axis of an image with a single region."""
     axis = image.regions
     if axis is None or image.array.shape[axis] != 1:
@@ -201,7 +205,7 @@ def _without_single_region(image: Image) -> Image:
     return replace(image, array=Dropped(image.array, axis % len(image.array.shape)), regions=None)
 
 
-def _scaled(image: Image, scale: float | None) -> Array:
+def scaled_values(image: Image, scale: float | None) -> Array:
     """Apply the slope and intercept of the file and the user's scale."""
     if image.array.dtype.kind not in "biuf" or image.array.dtype.itemsize > 8:
         raise FormatError(
@@ -219,15 +223,20 @@ def _are_labels(image: Image, values: Array) -> bool:
     return image.kind == "labels"
 
 
-def _shared(claims: Claims, sums: Sums, prefix: str = "") -> tuple[Sums, tuple[Note, ...]]:
-    """Return how overlapping masks are shared and a note; raise if the user set no option."""
+def _divided(
+    masks: Sequence[Array], names: Sequence[Label], sums: Sums, prefix: str = ""
+) -> tuple[Sums, tuple[Note, ...]]:
+    """Return how to divide pixels in several masks, and a note; raise if the user set no option."""
+    shared = shared_pixels(masks, names)
+    if not shared.pixels:
+        return sums, ()
     if sums == "error":
-        raise claims.error.prefixed(prefix) if prefix else claims.error
+        raise shared.error.prefixed(prefix)
     # Masks do not include the background, so dividing by the sum is not enough.
-    return "background", (claims.note,)
+    return "background", (shared.note,)
 
 
-def _no_masks(priority: Sequence[str], value: float | int | None) -> InputError:
+def _no_masks(priority: Sequence[str], value: float | None) -> InputError:
     found = "probabilities" if value is None else f"{value:g}"
     return InputError(
         priority_option(priority),
@@ -238,7 +247,7 @@ def _no_masks(priority: Sequence[str], value: float | int | None) -> InputError:
     )
 
 
-def _not_masks(values: Array, other: float | int) -> FormatError:
+def _not_masks(values: Array, other: float) -> FormatError:
     return FormatError(
         f"contains {' × '.join(map(str, values.shape))} whole numbers, such as {other}: expected "
         f"one label per voxel, or the probability of every region. For percentages or 8-bit maps, "

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError, InputError
 from probdice.files.child_messages import Dtype, Size
 from probdice.files.contained_images import answer_of, contained_image
-from probdice.files.containment import Answer, contained, grant
+from probdice.files.containment import Answer, grant, run_in_child
 from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, one_line
 from probdice.files.description import description_of
 from probdice.files.model import Format, Image, Payload, Source, expect, lps_to_ras, need, shares_of
@@ -63,7 +63,7 @@ def _io(source: Source) -> str:
     if _is_metaimage(source):
         return "MetaImageIO"
     if source.name.endswith(BY_NAME):
-        return str(_contained(source, find_io, returns=str).value)
+        return str(_run_in_child(source, find_io, returns=str).value)
     return ""
 
 
@@ -85,10 +85,10 @@ def _read(source: Source) -> Image:
     return contained_image(source, read_image, io, library="SimpleITK")
 
 
-def _contained(source: Source, reader: Any, *, returns: Any) -> Answer:
+def _run_in_child(source: Source, reader: Any, *, returns: Any) -> Answer:
     expect("SimpleITK", "itk", "reading this format")
     most = source.max_bytes
-    return contained(reader, source.path, returns=returns, library="SimpleITK", max_bytes=most)
+    return run_in_child(reader, source.path, returns=returns, library="SimpleITK", max_bytes=most)
 
 
 class _Header(TypedDict):
@@ -102,7 +102,7 @@ class _Header(TypedDict):
 
 def _mapped(source: Source) -> Image:
     """Memory-map a MetaImage with uncompressed values in one file."""
-    answer = _contained(source, read_metaimage_header, returns=_Header)
+    answer = _run_in_child(source, read_metaimage_header, returns=_Header)
     shape, components = tuple(answer.value["shape"]), answer.value["components"]
     affine = answer.arrays[0] if answer.arrays else None
     if not all((*shape, components)) or affine is None or affine.shape not in ((3, 3), (4, 4)):
@@ -329,7 +329,7 @@ def _header_size(head: bytes, io: str) -> int:
     return values.end() if values else 0
 
 
-class _Held:
+class _ImageMemory:
     """A view of an image's memory that, unlike SimpleITK's own view, keeps the image alive."""
 
     def __init__(self, image: Any, view: NDArray[Any]) -> None:
@@ -339,7 +339,7 @@ class _Held:
 
 def _transposed(sitk: Any, image: Any) -> NDArray[Any]:
     """Return the values as (x, y, z), components last, without a copy."""
-    array: NDArray[Any] = np.asarray(_Held(image, sitk.GetArrayViewFromImage(image)))
+    array: NDArray[Any] = np.asarray(_ImageMemory(image, sitk.GetArrayViewFromImage(image)))
     axes = tuple(range(image.GetDimension()))
     return array.transpose(axes[::-1] + tuple(range(len(axes), array.ndim)))
 

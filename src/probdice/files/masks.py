@@ -19,7 +19,13 @@ from probdice.errors import FormatError, InputError, Note, Option
 from probdice.method.matching import listed
 from probdice.method.region_labels import Label, shown_labels
 
-__all__ = ["Claims", "OverlappingMasks", "claims_of", "priority_option", "settled"]
+__all__ = [
+    "OverlappingMasks",
+    "SharedPixels",
+    "label_map_by_priority",
+    "priority_option",
+    "shared_pixels",
+]
 
 SUGGESTED = 4  # largest number of names in a suggested option
 
@@ -29,7 +35,7 @@ class OverlappingMasks(FormatError):
 
 
 @dataclass(frozen=True)
-class Claims:
+class SharedPixels:
     """The number of pixels in several masks, and the names of those masks, smallest first."""
 
     pixels: int
@@ -72,7 +78,7 @@ class Claims:
         return Option("priority", ",".join(names), python=python)
 
 
-def claims_of(masks: Sequence[Array], names: Sequence[Label]) -> Claims:
+def shared_pixels(masks: Sequence[Array], names: Sequence[Label]) -> SharedPixels:
     """Find the pixels that are 1 in several masks of 0 and 1."""
     pixels = 0
     volumes = np.zeros(len(masks), np.int64)
@@ -84,10 +90,10 @@ def claims_of(masks: Sequence[Array], names: Sequence[Label]) -> Claims:
         pixels += int(np.count_nonzero(several))
         sharing |= [bool((block & several).any()) for block in blocks]
     order = [k for k in np.argsort(volumes, kind="stable").tolist() if sharing[k]]
-    return Claims(pixels, tuple(names[k] for k in order))
+    return SharedPixels(pixels, tuple(names[k] for k in order))
 
 
-def settled(
+def label_map_by_priority(
     masks: Sequence[Array],
     labels: Sequence[int | None],
     names: Mapping[int, str],
@@ -108,23 +114,23 @@ def settled(
     first = [places[name] for name in priority if name in places]
     last = [k for k in range(len(masks)) if k not in first]
     codes: NDArray[np.uint16] = np.zeros(tuple(masks[0].shape), np.uint16)
-    claimed = unsettled = 0
+    shared = undecided = 0
     for box in boxes(masks[0]):
         blocks = [np.asarray(mask[box]) != 0 for mask in masks]
-        claimed += int(np.count_nonzero(np.add.reduce(blocks, dtype=np.uint16) > 1))
+        shared += int(np.count_nonzero(np.add.reduce(blocks, dtype=np.uint16) > 1))
         for k in reversed([*first, *last]):
             codes[box][blocks[k]] = k + 1
         if len(last) > 1:
             several = np.add.reduce([blocks[k] for k in last], dtype=np.uint16) > 1
             for k in first:
                 several &= ~blocks[k]
-            unsettled += int(np.count_nonzero(several))
+            undecided += int(np.count_nonzero(several))
     regions = f", but the regions are {listed(shown, 20)}"
-    if unsettled:
+    if undecided:
         raise InputError(
             priority_option(priority),
             f" names {listed(unknown)}{regions}; it" if unknown else "",
-            f" does not decide {unsettled} pixels that are in several other masks. Add names of "
+            f" does not decide {undecided} pixels that are in several other masks. Add names of "
             f"these regions: {listed([shown[k] for k in last], 20)}",
         )
     given = [label for label in labels if label is not None and 0 < label < 2**63]
@@ -136,8 +142,8 @@ def settled(
     if "background" not in called.values() and not codes.all():
         called[0] = "background"
     notes: tuple[Note, ...] = ()
-    if claimed:
-        count = "1 pixel was" if claimed == 1 else f"{claimed} pixels were"
+    if shared:
+        count = "1 pixel was" if shared == 1 else f"{shared} pixels were"
         text = f"{count} in several masks; the first of {listed(priority)} was used"
         notes = (Note("claimed", (text,)),)
     for name in unknown:

@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError
 from probdice.files.child_messages import Dtype, Size
-from probdice.files.containment import Answer, contained, grant
+from probdice.files.containment import Answer, grant, run_in_child
 from probdice.files.corrupt import (
     DEFLATE_RATIO,
     check_memory,
     check_size,
     corrupt,
     library_call,
-    selected,
+    select_name,
 )
-from probdice.files.hdf5 import check_dataset, datasets, filling, opened
+from probdice.files.hdf5 import check_dataset, datasets, filling_of, open_file
 from probdice.files.interpretation import fraction_in
 from probdice.files.model import Content, Format, Image, Source, expect, meaning_of, need
 from probdice.files.packed import unpack_pieces
@@ -49,9 +49,9 @@ def _recognises(source: Source) -> bool:
 
 def _read(source: Source) -> Image:
     if _is_hdf5(source):
-        array = _contained(source, read_newer, source.inside, source.max_bytes).arrays[0].T
+        array = _run_in_child(source, read_newer, source.inside, source.max_bytes).arrays[0].T
     else:
-        array = _contained(source, read_older, source.inside, source.max_bytes).arrays[0]
+        array = _run_in_child(source, read_older, source.inside, source.max_bytes).arrays[0]
     floating = array.dtype.kind == "f" and array.ndim > 2 and fraction_in(array) is not None
     return Image(array, regions=array.ndim - 1 if floating else None, assumed=True)
 
@@ -61,7 +61,9 @@ def _contents(source: Source) -> list[Content]:
     reader = list_newer if _is_hdf5(source) else list_older
     contents = []
     arrays = list[tuple[str, list[Size], Dtype]]
-    for path, lengths, name in _contained(source, reader, source.max_bytes, returns=arrays).value:
+    for path, lengths, name in _run_in_child(
+        source, reader, source.max_bytes, returns=arrays
+    ).value:
         shape, dtype = tuple(lengths), np.dtype(name)
         meaning = meaning_of(shape, dtype, len(shape) - 1 if len(shape) > 2 else None)
         contents.append(Content(path, shape, dtype, meaning))
@@ -75,13 +77,13 @@ def _is_hdf5(source: Source) -> bool:
     return source.head.startswith(b"MATLAB 7.3")
 
 
-def _contained(source: Source, reader: Any, *arguments: Any, returns: Any = None) -> Answer:
+def _run_in_child(source: Source, reader: Any, *arguments: Any, returns: Any = None) -> Answer:
     library = "scipy.io"
     if _is_hdf5(source):
         expect("h5py", "hdf5", "reading MATLAB 7.3")
         library = "h5py"
     most = source.max_bytes
-    answer = contained(
+    answer = run_in_child(
         reader, source.path, *arguments, returns=returns, library=library, max_bytes=most
     )
     if returns is None and len(answer.arrays) != 1:
@@ -99,14 +101,14 @@ def read_older(file: str, inside: str, max_bytes: int) -> Answer:
     with library_call():  # nested cells may exceed the recursion limit
         if not steps:
             paths = [path for path, _ in _arrays(variables)]
-            steps = selected("", paths, "arrays", "file.mat:").split("/")
+            steps = select_name("", paths, "arrays", "file.mat:").split("/")
         value = variables.get(steps[0])
         for step in steps[1:]:
             value = _entered(value, step)
         value = _opened(value)
         if not _is_numbers(value):
             paths = [path for path, _ in _arrays(variables or _variables(file, [], max_bytes))]
-            selected(inside, paths, "arrays", "file.mat:")  # always raises
+            select_name(inside, paths, "arrays", "file.mat:")  # always raises
     return Answer(None, (value,))
 
 
@@ -214,10 +216,10 @@ def _is_structs(value: Any) -> bool:
 def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
     """Read an HDF5 variable, with its axes in reverse order; cells are not supported."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
-    content = opened(h5py, file)
+    content = open_file(h5py, file)
     variables = _newer_variables(h5py, content)
     try:
-        name = selected(inside.strip("/"), list(variables), "variables", "file.mat:")
+        name = select_name(inside.strip("/"), list(variables), "variables", "file.mat:")
     except FormatError as error:
         hint = ". Arrays in cells of version 7.3 are not listed: save them with -v7"
         raise FormatError(*error.args, hint) from None
@@ -228,13 +230,13 @@ def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
     check_size(needed, Path(file).stat().st_size, shape, ratio=DEFLATE_RATIO)
     check_memory(needed, shape, max_bytes)
     grant(needed)
-    return Answer(None, (filling(content, dataset, (), shape),))
+    return Answer(None, (filling_of(content, dataset, (), shape),))
 
 
 def list_newer(file: str, max_bytes: int) -> Answer:
     """List the path, shape and type of every variable."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
-    with library_call(), opened(h5py, file) as content:
+    with library_call(), open_file(h5py, file) as content:
         variables = _newer_variables(h5py, content).items()
         return Answer([[name, item.shape[::-1], item.dtype.str] for name, item in variables])
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from probdice.method.region_labels import Label
 
 __all__ = [
     "Content",
+    "Entry",
     "Format",
     "Image",
     "Kind",
@@ -75,8 +76,15 @@ class Image:
     region_labels: Sequence[int | None] | None = None  # the label of each region
     region_names: Sequence[Label | None] | None = None  # whole numbers only without region_labels
     colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by region index
-    beside: Path | None = None  # another file that holds the geometry of this image
+    geometry_file: Path | None = None  # another file that contains the geometry
     vertices: VertexSpace | None = None  # the surfaces that the values belong to, if any
+
+
+class Entry(NamedTuple):
+    """The name and the colour of one label."""
+
+    name: str
+    colour: str | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,12 @@ from probdice.data.segmentation import Segmentation
 from probdice.errors import FormatError, InputError, Option
 from probdice.files.fsl_tables import is_atlas, parse_atlas, parse_lut
 from probdice.files.interpretation import beyond_one
-from probdice.files.model import as_colour, as_label
+from probdice.files.model import Entry, as_colour, as_label
 from probdice.method.matching import listed
 from probdice.method.region_labels import COLOUR, Label
 from probdice.text.escaping import printable
 
-__all__ = ["Names", "called", "labels_in", "named", "read_names", "read_unions"]
+__all__ = ["Names", "labels_in", "read_names", "read_unions", "with_names", "with_region_name"]
 
 SHORT_RANGE = 2**20  # range of labels whose lookup table fits in the cache
 
@@ -52,14 +52,7 @@ EXPECTED = (
 )
 
 
-class Entry(NamedTuple):
-    """The name and the colour of one label."""
-
-    name: str
-    colour: str | None = None
-
-
-def named(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
+def with_names(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
     If a table names labels that are absent from the image, they are dropped. If a mapping or a list
@@ -67,19 +60,18 @@ def named(segmentation: Segmentation, names: Names, *, required: bool = True) ->
     least one label.
     """
     table = isinstance(names, str | os.PathLike)
-    called = _entries(names, channels=not segmentation.crisp)
-    prefix = f"{os.fspath(names)}: " if isinstance(names, str | os.PathLike) else ""
+    entries = _entries(names, channels=not segmentation.crisp)
     try:
         if segmentation.crisp:
-            return _named_labels(segmentation, called, table, required)
+            return _named_labels(segmentation, entries, table, required)
         if isinstance(names, Sequence) and not table:
             return _listed_regions(segmentation, names)
-        return _named_regions(segmentation, called)
+        return _named_regions(segmentation, entries)
     except InputError as error:
-        raise error.prefixed(prefix) if prefix else error from None
+        raise error.prefixed(f"{names}: ") if table else error from None
 
 
-def called(segmentation: Segmentation, name: str) -> Segmentation:
+def with_region_name(segmentation: Segmentation, name: str) -> Segmentation:
     """Name the only region of a segmentation; the rest is background."""
     if not segmentation.crisp:
         if segmentation.reading != "foreground":
@@ -180,8 +172,7 @@ def _parsed(content: bytes, channels: bool) -> dict[Label, Entry]:
     if text.lstrip().startswith(("{", "[")):
         return _json(text)
     if is_atlas(text):
-        regions = parse_atlas(text, channels=channels)
-        return {label: Entry(*entry) for label, entry in regions.items()}
+        return parse_atlas(text, channels=channels)
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     for pattern in (ITK_SNAP, FREESURFER):
@@ -194,10 +185,7 @@ def _parsed(content: bytes, channels: bool) -> dict[Label, Entry]:
                 for row in rows
                 if row["name"] != "(none)"
             }
-    lookup = parse_lut(lines)
-    if lookup is not None:
-        return {label: Entry(*entry) for label, entry in lookup.items()}
-    return _columns(text)
+    return parse_lut(lines) or _columns(text)
 
 
 def _columns(text: str) -> dict[Label, Entry]:
@@ -308,28 +296,28 @@ def _entries(names: Names, *, channels: bool) -> dict[Label, Entry]:
 
 
 def _named_labels(
-    segmentation: Segmentation, called: Mapping[Label, Entry], table: bool, required: bool
+    segmentation: Segmentation, entries: Mapping[Label, Entry], table: bool, required: bool
 ) -> Segmentation:
-    if not table and (words := [label for label in called if not isinstance(label, int)]):
+    if not table and (words := [label for label in entries if not isinstance(label, int)]):
         raise InputError(f"the keys of names must be whole numbers, found {listed(words)}")
     present = labels_in(segmentation)
-    known = [label for label in called if label in present]
+    known = [label for label in entries if label in present]
     if not known and required:
-        raise _none(called, sorted(present), "labels")
-    chosen = {int(label): called[label].name for label in (known if table else called)}
+        raise _none(entries, sorted(present), "labels")
+    chosen = {int(label): entries[label].name for label in (known if table else entries)}
     names = {**segmentation.names, **chosen}
-    colours = {int(label): colour for label in known if (colour := called[label].colour)}
+    colours = {int(label): colour for label in known if (colour := entries[label].colour)}
     return replace(segmentation, names=names, colours={**segmentation.colours, **colours})
 
 
-def _named_regions(segmentation: Segmentation, called: Mapping[Label, Entry]) -> Segmentation:
-    entries = {str(label): entry for label, entry in called.items()}
+def _named_regions(segmentation: Segmentation, entries: Mapping[Label, Entry]) -> Segmentation:
+    by_text = {str(label): entry for label, entry in entries.items()}
     labels, names = list(segmentation.labels), dict(segmentation.names)
     colours = dict(segmentation.colours)
     known = False
     for k, region in enumerate(segmentation.regions):
         label = region if labels[k] is None else labels[k]
-        entry = entries.get(str(label)) or entries.get(str(region))
+        entry = by_text.get(str(label)) or by_text.get(str(region))
         if entry is None:
             continue
         known, names[k] = True, entry.name
@@ -338,7 +326,7 @@ def _named_regions(segmentation: Segmentation, called: Mapping[Label, Entry]) ->
         if entry.colour:
             colours[k] = entry.colour
     if not known:
-        raise _none(called, segmentation.regions, "regions")
+        raise _none(entries, segmentation.regions, "regions")
     return replace(segmentation, labels=tuple(labels), names=names, colours=colours)
 
 
@@ -348,15 +336,15 @@ def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segment
         raise InputError(
             f"names must have {count} names, one per region, found {len(names)}: {listed(names)}"
         )
-    called = {k: str(name) for k, name in enumerate(names)}
-    return replace(segmentation, names={**segmentation.names, **called})
+    listed_names = {k: str(name) for k, name in enumerate(names)}
+    return replace(segmentation, names={**segmentation.names, **listed_names})
 
 
-def _none(called: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> InputError:
-    entries = [f"{label}={entry.name}" for label, entry in called.items()]
+def _none(entries: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> InputError:
+    names = [f"{label}={entry.name}" for label, entry in entries.items()]
     return InputError(
         f"names none of the {what}: the image has {listed(labels)}, but the names are "
-        f"{listed(entries)}. Check that the names belong to this image"
+        f"{listed(names)}. Check that the names belong to this image"
     )
 
 

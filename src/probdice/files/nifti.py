@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from probdice.data.arrays import has_type, type_named
 from probdice.errors import FormatError, InputError
 from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, library_call
-from probdice.files.description import DESCRIPTION, described, description_in, description_of
+from probdice.files.description import DESCRIPTION, description_in, description_of, with_description
 from probdice.files.headers import Header, affine_of, header_of, is_header
 from probdice.files.model import Format, Image, Payload, Source, as_colour, shares_of
 from probdice.files.packed import gzip_module, is_gzipped, unpack
@@ -75,7 +75,7 @@ def _read(source: Source) -> Image:
         slope=header.slope,
         inter=header.inter,
     )
-    return described(image, description_in(extensions))
+    return with_description(image, description_in(extensions))
 
 
 def of_nibabel(image: Any) -> Image:
@@ -103,7 +103,7 @@ def of_nibabel(image: Any) -> Image:
         inter=float(inter),
         **_label_table(stored),
     )
-    return described(result, description_in(stored))
+    return with_description(result, description_in(stored))
 
 
 def _write(path: Path, payload: Payload) -> None:

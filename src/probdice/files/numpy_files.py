@@ -27,9 +27,9 @@ from probdice.files.corrupt import (
     check_size,
     corrupt,
     library_call,
-    selected,
+    select_name,
 )
-from probdice.files.description import DESCRIPTION, described, description_of
+from probdice.files.description import DESCRIPTION, description_of, with_description
 from probdice.files.interpretation import beyond_one, fraction_in
 from probdice.files.model import Content, Format, Image, Payload, Source, as_label, meaning_of
 from probdice.files.unsupported import archive_of
@@ -111,7 +111,7 @@ def _read_npz(source: Source) -> Image:
         return Image(array, regions=regions_of_plain(array), assumed=True)
     image = Image(array, regions=0 if key == "regions" else None, affine=affine)
     if description is not None:
-        return described(image, str(description))
+        return with_description(image, str(description))
     return image if names is None else _named(image, names)
 
 
@@ -221,7 +221,7 @@ def _key(wanted: str, keys: list[str]) -> str:
     if not wanted and "probabilities" in keys:
         return "probabilities"
     values = keys if wanted else [key for key in keys if key not in BESIDE]
-    return selected(wanted, values, "arrays", "file.npz:")
+    return select_name(wanted, values, "arrays", "file.npz:")
 
 
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:
@@ -229,7 +229,7 @@ def _nnunet(path: Path, array: NDArray[Any]) -> Image:
     label_file = label_image(path)
     if label_file is not None and label_file.suffix == ".png":  # 2-D: (region, 1, y, x)
         return Image(array[:, 0] if array.shape[1] == 1 else array, regions=0)
-    return Image(array.transpose(0, 3, 2, 1), regions=0, beside=label_file)
+    return Image(array.transpose(0, 3, 2, 1), regions=0, geometry_file=label_file)
 
 
 def label_image(path: Path) -> Path | None:

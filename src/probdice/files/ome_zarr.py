@@ -15,7 +15,7 @@ from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import Dropped
 from probdice.errors import FormatError, InputError
 from probdice.files.corrupt import corrupt
-from probdice.files.description import DESCRIPTION, described
+from probdice.files.description import DESCRIPTION, with_description
 from probdice.files.model import Image, Payload, as_colour, as_label
 from probdice.method.region_labels import shown_labels
 
@@ -25,7 +25,7 @@ __all__ = [
     "label_images_in",
     "levels_of",
     "naming_metadata",
-    "upright",
+    "order_and_flips",
 ]
 
 # Units of OME-Zarr that microscopes and scanners use, in millimetres.
@@ -86,7 +86,7 @@ class Level:
             region_names=[as_label(str(name)) for name in names] if named else None,
             colours=_colours(self.labels),
         )
-        return described(image, self.description)
+        return with_description(image, self.description)
 
     def _axes(self, count: int) -> list[_Axis]:
         """Return the axes; versions before 0.3 always have five axes."""
@@ -200,7 +200,7 @@ def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def upright(geometry: Geometry) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def order_and_flips(geometry: Geometry) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the order of axes and the axes to flip that align an image with z, y, x."""
     directions = geometry.affine[:-1, :-1]
     axes = len(directions)
@@ -246,7 +246,7 @@ def naming_metadata(payload: Payload) -> dict[str, Any]:
 
 def image_metadata(geometry: Geometry, *, regions: bool) -> dict[str, Any]:
     """Return the metadata of the axes, spacing and origin."""
-    order, flips = upright(geometry)
+    order, flips = order_and_flips(geometry)
     axes = len(order)
     first = np.ones(axes + 1)
     for k, axis in enumerate(order):

@@ -30,7 +30,7 @@ from probdice.files.corrupt import (
     library_call,
     whole_number,
 )
-from probdice.files.description import DESCRIPTION, described, description_of
+from probdice.files.description import DESCRIPTION, description_of, with_description
 from probdice.files.model import Format, Image, Payload, Source, as_colour
 from probdice.files.numpy_files import regions_of_plain
 from probdice.files.packed import unpack_pieces
@@ -72,7 +72,7 @@ def _read_png(source: Source) -> Image:
     depth, colour = source.head[24], source.head[25]
     if colour == 0 and depth in (2, 4):
         image = replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
-    return described(image, _png_description(source.path.read_bytes()))
+    return with_description(image, _png_description(source.path.read_bytes()))
 
 
 def _png_description(content: bytes) -> str:
@@ -141,9 +141,7 @@ def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
 
 def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
     """Return the colours of palette indices; empty if the palette is grey."""
-    if np.array_equal(palette[:, 0], palette[:, 1]) and np.array_equal(
-        palette[:, 1], palette[:, 2]
-    ):
+    if (palette == palette[:, :1]).all():
         return {}
     colours = {k: as_colour(row, most) for k, row in enumerate(palette.tolist())}
     return {k: colour for k, colour in colours.items() if colour}
@@ -264,7 +262,7 @@ def _read_tiff(source: Source) -> Image:
                 metadata = file.shaped_metadata or ({},)
     if errors:
         raise corrupt(errors[0])
-    return described(_tiff_image(array, axes, palette), metadata[0].get(DESCRIPTION))
+    return with_description(_tiff_image(array, axes, palette), metadata[0].get(DESCRIPTION))
 
 
 def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError
 from probdice.files.corrupt import check_memory, whole_number
-from probdice.files.description import DESCRIPTION, described
+from probdice.files.description import DESCRIPTION, with_description
 from probdice.files.model import Image, as_colour
 
 __all__ = ["SEGMENT", "description_fields", "image_of_segments"]
@@ -53,7 +53,7 @@ def image_of_segments(
         for key in metadata
         if (match := SEGMENT.fullmatch(key)) and match[3]
     }
-    return described(image, "".join(parts[number] for number in sorted(parts)))
+    return with_description(image, "".join(parts[number] for number in sorted(parts)))
 
 
 def description_fields(description: str) -> dict[str, str]:
@@ -94,14 +94,14 @@ def _layers(
     if len(set(labels)) < len(labels) or max(map(abs, labels)) >= 2**31:
         labels = list(range(1, len(segments) + 1))
     combined = np.zeros(array.shape[:-1], np.int32)
-    claimed = np.zeros(array.shape[:-1], np.bool_)
+    covered = np.zeros(array.shape[:-1], np.bool_)
     names = [segment.name for segment in segments]
     colours = {k: segment.colour for k, segment in enumerate(segments) if segment.colour}
     for segment, label in zip(segments, labels, strict=True):
         mask = array[..., segment.layer] == segment.label
-        if (claimed & mask).any():
+        if (covered & mask).any():
             break
-        claimed |= mask
+        covered |= mask
         combined[mask] = label
     else:
         return Image(

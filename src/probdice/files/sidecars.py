@@ -9,6 +9,7 @@ from pathlib import Path
 
 from probdice.errors import ProbdiceError
 from probdice.files.bids import label_table
+from probdice.files.corrupt import library_call
 from probdice.files.nifti import other_half
 from probdice.files.numpy_files import label_image
 from probdice.files.sources import split_inside, split_paths
@@ -39,7 +40,7 @@ def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
     for part in parts:
         file, inside = split_inside(part)
         files[file] = None
-        with suppress(ProbdiceError, OSError, zipfile.BadZipFile):
+        with suppress(ProbdiceError, OSError):
             files.update(dict.fromkeys(_companions(file, inside)))
     return [file for file in files if os.path.exists(file)]
 
@@ -63,7 +64,7 @@ def _companions(file: Path, inside: str) -> Iterator[Path]:
     elif (values_of := HEADERS.get(file.suffix.lower())) is not None:
         yield from (values for values, _ in values_of(file).files)
     elif file.name.lower().endswith(".npz") and inside.strip("/") in ("", "probabilities"):
-        with zipfile.ZipFile(file) as archive:
+        with library_call(), zipfile.ZipFile(file) as archive:
             exported = "probabilities.npy" in archive.namelist()
         labels = label_image(file) if exported else None
         if labels is not None:

@@ -3,27 +3,29 @@
 import colorsys
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.vertex_space import VertexSpace
+from probdice.data.vertex_space import Structure, VertexSpace
 from probdice.errors import InputError
-from probdice.files.corrupt import selected
-from probdice.files.description import described
+from probdice.files.corrupt import select_name
+from probdice.files.description import with_description
 from probdice.files.model import Content, Image, Payload, as_colour, meaning_of
 from probdice.text.escaping import printable
 
 __all__ = [
-    "Entry",
+    "LabelRow",
     "Maps",
     "label_entries",
     "map_contents",
     "map_image",
     "map_name",
     "names_and_colours",
+    "only_structure",
     "rows_to_write",
     "space_of",
     "structure_of_file",
@@ -35,7 +37,7 @@ HUE = 0.618034  # step between the hues of generated colours
 INT32 = np.iinfo(np.int32)
 
 
-class Entry(NamedTuple):
+class LabelRow(NamedTuple):
     """A row of a label table; the colour is "#RRGGBB", or "" if the file has none."""
 
     label: int
@@ -63,23 +65,21 @@ class Maps:
         Factor of the stored values.
     inter : float
         Number added to the scaled values.
-    numbers : mapping of str to int
-        The maps by name, and by number from 0.
     """
 
     values: NDArray[Any]
     names: Sequence[str]
     space: VertexSpace
-    tables: Sequence[Sequence[Entry]] | None = None
+    tables: Sequence[Sequence[LabelRow]] | None = None
     description: str = ""
     slope: float = 1.0
     inter: float = 0.0
-    numbers: Mapping[str, int] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The maps by name, and by number from 0."""
         numbers = {str(k): k for k in range(len(self.names))}
-        numbers |= {name: k for k, name in reversed([*enumerate(self.names)]) if name}
-        object.__setattr__(self, "numbers", numbers)
+        return numbers | {name: k for k, name in reversed([*enumerate(self.names)]) if name}
 
 
 def map_image(maps: Maps, inside: str) -> Image:
@@ -91,7 +91,7 @@ def map_image(maps: Maps, inside: str) -> Image:
     number, shown = maps.numbers.get(inside, 0), _shown(maps)
     if inside not in maps.numbers and (inside or maps.tables is not None):
         kind = "maps" if maps.tables is None else "label maps"
-        number = shown.index(selected(inside, shown, kind, "file:"))
+        number = shown.index(select_name(inside, shown, kind, "file:"))
     image = Image(maps.values[number], vertices=maps.space, slope=maps.slope, inter=maps.inter)
     if maps.tables is not None:
         names, colours = names_and_colours(maps.tables[number])
@@ -102,7 +102,7 @@ def map_image(maps: Maps, inside: str) -> Image:
     image = replace(image, region_names=regions if any(regions) else None)
     if len(regions) > 1:
         image = replace(image, array=maps.values, regions=0)
-    return described(image, maps.description)
+    return with_description(image, maps.description)
 
 
 def map_contents(maps: Maps) -> list[Content]:
@@ -113,7 +113,7 @@ def map_contents(maps: Maps) -> list[Content]:
     return [Content(name, size, dtype, meaning_of(size, dtype, None)) for name in _shown(maps)]
 
 
-def names_and_colours(table: Sequence[Entry]) -> tuple[dict[int, str], dict[int, str]]:
+def names_and_colours(table: Sequence[LabelRow]) -> tuple[dict[int, str], dict[int, str]]:
     """Return the names and colours by label; a name that is only the number is ignored."""
     names = {
         label: name.strip()
@@ -123,7 +123,7 @@ def names_and_colours(table: Sequence[Entry]) -> tuple[dict[int, str], dict[int,
     return names, {label: colour for label, _, colour in table if colour}
 
 
-def label_entries(rows: Sequence[tuple[Any, ...]]) -> list[Entry]:
+def label_entries(rows: Sequence[tuple[Any, ...]]) -> list[LabelRow]:
     """Convert rows of label, name, red, green, blue and alpha from 0 to 1.
 
     A label with alpha 0, such as the medial wall, has no colour.
@@ -131,11 +131,11 @@ def label_entries(rows: Sequence[tuple[Any, ...]]) -> list[Entry]:
     entries = []
     for label, name, *shades, alpha in rows:
         colour = None if alpha == 0 else as_colour(shades, 1.0)
-        entries.append(Entry(int(label), str(name or ""), colour or ""))
+        entries.append(LabelRow(int(label), str(name or ""), colour or ""))
     return entries
 
 
-def rows_to_write(payload: Payload) -> list[Entry]:
+def rows_to_write(payload: Payload) -> list[LabelRow]:
     """Return one entry for each label that occurs or has a name; the default name is its number."""
     present: list[int] = np.unique(payload.array).tolist()
     if present and not INT32.min <= present[0] <= present[-1] <= INT32.max:
@@ -144,7 +144,7 @@ def rows_to_write(payload: Payload) -> list[Entry]:
             f"{present[-1]}. Renumber them"
         )
     return [
-        Entry(
+        LabelRow(
             label,
             printable(payload.label_names.get(label, "")).strip() or str(label),
             payload.colours.get(label) or _generated(label),
@@ -172,6 +172,17 @@ def space_of(payload: Payload) -> VertexSpace:
             f".nii.gz or .npz"
         )
     return VertexSpace.of_surface(payload.shape[0])
+
+
+def only_structure(payload: Payload, name: str) -> Structure:
+    """Return the surface to write; raise if the format `name` cannot store the vertices."""
+    space = space_of(payload)
+    if len(space.structures) > 1 or space.structures[0].used is not None:
+        raise InputError(
+            f"{name} stores all vertices of one surface, found {space.describe()['structures']}. "
+            f"Write {'.dlabel.nii' if payload.labels else '.dscalar.nii'}"
+        )
+    return space.structures[0]
 
 
 def structure_of_file(name: str) -> str:

@@ -21,8 +21,8 @@ from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import Lazy, reordered
 from probdice.data.value_checks import zeros_and_ones
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
-from probdice.files.corrupt import check_crumbs, check_memory, corrupt, one_line, selected
-from probdice.files.description import DESCRIPTION, described, description_of
+from probdice.files.corrupt import check_chunk_size, check_memory, corrupt, one_line, select_name
+from probdice.files.description import DESCRIPTION, description_of, with_description
 from probdice.files.model import Content, Format, Image, Payload, Source, meaning_of, need
 from probdice.files.numpy_files import OBJECTS
 from probdice.files.ome_zarr import (
@@ -31,11 +31,11 @@ from probdice.files.ome_zarr import (
     label_images_in,
     levels_of,
     naming_metadata,
-    upright,
+    order_and_flips,
 )
 from probdice.files.sources import is_store, is_url
 
-__all__ = ["ZARR", "NewStore", "Stored", "streams"]
+__all__ = ["ZARR", "NewStore", "ZarrArray", "is_upright"]
 
 MOST_CHUNKS = 1 << 20  # along an axis
 LARGE, PADDED = 1 << 25, 8  # a larger chunk (bytes) may be at most PADDED times the image
@@ -87,7 +87,7 @@ def _image_at(store: str) -> Image:
     if not _is_array(node):
         return _image_of_group(node, store)
     level = _level_at(store)
-    return _plain(node, store) if level is None else level.read(Stored(node, store))
+    return _plain(node, store) if level is None else level.read(ZarrArray(node, store))
 
 
 def _image_of_group(group: Any, store: str) -> Image:
@@ -97,8 +97,8 @@ def _image_of_group(group: Any, store: str) -> Image:
     if levels:
         array = _open(f"{store}/{levels[0].path}")
         _check_no_intensities(array, store, levels[0])
-        return levels[0].read(Stored(array, store))
-    inside = selected("", list(_inside(group)), "images or arrays", f"{name}/")
+        return levels[0].read(ZarrArray(array, store))
+    inside = select_name("", list(_inside(group)), "images or arrays", f"{name}/")
     return _image_at(f"{store}/{inside}")
 
 
@@ -117,14 +117,14 @@ def _level_at(store: str) -> Level | None:
 def _plain(array: Any, store: str) -> Image:
     """Convert an array without OME-Zarr metadata; its axes may have names."""
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
-    values = Stored(array, store)
+    values = ZarrArray(array, store)
     named = [k for k, name in enumerate(names or ()) if str(name).lower() in CHANNEL]
     if named:
         image = Image(values, regions=named[0])
     else:
         plain = not names and len(values.shape) == 4 and values.dtype.kind == "f"
         image = Image(values, regions=0 if plain else None, assumed=True)
-    return described(image, array.attrs.get(DESCRIPTION))
+    return with_description(image, array.attrs.get(DESCRIPTION))
 
 
 def _check_no_intensities(array: Any, store: str, level: Level) -> None:
@@ -199,7 +199,7 @@ def _check_chunks(node: Any) -> None:
     counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]
     size = math.prod(node.chunks) * node.dtype.itemsize
     image = math.prod(node.shape) * node.dtype.itemsize
-    check_crumbs(node.shape, node.chunks, node.dtype.itemsize)
+    check_chunk_size(node.shape, node.chunks, node.dtype.itemsize)
     if (
         min(node.chunks, default=1) < 1
         or max(counts, default=0) > MOST_CHUNKS
@@ -220,20 +220,21 @@ def _neighbours(store: str) -> str:
     return ""
 
 
-class Stored(Lazy):
+class ZarrArray(Lazy):
     """An array in a store; its chunks are decoded on demand."""
 
     travels = True
 
     def __init__(self, array: Any, source: str) -> None:
-        from probdice.files.chunks import bounded  # needs the extra
+        from probdice.files.chunks import with_size_limits  # needs the extra
 
-        self.array, self.source = bounded(array), source
+        self.array, self.source = with_size_limits(array), source
         self.shape, self.dtype = tuple(array.shape), array.dtype
         self.chunks = chunks_of(array)
 
     def __reduce__(self) -> Any:
-        return Stored, (self.array, self.source)  # codecs inside shards are pickled without bounds
+        # Codecs inside shards are pickled without their limits, so the limits are added again.
+        return ZarrArray, (self.array, self.source)
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         """Return the values of one slice per axis."""
@@ -271,7 +272,7 @@ class Stored(Lazy):
 def _write(path: Path, payload: Payload) -> None:
     array = payload.array
     if payload.geometry is not None:
-        order, flips = upright(payload.geometry)
+        order, flips = order_and_flips(payload.geometry)
         array = np.asarray(reordered(array, order, flips, int(payload.regions)))
     new = NewStore(path, payload.geometry)
     new.array(array.shape, array.dtype, regions=payload.regions)[...] = array
@@ -320,11 +321,11 @@ class NewStore:
             self._node.attrs["ome"] = self._node.attrs["ome"] | naming_metadata(payload)
 
 
-def streams(geometry: Geometry | None) -> bool:
+def is_upright(geometry: Geometry | None) -> bool:
     """Return whether the axes need no reordering, so that blocks can be written directly."""
     if geometry is None:
         return True
-    order, flips = upright(geometry)
+    order, flips = order_and_flips(geometry)
     return not flips and order == tuple(range(len(order)))
 
 

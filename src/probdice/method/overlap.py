@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError, MissingExtraError, TooLargeError
+from probdice.errors import InputError, TooLargeError
 from probdice.method.regions import Floats, Integers, Regions, united_regions
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
+from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -218,15 +219,11 @@ class Overlap:
         1          2           5     0.25    0.75
         2          2           8     0.25    0.25
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
         meeting = self.meeting
         weights = self.costs(meeting.rows, meeting.columns, meeting.savings) * (
             self.unit / self.pixels
         )
-        return pandas.DataFrame(
+        return data_frame(
             {
                 "reference": _column(self.reference, meeting.rows),
                 "prediction": _column(self.prediction, meeting.columns),

@@ -22,6 +22,7 @@ from probdice.method.similarity import similarity_from_dict
 __all__ = ["overlap_from_dict", "read_overlap", "write_overlap"]
 
 HEADER = ("crisp", "names", "colours", "numbers", "origins")  # fields of a side in the file header
+ARRAYS = ("keys", "volumes", "losses", "likeliest")  # of a side, each a member of the archive
 MOST_PACKED = 64  # largest compression ratio of keys and names
 SLACK = 2**16  # bytes of a stored array in addition to its values
 
@@ -117,7 +118,7 @@ def write_overlap(overlap: Overlap, name: str) -> None:
     }
     for side in SIDES:
         regions = overlap.side(side)
-        for field in ("keys", "volumes", "losses", "likeliest"):
+        for field in ARRAYS:
             if getattr(regions, field) is not None:
                 arrays[f"{side}_{field}"] = getattr(regions, field)
         content = regions.to_dict()
@@ -158,6 +159,9 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
 
     archive = zipfile.ZipFile(stream)
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    known = {f"{side}_{field}" for side in SIDES for field in ARRAYS}
+    if unknown := members.keys() - known - {"header", "rows", "columns", "savings"}:
+        raise FormatError(f"corrupt file: unknown array {min(unknown)!r}")
 
     def array(name: str, most: int) -> NDArray[Any]:
         size = members[name].file_size

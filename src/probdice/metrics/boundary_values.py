@@ -1,4 +1,4 @@
-"""The result of boundary distances: values per group and level, their means, and conversions."""
+"""Boundary distances of a comparison: values per group and level, means, and conversions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError, MissingExtraError
+from probdice.errors import InputError
 from probdice.method.matching import listed
 from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Both
 from probdice.text.formatting import decimal
+from probdice.text.table_output import aligned, data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -207,10 +208,6 @@ class Boundaries:
             Whether to return one row per group and level, with the values at that level without a
             penalty.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError('tables require pandas: pip install "pandas"') from None
         each = self._values.shape[1] if by_level else 1
         columns: dict[str, Any] = {
             side: [labels for labels in self.groups[side] for _ in range(each)] for side in SIDES
@@ -220,7 +217,7 @@ class Boundaries:
             columns["level"] = np.tile(self.levels or (nan,), len(self))
         for name in self.names:
             columns[name] = self._of(name).ravel() if by_level else self[name]
-        return pandas.DataFrame(columns)
+        return data_frame(columns)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one row per group and measure, for a table in long format.
@@ -307,18 +304,13 @@ class Boundaries:
     @property
     def summary(self) -> str:
         """The means of all numbers in one line."""
-        return "   ".join(f"{name} {_shown(mean.mean)}" for name, mean in self.means.items())
+        return "   ".join(f"{name} {decimal(mean.mean)}" for name, mean in self.means.items())
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [self._title(), *(f"  {line}" for line in self._lines())]
-        for row in rows:
-            cells = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append(f"  {'  '.join(cells)}")
+        lines = [self._title(), *self._lines(), *aligned(self._rows())]
         if len(self) > SHOWN:
-            lines.append(f"  … and {len(self) - SHOWN} more groups")
-        return "\n".join(lines)
+            lines.append(f"… and {len(self) - SHOWN} more groups")
+        return "\n  ".join(lines)
 
     def _repr_html_(self) -> str:
         header, *rows = self._rows()
@@ -360,7 +352,7 @@ class Boundaries:
         missing = self.means["hd"].infinite
         if missing:
             finite = (
-                f"{name} {_shown(mean.finite_mean)}"
+                f"{name} {decimal(mean.finite_mean)}"
                 for name, mean in self.means.items()
                 if not name.startswith("nsd")
             )
@@ -375,7 +367,7 @@ class Boundaries:
         rows = [("reference", "prediction", *self.names)]
         for k, values in enumerate(zip(*columns, strict=True)):
             labels = (listed(self.groups[side][k]) for side in SIDES)
-            rows.append((*labels, *map(_shown, values)))
+            rows.append((*labels, *map(decimal, values)))
         return rows
 
 
@@ -391,10 +383,6 @@ def _over_levels(values: Floats, infinite: float | None) -> Floats:
 
 def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else nan
-
-
-def _shown(value: float) -> str:
-    return "∞" if isinf(value) else decimal(value)
 
 
 def _plain(value: float) -> float | str | None:

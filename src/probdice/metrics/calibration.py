@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from probdice.errors import InputError
 from probdice.method.scoring import key_lists
 from probdice.text.formatting import decimal
+from probdice.text.table_output import aligned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -275,28 +276,23 @@ class Calibration:
         if self.infinite:
             infinite = f"infinite at {self.infinite} pixel{'s' * (self.infinite != 1)}"
             loss += f" over {finite} pixels; {infinite}"
-        names = [
-            (", ".join(map(str, one.reference)) or "–", ", ".join(map(str, one.prediction)) or "–")
-            for one in self.regions
+        rows: list[tuple[str, ...]] = [
+            ("reference", "prediction", "ECE", "Brier", "thresholded Dice")
         ]
-        widths = [max(len(head), *(len(name[k]) for name in names))
-                  for k, head in enumerate(("reference", "prediction"))]  # fmt: skip
+        for region in self.regions:
+            labels = (
+                ", ".join(map(str, side)) or "–" for side in (region.reference, region.prediction)
+            )
+            numbers = region.reliability.expected_error, region.brier.score, region.mean_dice
+            rows.append((*labels, *map(decimal, numbers)))
         lines = [
             f"Calibration of {self.pixels} pixels",
-            f"  most probable region: expected error {decimal(likely.expected_error)} (chance "
+            f"most probable region: expected error {decimal(likely.expected_error)} (chance "
             f"{decimal(likely.chance_expected_error)}), maximum {decimal(likely.maximum_error)} "
             f"(chance {decimal(likely.chance_maximum_error)})",
-            f"  Brier {decimal(self.brier.score)}, {loss}",
-            f"  {'reference':>{widths[0]}}  {'prediction':>{widths[1]}}     ECE   Brier  "
-            f"thresholded Dice",
+            f"Brier {decimal(self.brier.score)}, {loss}",
         ]
-        lines += [
-            f"  {name[0]:>{widths[0]}}  {name[1]:>{widths[1]}}  "
-            f"{decimal(one.reliability.expected_error)}  {decimal(one.brier.score)}  "
-            f"{decimal(one.mean_dice):>16}"
-            for name, one in zip(names, self.regions, strict=True)
-        ]
-        return "\n".join(lines)
+        return "\n  ".join([*lines, *aligned(rows)])
 
 
 def calibration_of(
@@ -314,7 +310,7 @@ def calibration_of(
     fine = int(bins) * min(-(-FINE // int(bins)), most_per_bin)
     lists = key_lists(comparison.overlap, comparison.correspondence.groups)
     forecast = images.forecast(lists, fine, np.array(cuts))
-    binned = _Binned(int(bins), binning, comparison.overlap.reference.crisp)
+    binned = _Bins(int(bins), binning, comparison.overlap.reference.crisp)
     regions = tuple(_region(group, forecast, k, binned) for k, group in enumerate(groups))
     finite = comparison.pixels - int(forecast.infinite)
     return Calibration(
@@ -339,7 +335,7 @@ def _thresholds(thresholds: Iterable[float]) -> list[float]:
     return values
 
 
-def _region(group: Group, forecast: Forecast, k: int, binned: _Binned) -> RegionCalibration:
+def _region(group: Group, forecast: Forecast, k: int, binned: _Bins) -> RegionCalibration:
     return RegionCalibration(
         group.reference,
         group.prediction,
@@ -363,31 +359,27 @@ def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class _Binned:
-    """Combines fine bins into `bins` bins of equal width or mass."""
+class _Bins:
+    """Combine fine bins into `bins` bins of equal width or mass."""
 
     bins: int
     binning: Binning
     crisp: bool
 
-    def cuts(self, fine: Floats) -> NDArray[np.int64]:
-        """Return the first fine bin of each bin, and the end of the last."""
+    def join(self, fine: Floats) -> tuple[Floats, NDArray[np.int64]]:
+        """Return the moments of each bin, and the edges of the bins in numbers of fine bins."""
         if self.binning == "width":
-            return np.arange(0, len(fine) + 1, len(fine) // self.bins)
-        cumulative = np.cumsum(fine[:, 0])
-        shares = cumulative[-1] * np.arange(1, self.bins) / self.bins
-        inner = np.searchsorted(cumulative, shares) + 1
-        return np.unique(np.concatenate([[0], inner, [len(fine)]]))
-
-    def joined(self, fine: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Return the moments of each bin, and the cuts between bins."""
-        cuts = self.cuts(fine)
-        moments = np.add.reduceat(fine, cuts[:-1], axis=0)
-        return moments, cuts
+            cuts = np.arange(0, len(fine) + 1, len(fine) // self.bins)
+        else:
+            cumulative = np.cumsum(fine[:, 0])
+            shares = cumulative[-1] * np.arange(1, self.bins) / self.bins
+            inner = np.searchsorted(cumulative, shares) + 1
+            cuts = np.unique(np.concatenate([[0], inner, [len(fine)]]))
+        return np.add.reduceat(fine, cuts[:-1], axis=0), cuts
 
     def brier(self, fine: Floats) -> Brier:
         """Return the Brier score of one group and its decomposition."""
-        moments, _ = self.joined(fine)
+        moments, _ = self.join(fine)
         moments = moments[moments[:, 0] > 0]
         n, p, q, pp, qq, pq = moments.T
         total, base = n.sum(), p.sum() / n.sum()
@@ -402,7 +394,7 @@ class _Binned:
 
     def reliability(self, fine: Floats) -> Reliability:
         """Return the diagram of one group, with its chance values."""
-        moments, cuts = self.joined(fine)
+        moments, cuts = self.join(fine)
         occupied = np.flatnonzero(moments[:, 0] > 0)
         n, p, q, *_ = moments[occupied].T
         errors = np.abs(p - q)

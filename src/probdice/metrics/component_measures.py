@@ -108,6 +108,7 @@ def stratum_rows(
     """Detection over all cases of a method, per class and range of sizes."""
     tables = [one.numbers.known("components") for one in comparisons]
     rows = [row for table in tables if table is not None for row in table.rows]
+    units = dict.fromkeys(table.unit for table in tables if table is not None)
     edges = [*(strata or (0.0,)), inf]
     result = []
     for label in (None, *classes):
@@ -116,6 +117,7 @@ def stratum_rows(
                 "class": "all" if label is None else label,
                 "from": low,
                 "to": None if high == inf else high,
+                "unit": " or ".join(units),
             }
             for reading, ending in READINGS.items():
                 counts = counted(rows, threshold, label, sizes=(low, high), reading=reading)

@@ -27,13 +27,15 @@ from probdice.method.matching import listed
 from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Both, Side, other
 from probdice.metrics.components import as_connectivity, connected, group_map
-from probdice.metrics.indices import background_masks
+from probdice.metrics.group_shares import background_masks
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
 __all__ = ["ComponentCounts", "ComponentRow", "ComponentTable", "Reading", "component_table"]
 
+SHOWN_THRESHOLD = 0.5  # of the Jaccard index, in a printed table
 Reading = Literal["one", "many"]  # one-to-one or many-to-one
 
 
@@ -133,14 +135,14 @@ class ComponentCounts:
         return self.f1 * self.segmentation_quality if self.found else self.f1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComponentTable:
     """The components of one comparison.
 
     Attributes
     ----------
-    unit : {"mm³", "pixels"}
-        The unit of volumes and of the minimum size.
+    unit : {"mm³", "voxels", "pixels"}
+        The unit of volumes and of the minimum size: mm³ for 3-D images with a geometry.
     connectivity : int
         Number of neighbours of a pixel.
     minimum : float
@@ -160,6 +162,9 @@ class ComponentTable:
     >>> counts = table.counts(0.5)
     >>> counts.found, counts.missed, counts.false
     (2, 1, 0)
+    >>> table
+    Components (2 neighbours): 3 reference and 2 prediction components
+      class 1, Jaccard of at least 0.5: 2 found, 1 missed, 0 false, mean Dice 0.6000
     """
 
     unit: str
@@ -178,6 +183,21 @@ class ComponentTable:
     ) -> ComponentCounts:
         """Count the components of one class, or of all classes."""
         return counted(self.rows, threshold, label, reading=reading)
+
+    def __repr__(self) -> str:
+        minimum = f", at least {self.minimum:g} {self.unit}" if self.minimum else ""
+        sides = [f"{sum(row.side == side for row in self.rows)} {side}" for side in SIDES]
+        lines = [
+            f"Components ({self.connectivity} neighbours{minimum}): {' and '.join(sides)} "
+            f"components"
+        ]
+        for label in self.labels:
+            counts = self.counts(SHOWN_THRESHOLD, label)
+            lines.append(
+                f"class {label}, Jaccard of at least {SHOWN_THRESHOLD:g}: {counts.found} found, "
+                f"{counts.missed} missed, {counts.false} false, mean Dice {decimal(counts.dice)}"
+            )
+        return "\n  ".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
@@ -241,8 +261,9 @@ def component_table(
     for side in SIDES:
         if not images.side(side).crisp:
             raise InputError(f"components require label maps, but the {side} holds probabilities")
-    number = as_connectivity(connectivity, len(images.reference.shape))
-    unit = 1.0 if result.pixel_volume is None else result.pixel_volume
+    axes = len(images.reference.shape)
+    number = as_connectivity(connectivity, axes)
+    pixel = 1.0 if result.pixel_volume is None else result.pixel_volume
     outside = background_masks(result)
     groups = _chosen(result, labels)
     sides = Both(
@@ -253,7 +274,7 @@ def component_table(
                 ),
                 groups,
                 number,
-                minimum / unit,
+                minimum / pixel,
             )
             for side in SIDES
         )
@@ -264,7 +285,7 @@ def component_table(
         ComponentRow(
             side,
             names[int(sides[side].groups[k])],
-            float(sides[side].volumes[k]) * unit,
+            float(sides[side].volumes[k]) * pixel,
             _place(sides[side].centroids[k], images.reference.geometry),
             tuple(sides[side].voxels[k].tolist()),
             int(matches.parts[side][k]),
@@ -274,8 +295,9 @@ def component_table(
         for side in SIDES
         for k in range(sides[side].volumes.size)
     ]
+    without_geometry = "voxels" if axes == 3 else "pixels"
     return ComponentTable(
-        "pixels" if result.pixel_volume is None else "mm³",
+        without_geometry if result.pixel_volume is None else "mm³",
         number,
         minimum,
         {side: sides[side].small for side in SIDES},

@@ -25,6 +25,7 @@ from probdice.method.region_labels import Label
 from probdice.method.scoring import key_lists
 from probdice.method.sides import SIDES, Both, Side
 from probdice.text.formatting import decimal
+from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -205,13 +206,9 @@ class ComponentScores:
         >>> result.component_scores().to_frame()["dice"].tolist()
         [1.0, 0.0]
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
         columns = [entry.name for entry in fields(Component)]
         rows = [[getattr(component, name) for name in columns] for component in self.components]
-        return pandas.DataFrame(rows, columns=columns)
+        return data_frame(rows, columns)
 
     def __repr__(self) -> str:
         return (

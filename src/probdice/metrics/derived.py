@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probdice.errors import MissingExtraError
 from probdice.method.matching import listed
 from probdice.method.overlap import Floats, Overlap
 from probdice.method.pixel_passes import Lists
@@ -22,6 +21,7 @@ from probdice.method.similarity import Absolute
 from probdice.metrics.unions import Union
 from probdice.metrics.volumes import DIFFERENCES, VolumeDifferences, in_millilitres
 from probdice.text.formatting import decimal
+from probdice.text.table_output import aligned, data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -203,11 +203,7 @@ class Derived:
         >>> result.derived({"whole": (1, 2)}).to_frame()["volume_difference"].tolist()
         [-1.0]
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError('to_frame requires pandas: pip install "pandas"') from None
-        return pandas.DataFrame(self.rows())
+        return data_frame(self.rows())
 
     def __repr__(self) -> str:
         rows = [("name", "reference", "prediction", "Dice", "Jaccard")]
@@ -221,12 +217,7 @@ class Derived:
             )
             for region in self.regions
         ]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        ]
-        return "\n  ".join(["Derived regions", *lines])
+        return "\n  ".join(["Derived regions", *aligned(rows)])
 
 
 NUMBERS = ("dice", "jaccard", "reference_volume", "prediction_volume")

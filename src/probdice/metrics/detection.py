@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError, MissingExtraError, Option
+from probdice.errors import InputError, Option
 from probdice.method.background import named_background
 from probdice.method.groups import Groups
 from probdice.method.matching import listed
@@ -21,8 +21,9 @@ from probdice.method.overlap import Floats, Overlap
 from probdice.method.region_labels import Label
 from probdice.method.scoring import Correspondence
 from probdice.method.sides import SIDES, Both, Side, other
-from probdice.metrics.indices import Shares, background_masks, shares_of
+from probdice.metrics.group_shares import Shares, background_masks, shares_of
 from probdice.text.formatting import decimal
+from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -283,7 +284,7 @@ class Detection:
                     "average_precision": _ratio(found, found + false + missed),
                 }
             )
-        return _frame(rows)
+        return data_frame(rows)
 
     # -- splits and merges -----------------------------------------------------------------------
 
@@ -357,10 +358,10 @@ class Detection:
         1      (2,)         ()  missed
         """
         if table == "pairs":
-            return _frame(self._pair_rows())
+            return data_frame(self._pair_rows())
         if table not in SIDES:
             raise InputError(f"table must be 'pairs', 'reference' or 'prediction', found {table!r}")
-        return _frame(self._region_rows(table))
+        return data_frame(self._region_rows(table))
 
     @cached_property
     def _members(self) -> Both[Sequence[tuple[Label, ...]]]:
@@ -511,11 +512,3 @@ def _ratio(part: float, whole: float) -> float:
 
 def _f1(found: int, false: int, missed: int) -> float:
     return _ratio(2 * found, 2 * found + false + missed)
-
-
-def _frame(content: Any) -> "pandas.DataFrame":
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtraError('tables require pandas: pip install "pandas"') from None
-    return pandas.DataFrame(content)

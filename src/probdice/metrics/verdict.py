@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
+from probdice.data.pixel_words import PixelWords, pixel_words
 from probdice.method.matching import listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 __all__ = [
     "available",
     "explained_of",
+    "lowest_matched",
     "name_of",
     "overlap_in_words",
     "side_of",
     "unmatched_in_words",
     "verdict_of",
+    "words_of",
     "worst_first",
+    "worst_group",
 ]
 
 OVERLAPS = (  # lowest Dice, and the words for it
@@ -53,13 +57,14 @@ def verdict_of(comparison: Comparison) -> str:
     """
     if available(lambda: comparison.score) == 1:
         return f"Both sides are equal{' after merging' if comparison.merges else ''}."
-    return "; ".join([_opening(comparison), *_weakest(comparison), _matching(comparison)]) + "."
+    return "; ".join([_opening(comparison), *_worst(comparison)]) + "."
 
 
 def worst_first(groups: Sequence[Group]) -> list[int]:
-    """Return the indices of groups in ascending order of Dice; ties are ordered by descending size.
+    """Return the indices of groups in ascending order of Dice.
 
-    Groups with unknown Dice and faint groups are last.
+    Groups of equal Dice are ordered by descending size, unmatched regions first. Groups with
+    unknown Dice and faint groups are last.
 
     Examples
     --------
@@ -69,12 +74,23 @@ def worst_first(groups: Sequence[Group]) -> list[int]:
     [1, 2, 0]
     """
 
-    def key(number: int) -> tuple[bool, bool, float, float]:
+    def key(number: int) -> tuple[bool, bool, float, bool, float]:
         group = groups[number]
-        dice = group.dice
-        return group.faint, isnan(dice), 0.0 if isnan(dice) else dice, -group.total_volume
+        dice = 0.0 if isnan(group.dice) else group.dice
+        return group.faint, isnan(group.dice), dice, side_of(group) is None, -group.total_volume
 
     return sorted(range(len(groups)), key=key)
+
+
+def worst_group(groups: Sequence[Group]) -> Group | None:
+    """Return the group with the lowest Dice among those that count, or None."""
+    counted = [group for group in groups if not group.faint and not isnan(group.dice)]
+    return counted[worst_first(counted)[0]] if counted else None
+
+
+def lowest_matched(groups: Sequence[Group]) -> Group | None:
+    """Return the matched group with the lowest Dice, or None."""
+    return worst_group([group for group in groups if side_of(group) is None])
 
 
 def name_of(group: Group) -> str:
@@ -102,6 +118,12 @@ def unmatched_in_words(comparison: Comparison) -> str:
         if comparison.unmatched[side]
     ]
     return f"{' and '.join(counts)} regions" if counts else ""
+
+
+def words_of(comparison: Comparison) -> PixelWords:
+    """Return the words for the elements of the images of a comparison."""
+    images = comparison.images
+    return pixel_words(None if images is None else images.reference, comparison.axes)
 
 
 def overlap_in_words(dice: float) -> str:
@@ -135,7 +157,7 @@ def _opening(comparison: Comparison) -> str:
     number = f"{name} {decimal(dice, 2)}"
     adjusted = available(lambda: comparison.adjusted_score)
     if dice < GOOD and adjusted >= AGREEING:
-        agreeing = f"Most pixels agree (adjusted score {decimal(adjusted, 2)})"
+        agreeing = f"Most {words_of(comparison).many} agree (adjusted score {decimal(adjusted, 2)})"
         return f"{agreeing}, but regions overlap less: {number}"
     if dice < GOOD:
         splitting = _splitting(comparison)
@@ -160,27 +182,27 @@ def _splitting(comparison: Comparison) -> str:
     return ""
 
 
-def _weakest(comparison: Comparison) -> list[str]:
-    """Return the worst matched group, unless it is the only one or many are unmatched."""
-    matched = [
-        group
-        for group in comparison.groups
-        if not side_of(group) and not group.faint and not isnan(group.dice)
-    ]
-    unmatched = sum(len(labels) for labels in comparison.unmatched.values())
-    if len(matched) < 2 or unmatched > 1:
-        return []
-    lowest = matched[worst_first(matched)[0]]
-    word = "weakest match" if unmatched else "weakest in"
-    return [f"{word} {name_of(lowest)} (Dice {decimal(lowest.dice, 2)})"]
-
-
-def _matching(comparison: Comparison) -> str:
-    """Return a clause about the unmatched regions; a single region is named."""
-    unmatched = [(side, label) for side in SIDES for label in comparison.unmatched[side]]
+def _worst(comparison: Comparison) -> list[str]:
+    """Return clauses about unmatched regions and the group of lowest Dice."""
+    matched = [group for group in comparison.groups if side_of(group) is None and not group.faint]
+    lowest = lowest_matched(matched) if len(matched) > 1 else None
+    unmatched = _unmatched(comparison)
     if not unmatched:
-        return "every region matched"
-    if len(unmatched) == 1:
-        side, label = unmatched[0]
-        return f"{side} region {str(label)[:NAME]} unmatched"
-    return f"{unmatched_in_words(comparison)} unmatched"
+        worst = [f"weakest in {name_of(lowest)} (Dice {decimal(lowest.dice, 2)})"] if lowest else []
+        return [*worst, "every region matched"]
+    if lowest is None:
+        return [unmatched]
+    return [unmatched, f"lowest matched Dice {decimal(lowest.dice, 2)} in {name_of(lowest)}"]
+
+
+def _unmatched(comparison: Comparison) -> str:
+    """Return a clause about the unmatched regions that names the largest, or ""."""
+    count = sum(len(labels) for labels in comparison.unmatched.values())
+    worst = worst_group([group for group in comparison.groups if side_of(group)])
+    if not count or worst is None:
+        return ""
+    if count == 1:
+        return f"{side_of(worst)} region {name_of(worst)} unmatched (Dice 0)"
+    both = all(comparison.unmatched.values())
+    largest = f"{side_of(worst)} {name_of(worst)}" if both else name_of(worst)
+    return f"{unmatched_in_words(comparison)} unmatched (Dice 0), largest: {largest}"

@@ -49,7 +49,7 @@ class GroupTable(QAbstractTableModel):
         self._groups = () if summary is None else summary.groups
         self._columns = () if summary is None else summary.columns
         self._colours = None
-        self._rows = self._ordered(*self._sorted)
+        self._rows = self._sorted_rows(*self._sorted)
         self.endResetModel()
 
     def colour(self, colours: NDArray[np.float64]) -> None:
@@ -96,7 +96,7 @@ class GroupTable(QAbstractTableModel):
         self.layoutAboutToBeChanged.emit()
         before = self._rows
         self._sorted = column, order
-        self._rows = self._ordered(column, order)
+        self._rows = self._sorted_rows(column, order)
         places = np.empty_like(self._rows)
         places[self._rows] = np.arange(len(self._rows))
         old = self.persistentIndexList()
@@ -104,7 +104,7 @@ class GroupTable(QAbstractTableModel):
         self.changePersistentIndexList(old, new)
         self.layoutChanged.emit()
 
-    def _ordered(self, column: int, order: Any) -> NDArray[np.int64]:
+    def _sorted_rows(self, column: int, order: Any) -> NDArray[np.int64]:
         if not 0 <= column < len(self._columns):
             return np.arange(len(self._groups))
         keys = self._columns[column].keys

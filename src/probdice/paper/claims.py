@@ -111,7 +111,7 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
             ]
             agreement = float((expected == predicted).mean())
             for similarity in figures.COEFFICIENTS.values():
-                score = figures.compared(sides[0], sides[1], similarity).score
+                score = figures.compare_quietly(sides[0], sides[1], similarity).score
                 differences.append(abs(score - agreement))
     return Claim(
         "Both reduce to the crisp coefficient",
@@ -156,7 +156,7 @@ def falling_claim(measured: figures.Sweep) -> Claim:
 def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) -> Claim:
     """Check that exchanged labels change nothing after matching."""
     lowest = min(
-        figures.compared(
+        figures.compare_quietly(
             reference, permute(reference, 10, seed=seed), similarity, match="paper"
         ).score
         for reference in references.values()

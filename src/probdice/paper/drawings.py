@@ -24,7 +24,7 @@ MARKERS = "os^Dv<>ph*"
 
 def draw_dice_forms(data: figures.Plane) -> "Figure":
     """Draw both forms side by side. Impossible values are hatched."""
-    figure = blank(8.6, 4.1)
+    figure = new_figure(8.6, 4.1)
     axes = figure.subplots(1, 2)
     ground = "#f3e7d3"
     for place, values, title, corner in (
@@ -49,7 +49,7 @@ def draw_dice_forms(data: figures.Plane) -> "Figure":
 
 def draw_two_regions(data: figures.Plane) -> "Figure":
     """Draw f₁ and f₂ for all pairs of probabilities, and for fixed references."""
-    figure = blank(12.2, 4.1)
+    figure = new_figure(12.2, 4.1)
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.15])
     for place, values, title in (
         (axes[0], data.first, "f₁, absolute"),
@@ -78,13 +78,13 @@ def draw_pixel_similarities(
     results: Mapping[str, Sequence[Comparison]],
 ) -> "Figure":
     """Draw the reference, and each prediction with f₁ and f₂."""
-    figure = blank(9.6, 2.55 * len(predictions) + 0.2)
+    figure = new_figure(9.6, 2.55 * len(predictions) + 0.2)
     axes = figure.subplots(len(predictions), 4, squeeze=False)
-    show(axes[0, 0], blended(reference), "reference")
+    show(axes[0, 0], blended_colours(reference), "reference")
     for place in axes[1:, 0]:
         place.set_axis_off()
     for row, prediction in enumerate(predictions):
-        show(axes[row, 1], blended(prediction), f"prediction {row + 1}")
+        show(axes[row, 1], blended_colours(prediction), f"prediction {row + 1}")
         for place, (name, compared) in zip(axes[row, 2:], results.items(), strict=True):
             digit, result = figures.SUBSCRIPTS[name], compared[row]
             title = f"f{digit}: D{digit} = {result.score:.4f}"
@@ -96,13 +96,13 @@ def draw_pixel_similarities(
 def draw_degradation_table(data: figures.DegradationTable) -> "Figure":
     """Draw every image and its degraded versions, with D₁ and D₂ below."""
     rows, columns = len(data.references), len(figures.VERSIONS) + 1
-    figure = blank(1.62 * columns, 1.86 * rows + 0.3)
+    figure = new_figure(1.62 * columns, 1.86 * rows + 0.3)
     axes = figure.subplots(rows, columns, squeeze=False)
     for row, (name, reference) in enumerate(data.references.items()):
         titles = ["reference", *(version.name for version in figures.VERSIONS)]
         pictures = [reference, *data.predictions[name]]
         for place, title, picture in zip(axes[row], titles, pictures, strict=True):
-            show(place, blended(picture), title if row == 0 else "")
+            show(place, blended_colours(picture), title if row == 0 else "")
         axes[row, 0].set_ylabel(name, fontsize=9)
     for place, (_, _, scores) in zip(axes[:, 1:].ravel(), data.cells, strict=True):
         place.set_xlabel(f"D₁ {scores['D1']:.3f}   D₂ {scores['D2']:.3f}", fontsize=8)
@@ -112,7 +112,7 @@ def draw_degradation_table(data: figures.DegradationTable) -> "Figure":
 def draw_sweep(data: figures.Sweep) -> "Figure":
     """Draw the rank correlation of score and strength for every image and degradation."""
     images = list(data.scores["D1"])
-    figure = blank(12.2, 0.42 * len(images) + 2.0)
+    figure = new_figure(12.2, 0.42 * len(images) + 2.0)
     axes = figure.subplots(1, 2, sharey=True)
     for place, (name, digit) in zip(axes, figures.SUBSCRIPTS.items(), strict=True):
         table = data.spearman(name)
@@ -129,7 +129,7 @@ def draw_sweep(data: figures.Sweep) -> "Figure":
 
 def draw_study(study: Study, *, title: str = "") -> "Figure":
     """Draw ranks by score against average human ranks, with the line of best fit."""
-    figure = blank(8.4, 5.2)
+    figure = new_figure(8.4, 5.2)
     place = figure.subplots()
     x = np.array([point.human_rank for point in study.points])
     y = np.array([point.score_rank for point in study.points])
@@ -171,7 +171,7 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
     return figure
 
 
-def blank(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> "Figure":
     """Create an empty figure. The size is in inches."""
     from matplotlib.figure import Figure
 
@@ -186,7 +186,7 @@ def colours(count: int) -> NDArray[np.float64]:
     return triples(tuple(cycle[k % len(cycle)] for k in range(count)))
 
 
-def blended(segmentation: Segmentation) -> NDArray[np.float64]:
+def blended_colours(segmentation: Segmentation) -> NDArray[np.float64]:
     """Return the colour of every pixel: the mean of region colours weighted by probability."""
     values, regions = probabilities(segmentation)
     picture = np.tensordot(np.moveaxis(values, 0, -1), colours(len(regions)), axes=1)

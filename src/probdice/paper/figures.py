@@ -22,11 +22,7 @@ Rule = Literal["paper", "overlap", "labels"]
 
 COEFFICIENTS = {"D1": "absolute", "D2": "aitchison"}  # the similarity of each coefficient
 SUBSCRIPTS = {"D1": "₁", "D2": "₂"}
-PIXELS_OF_BLUR, PIXELS_OF_DEFORMATION, NOISE = (
-    0.8,
-    1.5,
-    0.25,
-)  # of strength 1
+BLUR_PIXELS, DEFORMATION_PIXELS, NOISE = 0.8, 1.5, 0.25  # at strength 1
 STRENGTHS: dict[str, tuple[float, ...]] = {
     "blur": (0, 0.5, 1, 2, 3, 4, 6, 8),
     "deform": (0, 1, 2, 3, 4, 6, 8, 10),
@@ -38,7 +34,7 @@ STRENGTHS: dict[str, tuple[float, ...]] = {
 }  # strengths at which every degradation is measured
 
 
-def compared(
+def compare_quietly(
     reference: Segmentation,
     prediction: Segmentation,
     similarity: str = "absolute",
@@ -101,21 +97,21 @@ class Version:
 
 
 VERSIONS = (
-    Version("blur 0.8", 1, blur=1 * PIXELS_OF_BLUR),
-    Version("deform 3", 2, deform=2 * PIXELS_OF_DEFORMATION),
+    Version("blur 0.8", 1, blur=1 * BLUR_PIXELS),
+    Version("deform 3", 2, deform=2 * DEFORMATION_PIXELS),
     Version("noise 0.75", 3, noise=3 * NOISE),
-    Version("blur 3.2", 4, blur=4 * PIXELS_OF_BLUR),
-    Version("deform 7.5", 5, deform=5 * PIXELS_OF_DEFORMATION),
+    Version("blur 3.2", 4, blur=4 * BLUR_PIXELS),
+    Version("deform 7.5", 5, deform=5 * DEFORMATION_PIXELS),
     Version("noise 1.5", 6, noise=6 * NOISE),
     # The three kinds are orthogonal directions with a total strength of 7.
     Version("all three", 7, blur=3.23, deform=6.06, noise=1.01),
 )  # of every image, by increasing strength
 
 
-def degraded(reference: Segmentation, version: Version, *, seed: int = 0) -> Segmentation:
+def degrade(reference: Segmentation, version: Version, *, seed: int = 0) -> Segmentation:
     """Deform a segmentation, then blur it, then add noise."""
-    spoilt = deform(reference, version.deform, seed=seed)
-    return noise(blur(spoilt, version.blur), version.noise, seed=seed + 1)
+    deformed = deform(reference, version.deform, seed=seed)
+    return noise(blur(deformed, version.blur), version.noise, seed=seed + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +136,7 @@ def degradation_table(references: Mapping[str, Segmentation], *, seed: int = 0) 
     """Degrade every image in every way, and score the results by D₁ and D₂."""
     predictions = {
         name: tuple(
-            degraded(reference, version, seed=seed + 100 * row + 10 * column)
+            degrade(reference, version, seed=seed + 100 * row + 10 * column)
             for column, version in enumerate(VERSIONS)
         )
         for row, (name, reference) in enumerate(references.items())
@@ -148,7 +144,10 @@ def degradation_table(references: Mapping[str, Segmentation], *, seed: int = 0) 
     scores = {
         coefficient: np.array(
             [
-                [compared(references[name], version, similarity).score for version in versions]
+                [
+                    compare_quietly(references[name], version, similarity).score
+                    for version in versions
+                ]
                 for name, versions in predictions.items()
             ]
         )
@@ -191,11 +190,11 @@ def sweep(
             raise InputError(f"degradation must be one of {tuple(DEGRADATIONS)}, found {kind}")
         rule: Rule = "paper" if kind in ("split", "merge") else "labels"
         for image, reference in references.items():
-            spoilt = [DEGRADATIONS[kind](reference, strength, seed=seed) for strength in steps]
+            versions = [DEGRADATIONS[kind](reference, strength, seed=seed) for strength in steps]
             for name, similarity in COEFFICIENTS.items():
                 scores[name][image][kind] = [
-                    compared(reference, prediction, similarity, match=rule).score
-                    for prediction in spoilt
+                    compare_quietly(reference, prediction, similarity, match=rule).score
+                    for prediction in versions
                 ]
     return Sweep(strengths, scores)
 
@@ -226,7 +225,7 @@ def pair_weight(
     similarity: str = "absolute",
 ) -> PairWeight:
     """Compute the weight of the first matched pair of regions, and of all pairs."""
-    result = compared(reference, prediction, similarity, match="paper")
+    result = compare_quietly(reference, prediction, similarity, match="paper")
     matched = tuple(
         (group.reference[0], group.prediction[0])
         for group in result.groups
@@ -271,7 +270,7 @@ def merged_pair(
 
     The reference must not have more regions than the prediction.
     """
-    result = compared(reference, prediction, similarity, match="paper", merge="prediction")
+    result = compare_quietly(reference, prediction, similarity, match="paper", merge="prediction")
     if len(result.reference_labels) > len(result.prediction_labels):
         raise InputError("The reference has more regions than the prediction. Exchange the two.")
     merged = {merge.region for merge in result.merges}

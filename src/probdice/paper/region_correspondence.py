@@ -16,9 +16,9 @@ from probdice.paper.drawings import (
     GREY,
     RED,
     add_scale,
-    blank,
-    blended,
+    blended_colours,
     colours,
+    new_figure,
     show,
 )
 from probdice.paper.figures import MergedPair, PairWeight
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def draw_pair_weight(data: PairWeight) -> "Figure":
     """Draw both sides, the graph between their regions, and the weight of one edge."""
-    figure = blank(11.5, 6.2)
+    figure = new_figure(11.5, 6.2)
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.08, 1])).tolist()
     left, middle, right = top.subplots(1, 3, width_ratios=[1, 1.25, 1])
     rows = _numbered_picture(left, data.reference, "reference")
@@ -64,7 +64,7 @@ def draw_pair_weight(data: PairWeight) -> "Figure":
 
 def draw_merging(data: MergedPair) -> "Figure":
     """Draw both sides, corresponding regions, and Dice before and after each merge."""
-    figure = blank(11.5, 7.6)
+    figure = new_figure(11.5, 7.6)
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.5, 1])).tolist()
     left, middle, right = top.subplots(1, 3, width_ratios=[1, 0.85, 1])
     result = data.result
@@ -86,12 +86,12 @@ def draw_sources(
     results: Mapping[str, Comparison],
 ) -> "Figure":
     """Draw a photograph and its segmentations by several methods, with their scores."""
-    figure = blank(11.0, 6.0)
+    figure = new_figure(11.0, 6.0)
     axes = figure.subplots(2, 3).ravel()
     show(axes[0], image, "photograph")
     for place, (method, result) in zip(axes[1:], results.items(), strict=True):
         regions = len(result.prediction_labels)
-        show(place, blended(segmentations[method]), f"{method}, {regions} regions")
+        show(place, blended_colours(segmentations[method]), f"{method}, {regions} regions")
         place.set_xlabel(
             f"matched {result.matched_score:.3f}   merged {result.score:.3f}   "
             f"adjusted {result.adjusted_score:.3f}",
@@ -104,7 +104,7 @@ def _numbered_picture(place: Any, segmentation: Segmentation, title: str) -> tup
     """Show an image with the label of each region well inside its area."""
     from scipy import ndimage
 
-    show(place, blended(segmentation), title)
+    show(place, blended_colours(segmentation), title)
     values, labels = probabilities(segmentation)
     likeliest = np.pad(values.argmax(axis=0), 1, constant_values=-1)
     for k, label in enumerate(labels):

@@ -74,7 +74,7 @@ def run_paper(
         ("f₁ and f₂ of two regions", sections.similarities),
         ("f₁ and f₂ at every pixel", lambda: sections.pixels(seed)),
         ("the table of degradations", lambda: sections.table(table)),
-        ("scores by strength of degradation", lambda: sections.falling(references, seed)),
+        ("scores by strength of degradation", lambda: sections.strength_sweep(references, seed)),
         ("the weight of a pair", lambda: sections.weights(references, seed)),
         ("matching and merging", lambda: sections.merging(references, methods, seed)),
         ("sources of unordered regions", lambda: sections.sources(image, methods)),
@@ -98,9 +98,9 @@ def run_paper(
         "version": __version__,
         "seed": seed,
         "claims": _claims(figures),
-        "figures": [_painted(section, out) for section in figures],
+        "figures": [_save_figure(section, out) for section in figures],
         "rules": rules,
-        "study_figures": [_painted(section, out) for section in study_figures],
+        "study_figures": [_save_figure(section, out) for section in study_figures],
         "studies": list(studies.values()),
         "images": [*references, "all images"],
         "paper": {"slope": PAPER_SLOPE, "pearson": PAPER_PEARSON},
@@ -132,7 +132,7 @@ def _write_numbers(
         partial.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
-def _painted(section: Section, out: Path) -> dict[str, str]:
+def _save_figure(section: Section, out: Path) -> dict[str, str]:
     """Write the figure of a section to a file, and return the section for the page."""
     buffer = BytesIO()
     section.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)

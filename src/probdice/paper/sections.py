@@ -13,9 +13,9 @@ from probdice.paper import claims, drawings, figures
 from probdice.paper import region_correspondence as correspondence
 from probdice.paper.answers import Answer, Scored
 from probdice.paper.claims import Claim
-from probdice.paper.figures import COEFFICIENTS, SUBSCRIPTS, DegradationTable, Rule, compared
+from probdice.paper.figures import COEFFICIENTS, SUBSCRIPTS, DegradationTable, Rule, compare_quietly
 from probdice.paper.study import STAND_IN, Study, rank_study
-from probdice.paper.test_images import near_and_far, over_segmented, shuffled
+from probdice.paper.test_images import near_and_far, over_segment, shuffled_pair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +68,7 @@ def pixels(seed: int) -> Section:
     """Show f₁ and f₂ of two predictions at every pixel."""
     reference, predictions = near_and_far(seed=seed)
     results = {
-        name: [compared(reference, prediction, similarity) for prediction in predictions]
+        name: [compare_quietly(reference, prediction, similarity) for prediction in predictions]
         for name, similarity in COEFFICIENTS.items()
     }
     return Section(
@@ -100,7 +100,7 @@ def table(data: DegradationTable) -> Section:
     )
 
 
-def falling(references: Segmentations, seed: int) -> Section:
+def strength_sweep(references: Segmentations, seed: int) -> Section:
     """Show the scores by strength of each degradation."""
     data = figures.sweep(references, seed=seed)
     correlations = {name: data.spearman(name).tolist() for name in COEFFICIENTS}
@@ -118,7 +118,7 @@ def falling(references: Segmentations, seed: int) -> Section:
 
 def weights(references: Segmentations, seed: int) -> Section:
     """Show the weight of a pair of regions."""
-    data = figures.pair_weight(*shuffled(seed=seed))
+    data = figures.pair_weight(*shuffled_pair(seed=seed))
     numbers = {"pair": data.pair, "weight": data.weight, "weights": data.weights.tolist()}
     return Section(
         "pair-weight",
@@ -137,7 +137,7 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
     """Show a correspondence with merged over-segmentation."""
     cup = figures.merged_pair(methods["normalised cuts"], methods["watershed"])
     measured = {"coffee, watershed": cup} | {
-        name: figures.merged_pair(reference, over_segmented(reference, seed=seed))
+        name: figures.merged_pair(reference, over_segment(reference, seed=seed))
         for name, reference in references.items()
     }
     numbers = {
@@ -162,7 +162,7 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
 def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
     """Show segmentations by methods that do not order their regions."""
     results = {
-        method: compared(methods["random walker"], segmentation, match="paper", merge="both")
+        method: compare_quietly(methods["random walker"], segmentation, match="paper", merge="both")
         for method, segmentation in methods.items()
     }
     numbers = {method: _scores(result) for method, result in results.items()}
@@ -200,17 +200,17 @@ def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> 
     walker, cuts = methods["random walker"], methods["normalised cuts"]
     examples = {"watershed and normalised cuts": (cuts, methods["watershed"])}
     examples |= {f"{name} and random walker": (walker, methods[name]) for name in methods}
-    examples["shuffled labels"] = shuffled(seed=seed)
+    examples["shuffled labels"] = shuffled_pair(seed=seed)
     for name, reference in references.items():
-        examples[f"{name}, over-segmented"] = reference, over_segmented(reference, seed=seed)
+        examples[f"{name}, over-segmented"] = reference, over_segment(reference, seed=seed)
     rows = {}
     rules: tuple[Rule, Rule] = ("paper", "overlap")
     for example, sides in examples.items():
-        matched = [compared(*sides, match=rule) for rule in rules]
+        matched = [compare_quietly(*sides, match=rule) for rule in rules]
         if matched[0].groups != matched[1].groups:
             rows[example] = {
                 rule: {"lowest_matched_dice": _lowest_matched(result)}
-                | _scores(compared(*sides, match=rule, merge="both"))
+                | _scores(compare_quietly(*sides, match=rule, merge="both"))
                 for rule, result in zip(rules, matched, strict=True)
             }
     return rows

@@ -11,7 +11,7 @@ from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError
 from probdice.files.atomic_files import replacing
 from probdice.paper.answers import write_csv
-from probdice.paper.drawings import blended
+from probdice.paper.drawings import blended_colours
 from probdice.paper.figures import VERSIONS, DegradationTable
 from probdice.report.rendering import render, write_page
 
@@ -107,6 +107,6 @@ def _picture(segmentation: Segmentation) -> str:
     from PIL import Image
 
     buffer = BytesIO()
-    pixels = np.round(blended(segmentation) * 255).astype(np.uint8)
+    pixels = np.round(blended_colours(segmentation) * 255).astype(np.uint8)
     Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
     return data_address(buffer.getvalue())

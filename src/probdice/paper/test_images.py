@@ -25,17 +25,17 @@ DOUBT = 0.02  # share of probability spread evenly over all regions
 def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
     """Create the seven references: four phantoms and three photographs."""
     shape = (size, size)
-    drawn = {
+    synthetic = {
         "ellipses": phantoms.nested_ellipses(shape, seed=seed + 1),
         "Voronoi": phantoms.voronoi(shape, seed=seed),
         "brain": phantoms.brain_section(shape, seed=seed),
         "cells": phantoms.touching_cells(shape, seed=seed),
     }
-    walked = {
+    photographs = {
         name: random_walker(photograph(name, size=size), 5, seed=seed)
         for name in ("astronaut", "camera", "coffee")
     }
-    return drawn | walked
+    return synthetic | photographs
 
 
 def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Segmentation]]:
@@ -48,7 +48,7 @@ def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Se
     return reference, (far, near)
 
 
-def shuffled(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
+def shuffled_pair(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
     """Create a reference with four regions, and a deformed copy with exchanged labels."""
     reference = phantoms.voronoi((96, 96), regions=4, seed=seed + 3)
     return reference, degradations.permute(
@@ -56,10 +56,10 @@ def shuffled(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
     )
 
 
-def over_segmented(reference: Segmentation, *, seed: int = 0) -> Segmentation:
+def over_segment(reference: Segmentation, *, seed: int = 0) -> Segmentation:
     """Create a prediction with three more regions than the reference, in another order."""
-    spoilt = degradations.split(degradations.deform(reference, 2, seed=seed), 3, seed=seed + 1)
-    return degradations.permute(degradations.noise(spoilt, 0.2, seed=seed), 10, seed=seed)
+    split = degradations.split(degradations.deform(reference, 2, seed=seed), 3, seed=seed + 1)
+    return degradations.permute(degradations.noise(split, 0.2, seed=seed), 10, seed=seed)
 
 
 def photograph(name: str, *, size: int = 112) -> Image:
@@ -81,7 +81,7 @@ def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentat
     The random walker assigns probability 1 at its seeds. A small probability for all regions keeps
     Aitchison distances finite.
     """
-    smooth = _smoothed(image, 1.0)
+    smooth = _smooth(image, 1.0)
     labels, distances = _clusters(smooth, regions, seed)
     markers = np.zeros(labels.shape, np.int32)
     for k in range(regions):  # of every cluster, the third nearest to its centre
@@ -97,30 +97,32 @@ def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentat
 
 
 def normalised_cuts(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment by Shi and Malik's normalised cuts. The number of regions is not fixed."""
+    """Segment by Shi and Malik's normalised cuts; the number of regions varies."""
     graph = _skimage("graph")
     superpixels = _skimage("segmentation").slic(
         image, n_segments=16 * regions, compactness=12, start_label=0, channel_axis=2
     )
     adjacency = graph.rag_mean_color(_lab(image), superpixels, mode="similarity", sigma=300.0)
     threshold = 0.015 * regions
-    return _numbered(graph.cut_normalized(superpixels, adjacency, thresh=threshold, rng=seed))
+    return _with_consecutive_labels(
+        graph.cut_normalized(superpixels, adjacency, thresh=threshold, rng=seed)
+    )
 
 
 def felzenszwalb(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment by Felzenszwalb and Huttenlocher's graph. The number of regions is not fixed."""
+    """Segment by the graph of Felzenszwalb and Huttenlocher; the number of regions varies."""
     pixels = image.shape[0] * image.shape[1]
     labels = _skimage("segmentation").felzenszwalb(
         image, scale=pixels / 40, sigma=1.0, min_size=pixels // (8 * regions), channel_axis=2
     )
-    return _numbered(labels)
+    return _with_consecutive_labels(labels)
 
 
 def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
     """Segment by the watershed of the gradient, from the 2 × `regions` largest flat areas."""
     from scipy import ndimage
 
-    smooth = _smoothed(image, 2.0)
+    smooth = _smooth(image, 2.0)
     slope = sum(
         ndimage.gaussian_gradient_magnitude(smooth[:, :, channel], 1.0) for channel in range(3)
     )
@@ -128,12 +130,12 @@ def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
     sizes = np.bincount(flat.ravel(), minlength=count + 1)[1:]
     largest = np.argsort(-sizes, kind="stable")[: 2 * regions] + 1
     markers = np.where(np.isin(flat, largest), flat, 0)
-    return _numbered(_skimage("segmentation").watershed(slope, markers))
+    return _with_consecutive_labels(_skimage("segmentation").watershed(slope, markers))
 
 
 def k_means(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
     """Segment by clusters of colour and, with less weight, of position."""
-    return _numbered(_clusters(_smoothed(image, 1.0), regions, seed)[0])
+    return _with_consecutive_labels(_clusters(_smooth(image, 1.0), regions, seed)[0])
 
 
 METHODS: dict[str, Callable[..., Segmentation]] = {
@@ -161,7 +163,7 @@ def _skimage(module: str) -> Any:
     return import_module(f"skimage.{module}")
 
 
-def _smoothed(image: Image, sigma: float) -> Image:
+def _smooth(image: Image, sigma: float) -> Image:
     from scipy import ndimage
 
     return np.asarray(ndimage.gaussian_filter(image, (sigma, sigma, 0), mode="nearest"))
@@ -171,7 +173,7 @@ def _lab(image: Image) -> Image:
     return np.asarray(_skimage("color").rgb2lab(image), np.float64)
 
 
-def _numbered(labels: NDArray[Any]) -> Segmentation:
+def _with_consecutive_labels(labels: NDArray[Any]) -> Segmentation:
     """Return a label map with consecutive labels from 1."""
     _, numbers = np.unique(labels, return_inverse=True)
     return Segmentation.from_labels(numbers.reshape(labels.shape).astype(np.int64) + 1)

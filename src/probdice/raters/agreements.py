@@ -1,7 +1,6 @@
 """Inter-rater agreement: every pair of raters, and each rater with the mean of the others."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -12,7 +11,7 @@ import numpy as np
 from probdice.comparison.comparing import compare_images
 from probdice.comparison.result import Comparison
 from probdice.engine.pair import Images
-from probdice.errors import MissingExtraError, Note
+from probdice.errors import Note
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.overlap import Floats
 from probdice.method.sides import SIDES, Side
@@ -21,6 +20,7 @@ from probdice.raters.panel import Panel
 from probdice.raters.region_agreement import COLUMNS, RegionAgreement, regions_of
 from probdice.text.csv_tables import as_csv
 from probdice.text.formatting import decimal
+from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -227,17 +227,13 @@ class Agreement:
         [0.75, 0.75]
         """
         pairs = [(i, j) for i in range(len(self.names)) for j in range(len(self.names)) if i != j]
-        return _frame(
-            "to_frame",
-            {
-                "rater": [self.names[i] for i, _ in pairs],
-                "other": [self.names[j] for _, j in pairs],
-                **{
-                    name: [matrix[pair] for pair in pairs]
-                    for name, matrix in self._matrices().items()
-                },
-            },
-        )
+        matrices = self._matrices().items()
+        columns = {name: [matrix[pair] for pair in pairs] for name, matrix in matrices}
+        raters = {
+            "rater": [self.names[i] for i, _ in pairs],
+            "other": [self.names[j] for _, j in pairs],
+        }
+        return data_frame(raters | columns)
 
     def region_frame(self) -> "pandas.DataFrame":
         """Return a pandas data frame with one row per common region and pair of raters.
@@ -253,7 +249,7 @@ class Agreement:
         [[1.0, 2.0, 3.0], [2.0, 2.0, 1.0]]
         """
         rows = self._region_rows()
-        return _frame("region_frame", {name: [row[name] for row in rows] for name in COLUMNS})
+        return data_frame({name: [row[name] for row in rows] for name in COLUMNS})
 
     def to_csv(self) -> str:
         """Return the table of `region_frame` as CSV; NaN is an empty cell.
@@ -312,18 +308,6 @@ class Agreement:
         if len(self.regions) > LISTED:
             lines.append(f"    … and {len(self.regions) - LISTED} more regions")
         return lines
-
-
-def _frame(method: str, columns: Mapping[str, list[Any]]) -> "pandas.DataFrame":
-    """Create a data frame.
-
-    If pandas is missing, the error message contains the name of the method.
-    """
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtraError(f'{method} requires pandas: pip install "pandas"') from None
-    return pandas.DataFrame(columns)
 
 
 def agreement_of(panel: Panel) -> Agreement:

@@ -18,8 +18,8 @@ from probdice.method.overlap import Floats
 from probdice.method.region_labels import Label
 from probdice.options import CompareOptions
 from probdice.raters.agreements import Agreement, agreement_of
-from probdice.raters.fused_array import Fused, fused, label_map_of
-from probdice.raters.fusing import Evidence, Model, expected, staple
+from probdice.raters.fused_array import Fused, fused_segmentation, label_map_of
+from probdice.raters.fusing import Evidence, Model, expected_counts, staple
 from probdice.raters.panel import Common, Panel
 from probdice.text.formatting import decimal
 
@@ -136,7 +136,7 @@ class Consensus:
         if self._joint is not None:
             return self._joint
         evidence = Evidence(self._panel.several.only(self._common.names), self._common)
-        return expected(evidence, self._model)
+        return expected_counts(evidence, self._model)
 
     @cached_property
     def raters(self) -> tuple[Rater, ...]:
@@ -381,7 +381,7 @@ def consensus_of(
         if not result.converged:
             text = f"STAPLE did not converge within {iterations} iterations"
             notes = (*notes, Note("unsettled", (text,)))
-    segmentation = fused(panel, common, model, common.channels)
+    segmentation = fused_segmentation(panel, common, model, common.channels)
     return Consensus(method, segmentation, iterations, notes, panel, common, model, joint)
 
 

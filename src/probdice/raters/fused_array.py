@@ -14,7 +14,7 @@ from probdice.engine.several import Decision, Reader, Several, boxes
 from probdice.raters.fusing import Model
 from probdice.raters.panel import Common, Panel
 
-__all__ = ["Fused", "fused", "label_map_of", "mean_of"]
+__all__ = ["Fused", "fused_segmentation", "label_map_of", "mean_of"]
 
 TIE = 1e-9  # largest difference of equal probabilities; larger than rounding errors
 
@@ -103,7 +103,9 @@ class Fused:
             yield part, shifted
 
 
-def fused(panel: Panel, common: Common, model: Model, channels: tuple[int, ...]) -> Segmentation:
+def fused_segmentation(
+    panel: Panel, common: Common, model: Model, channels: tuple[int, ...]
+) -> Segmentation:
     """Return the segmentation of a model, with its regions in the order of `channels`."""
     several = panel.several.only(common.names)
     array = Fused(several, common, model, channels)
@@ -163,4 +165,4 @@ def mean_of(panel: Panel, names: Sequence[str]) -> Segmentation:
     """Return the mean of the given raters. The order of its regions does not depend on labels."""
     common = panel.common(names)
     model = Model(np.ones(len(common.names)), len(common.labels))
-    return fused(panel, common, model, tuple(range(len(common.labels))))
+    return fused_segmentation(panel, common, model, tuple(range(len(common.labels))))

@@ -20,7 +20,7 @@ from probdice.errors import Option, TooLargeError
 from probdice.method.overlap import Floats
 from probdice.raters.panel import Common
 
-__all__ = ["Evidence", "Model", "Staple", "expected", "staple"]
+__all__ = ["Evidence", "Model", "Staple", "expected_counts", "staple"]
 
 STEP = 1e-7  # largest change of θ at convergence, as in ITK
 MOST_STEPS = 100_000  # most iterations on a table of combinations
@@ -158,40 +158,40 @@ class Staple:
 
 def staple(evidence: Evidence, mean: Model) -> Staple:
     """Run expectation maximisation until convergence."""
-    joint = expected(evidence, mean)
-    totals = evidence.total(partial(_shares, mean.regions)).sum(axis=0)
+    joint = expected_counts(evidence, mean)
+    totals = evidence.total(partial(_pixels_per_region, mean.regions)).sum(axis=0)
     prior, model = totals / totals.sum(), mean
     most = MOST_STEPS if evidence.combinations is not None else MOST_PASSES
     for iteration in range(most):
-        theta = _shares_of_true(joint)
+        theta = _confusion_matrices(joint)
         converged = model.theta is not None and bool(np.all(np.abs(theta - model.theta) <= STEP))
         model = replace(mean, prior=prior, theta=theta)
         if converged:
             return Staple(model, joint, iteration, True)
-        joint = expected(evidence, model)
+        joint = expected_counts(evidence, model)
     return Staple(model, joint, most, False)
 
 
-def expected(evidence: Evidence, model: Model) -> Floats:
+def expected_counts(evidence: Evidence, model: Model) -> Floats:
     """Return the expected number of pixels, rater × marked region × true region."""
     raters, regions = len(evidence.common.names), model.regions
     if raters * regions**2 > LARGEST:
         raise TooLargeError(
             f"the confusion matrices of {regions:,} common regions need "
             f"{raters * regions**2 * 8 / 2**30:.1f} GiB, more than the limit of "
-            f"{LARGEST * 8 / 2**30:.1f} GiB; use ",
+            f"{LARGEST * 8 / 2**30:.1f} GiB. For the consensus alone, use ",
             Option("method", "mean"),
-            " without the performance of raters",
+            " and do not access the performance of raters",
         )
     return evidence.total(partial(_joint, model))
 
 
-def _shares(classes: int, decisions: list[Decision], counts: Floats) -> Floats:
+def _pixels_per_region(classes: int, decisions: list[Decision], counts: Floats) -> Floats:
     """Return the number of pixels that each rater marks per common region."""
-    return np.stack([_spread(decision, counts, classes) for decision in decisions])
+    return np.stack([_marked_pixels(decision, counts, classes) for decision in decisions])
 
 
-def _spread(decision: Decision, counts: Floats, classes: int) -> Floats:
+def _marked_pixels(decision: Decision, counts: Floats, classes: int) -> Floats:
     """Return the number of pixels that a rater marks per common region."""
     if decision.ndim == 2:
         return np.asarray(decision @ counts)
@@ -202,7 +202,7 @@ def _spread(decision: Decision, counts: Floats, classes: int) -> Floats:
 
 
 def _joint(model: Model, decisions: list[Decision], counts: Floats) -> Floats:
-    """Return the contribution of the given decisions to `expected`."""
+    """Return the contribution of the given decisions to `expected_counts`."""
     regions = model.regions
     truth = model(decisions, counts.size) * counts
     joint = np.empty((len(decisions), regions, regions))
@@ -223,7 +223,7 @@ def _joint(model: Model, decisions: list[Decision], counts: Floats) -> Floats:
     return joint
 
 
-def _shares_of_true(joint: Floats) -> Floats:
+def _confusion_matrices(joint: Floats) -> Floats:
     """Return P(marked | true): divide every column by its sum."""
     sums = joint.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(joint, sums, out=np.zeros_like(joint), where=sums > 0))

@@ -33,7 +33,7 @@ from probdice.method.sides import Side
 from probdice.method.similarity import Absolute, Similarity
 from probdice.options import TOLERANCE, CompareOptions, as_workers
 
-__all__ = ["Common", "Panel", "RaterMatch", "Raters", "by_name", "climb", "panel_of"]
+__all__ = ["Common", "Panel", "RaterMatch", "Raters", "by_name", "match_regions", "panel_of"]
 
 Raters = Sequence[Comparable] | Mapping[str, Comparable]
 RaterMatch = Literal["overlap", "labels"]
@@ -156,7 +156,7 @@ class Panel:
         if self.match == "labels":
             indices = self._by_label(ranked, keys)
         else:
-            indices = climb(*self._tables(ranked, keys))
+            indices = match_regions(*self._tables(ranked, keys))
         for own, belongs, background in zip(keys, indices, backgrounds, strict=True):
             if background is not None:
                 own.append(background)
@@ -274,7 +274,7 @@ class Panel:
         return volumes, tables
 
 
-def climb(
+def match_regions(
     volumes: Sequence[NDArray[Any]], tables: Mapping[tuple[int, int], Pairs]
 ) -> list[list[int]]:
     """Match the regions of all raters: return the common region of every region, per rater.
@@ -291,10 +291,13 @@ def climb(
         for i in range(len(volumes)):
             others = {j: other for j, other in enumerate(numbers) if j != i and other is not None}
             overlap = _overlap_with_others(i, others, volumes, tables)
-            gained = _matched(overlap)
+            gained = _match_to_common(overlap)
             before = numbers[i]
             tie = 0 if overlap.crisp else TIE * overlap.pixels
-            if before is not None and _shared(overlap, gained) <= _shared(overlap, before) + tie:
+            if (
+                before is not None
+                and _shared_overlap(overlap, gained) <= _shared_overlap(overlap, before) + tie
+            ):
                 continue
             unmatched = np.flatnonzero(gained < 0)
             gained[unmatched] = np.arange(unused, unused + unmatched.size)
@@ -339,7 +342,7 @@ def _overlap_with_others(
     )
 
 
-def _matched(overlap: Overlap) -> Integers:
+def _match_to_common(overlap: Overlap) -> Integers:
     """Match the regions of a rater to common regions by overlap; −1 for unmatched regions."""
     groups = find_groups(overlap, "overlap")
     number_of = np.full(groups.count + 1, -1, np.int64)  # index −1 selects the last entry
@@ -348,7 +351,7 @@ def _matched(overlap: Overlap) -> Integers:
     return number_of[groups.prediction]
 
 
-def _shared(overlap: Overlap, numbers: Integers) -> float:
+def _shared_overlap(overlap: Overlap, numbers: Integers) -> float:
     """Return the overlap of a rater with the others if its regions have these common regions."""
     meeting = overlap.meeting
     agreeing = overlap.reference.keys[meeting.rows] == numbers[meeting.columns]
@@ -416,7 +419,7 @@ def panel_of(
     resample: Interpolation | None = None,
     tolerance: float = TOLERANCE,
 ) -> Panel:
-    """Check the raters of the user and create a panel."""
+    """Check the raters and the options, and create a panel."""
     if not isinstance(match, str) or match not in get_args(RaterMatch):
         raise InputError(f"match must be 'overlap' or 'labels', found {match!r}")
     named = by_name(raters)

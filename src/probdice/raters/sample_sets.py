@@ -151,7 +151,7 @@ def compare_sets(
         iou[:first, first:],
         *within,
         {
-            region.label: _ranked(region.volumes[:first], region.volumes[first:])
+            region.label: _ranked_probability_score(region.volumes[:first], region.volumes[first:])
             for region in regions
         },
         tuple(region.label for region in regions),
@@ -204,7 +204,7 @@ def _best_matching(iou: Floats) -> float:
     return float(np.sum(iou * moved))
 
 
-def _ranked(raters: Floats, samples: Floats) -> float:
+def _ranked_probability_score(raters: Floats, samples: Floats) -> float:
     """Return the mean continuous ranked probability score of the samples over the raters."""
     error = np.abs(samples[:, None] - raters[None]).mean()
     spread = np.abs(samples[:, None] - samples[None]).mean()

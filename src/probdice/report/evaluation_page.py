@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
 from probdice.method.scoring import NeedsImages
 from probdice.metrics.registry import MISSING_RULES
+from probdice.options.evaluate_options import SCHEMES
 from probdice.pictures.colours import PALETTE
 from probdice.report.encoding import shortened
 from probdice.report.evaluation_ranking import (
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EvaluationPage", "evaluation_page"]
 
+DIGITS = 3  # of numbers in sentences
+VERDICT = 230  # most characters of the verdict, about two lines
 LISTED = 2000  # failures and labels in a table
 
 
@@ -47,11 +52,13 @@ class EvaluationPage:
     title: str
     subtitle: str
     rule: str
-    conclusion: str
+    verdict: str  # the first sentences of the conclusion
+    conclusion: str  # the other sentences
     remarks: tuple[str, ...]
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
     first_measure: str  # shown first: the first one that ranks
+    scheme: str  # how methods are ordered
     rankings: tuple[Table, ...]  # by all measures together, by every measure and every scheme
     rater_comparison: Table | None
     boundaries: Table | None
@@ -79,12 +86,15 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         rankings += [places_by_measure(summary, colours), places_by_scheme(summary, colours)]
     scored = len(evaluation.records) - len(evaluation.failures)
     counts = f"{counted(len(evaluation.cases), 'case')}, {counted(len(colours), 'method')}"
+    sentences = evaluation.conclusion_sentences
+    first = _fitting(sentences)
     return EvaluationPage(
         title=shortened(title, 200) if title else f"Evaluation: {counts}",
         subtitle=f"{scored} scored, {len(evaluation.missing)} missing, "
         f"{len(evaluation.failures)} failed; reference: {_reference(summary)}",
         rule=_missing_rule(summary),
-        conclusion=evaluation.conclusion,
+        verdict=" ".join(sentences[:first]),
+        conclusion=" ".join([*sentences[first:], *_lowest(evaluation)]),
         remarks=_remarks(summary),
         methods=tuple(
             (shortened(name), shortened(folder, 1000), colours[name])
@@ -92,6 +102,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         ),
         measures=tuple(measure_block(key, summary, colours) for key in summary["measures"]),
         first_measure=summary["rank_by"][0],
+        scheme=SCHEMES[summary["scheme"]].place,
         rankings=tuple(rankings),
         rater_comparison=rater_table(summary),
         boundaries=boundary_table(evaluation, colours),
@@ -107,6 +118,35 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         options=evaluation_settings(evaluation),
         data=_data(evaluation, pages, colours),
     )
+
+
+def _fitting(sentences: Sequence[str]) -> int:
+    """Return the number of sentences that fit into the verdict, at least one."""
+    lengths = accumulate(len(sentence) + 1 for sentence in sentences)
+    return max(1, sum(length <= VERDICT + 1 for length in lengths))
+
+
+def _lowest(evaluation: Evaluation) -> list[str]:
+    """Return sentences about the region and the case with the worst value of any method."""
+    sentences = []
+    means = [one for one in evaluation.summary["regions"] if one["mean"] is not None]
+    if means:
+        one = min(means, key=lambda one: float(one["mean"]))
+        details = f"mean Dice {decimal(one['mean'], DIGITS)}, {shortened(one['method'])}"
+        sentences.append(f"Worst region: {shortened(one['label'])} ({details}).")
+    sign = 1 if evaluation.higher_is_better(evaluation.rank_by[0]) else -1
+    values = {
+        (case, method): value
+        for method, numbers in evaluation.values().items()
+        for case, value in zip(evaluation.cases, numbers.tolist(), strict=True)
+        if not isnan(value)
+    }
+    if values:
+        case, method = min(values, key=lambda key: sign * values[key])
+        title, value = evaluation.summary["titles"][evaluation.rank_by[0]], values[case, method]
+        details = f"{title} {decimal(value, DIGITS)}, {shortened(method)}"
+        sentences.append(f"Worst case: {shortened(case)} ({details}).")
+    return sentences
 
 
 def _headline(evaluation: Evaluation) -> str:

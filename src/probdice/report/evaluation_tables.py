@@ -144,8 +144,7 @@ def component_table(evaluation: Evaluation, pages: Pages, colours: dict[str, str
             outcome = "missed" if row.side == "reference" else "false"
             if row.found(threshold, "many"):
                 outcome += " (one-to-one only)"
-            unit = "mm³" if table.unit == "mm³" else "voxels"
-            size = f"{decimal(row.volume, 1).removesuffix('.0')} {unit}"
+            size = f"{decimal(row.volume, 1).removesuffix('.0')} {table.unit}"
             cells = (
                 Cell(case, case, link=row.address(page)),
                 method_cell(record.method, colours),

@@ -13,6 +13,7 @@ import numpy as np
 from probdice.files.sources import is_url, split_inside
 from probdice.method.matching import RULES, listed
 from probdice.method.sides import SIDES, Side
+from probdice.metrics.verdict import words_of
 from probdice.report.encoding import shortened
 from probdice.text.formatting import millilitres, percent
 
@@ -46,11 +47,12 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
     """Return the options of a comparison, and software versions."""
     from probdice.version import __version__
 
+    compared = volume(comparison.pixels, comparison.pixel_volume)
     facts = [
         Fact("Similarity", (str(comparison.similarity),)),
         Fact("Regions", (_rule(comparison),)),
         Fact("Merging", (_merging(comparison),)),
-        Fact("Pixels compared", (volume(comparison.pixels, comparison.pixel_volume),)),
+        Fact(f"{words_of(comparison).many.capitalize()} compared", (compared,)),
     ]
     if (omitted := _omitted(comparison)) is not None:
         facts.append(omitted)
@@ -105,7 +107,8 @@ def _omitted(comparison: Comparison) -> Fact | None:
         return None
     total = prod(images.reference.shape)
     count = total - comparison.pixels
-    share = f"{volume(count)} of {volume(total)} pixels ({percent(count / total)})"
+    words = words_of(comparison).of(total)
+    share = f"{volume(count)} of {volume(total)} {words} ({percent(count / total)})"
     return Fact("Excluded by", (f"{' and '.join(reasons)}: {share}",))
 
 
@@ -184,9 +187,7 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
     return text.replace(",", "\u2009")
 
 
-def extent(pixels: float, pixel_volume: float | None, *, unit: bool = True) -> str:
-    """Return a volume in millilitres, or in pixels if their size is unknown."""
+def extent(pixels: float, pixel_volume: float | None) -> str:
+    """Return a volume without its unit: in millilitres, or in pixels if their size is unknown."""
     size = millilitres(pixels, pixel_volume)
-    if not size:
-        return volume(pixels) + (" px" if unit else "")
-    return (size if unit else size.removesuffix(" mL")).replace(",", "\u2009")
+    return size.removesuffix(" mL").replace(",", "\u2009") if size else volume(pixels)

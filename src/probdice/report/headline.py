@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 from typing import TYPE_CHECKING
 
 from probdice.errors import Words, in_words
@@ -12,10 +12,12 @@ from probdice.method.sides import SIDES, Side, other
 from probdice.metrics.verdict import (
     available,
     explained_of,
+    lowest_matched,
     name_of,
     side_of,
     unmatched_in_words,
-    worst_first,
+    words_of,
+    worst_group,
 )
 from probdice.report.encoding import shortened
 from probdice.report.facts import merged_of
@@ -151,10 +153,16 @@ def _sentence(text: str) -> str:
 
 
 def _worst_figure(comparison: Comparison) -> Figure:
-    groups = comparison.groups
-    worst = groups[worst_first(groups)[0]]
-    side = side_of(worst)
-    about = f"Dice of {name_of(worst)}" + (f", {side} only" if side else "")
+    """Return the lowest Dice. Where a region is unmatched, add the lowest Dice of a match."""
+    worst = worst_group(comparison.groups)
+    if worst is None:
+        return Figure("Worst region", decimal(nan), "no Dice is known")
+    lowest = lowest_matched(comparison.groups)
+    about = f"Dice of {name_of(worst)}"
+    if side_of(worst):
+        about += ", unmatched"
+        if lowest is not None:
+            about += f"; lowest matched {decimal(lowest.dice)}"
     return Figure("Worst region", decimal(worst.dice), about)
 
 
@@ -171,12 +179,14 @@ def _score_sentence(comparison: Comparison) -> str:
         return "The score can only be computed from the images."
     counts_pixels = comparison.overlap.crisp and comparison.similarity.disagreement == 1
     separable = comparison.similarity.separable
+    words = words_of(comparison)
     if counts_pixels:
-        what = f"{percent(score)} of the pixels have corresponding labels"
+        what = f"{percent(score)} of the {words.many} have corresponding labels"
     elif separable:
-        what = f"On average, both sides agree on {percent(score)} of the probability per pixel"
+        share = f"{percent(score)} of the probability per {words.one}"
+        what = f"On average, both sides agree on {share}"
     else:
-        what = f"The mean similarity per pixel is {decimal(score, 3)} (1 means identical)"
+        what = f"The mean similarity per {words.one} is {decimal(score, 3)} (1 means identical)"
     if isnan(chance):
         return f"{what}."
     level = percent(chance) if counts_pixels or separable else decimal(chance, 3)
@@ -209,7 +219,8 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
     except NeedsImages:
         return f"The explained share of the {side} requires the images."
     if isnan(share):
-        return f"The {side} is the same at every pixel, so its explained share is undefined."
+        everywhere = f"the same at every {words_of(comparison).one}"
+        return f"The {side} is {everywhere}, so its explained share is undefined."
     return (
         f"The {across} explains {percent(share)} of the {side}. The share is highest if every "
         f"region of the {across} is inside one region of the {side}, and low if most regions "

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.pixel_words import PixelWords
 from probdice.engine.pair import Images
 from probdice.errors import InputError, ProbdiceError
-from probdice.files.background_images import BackgroundImage, laid_on
+from probdice.files.background_images import BackgroundImage, onto_grid
 from probdice.files.inputs import Comparable, as_background_image
 from probdice.files.sources import is_image
 from probdice.options import CompareOptions
@@ -40,7 +41,7 @@ def background_images_of(
             given = layer.geometry is None and not layer.name  # an array without geometry
             if options.ignore_geometry:
                 layer = BackgroundImage(layer.array, layer.colour, None, layer.name)
-            laid = laid_on(
+            laid = onto_grid(
                 layer,
                 reference.geometry,
                 reference.shape,
@@ -60,7 +61,11 @@ def background_images_of(
 
 
 def packed_layer(
-    layer: BackgroundImage, view: View, regions: NDArray[np.bool_], limit: int
+    layer: BackgroundImage,
+    view: View,
+    regions: NDArray[np.bool_],
+    limit: int,
+    words: PixelWords,
 ) -> tuple[dict[str, Any], str]:
     """Return an image of at most `limit` bytes as JSON data, and a sentence about its reduction.
 
@@ -95,7 +100,7 @@ def packed_layer(
                     "window": [float(f"{edge:.4g}") for edge in window],
                     "values": text,
                 }
-                return content, _reduction(layer, step, levels)
+                return content, _reduction(layer, step, levels, words)
     raise AssertionError  # the loop ends by returning
 
 
@@ -147,11 +152,11 @@ def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[f
     return (low, high) if low < high else (low, low + 1)
 
 
-def _reduction(layer: BackgroundImage, step: int, levels: int) -> str:
+def _reduction(layer: BackgroundImage, step: int, levels: int, words: PixelWords) -> str:
     """Return a sentence about the reduction of an image, or ""."""
     texts = []
     if step > 1:
-        texts.append(f"means over {step} pixels along each axis")
+        texts.append(f"means over {step} {words.many} along each axis")
     if levels < LEVELS[0] and not layer.colour:
         texts.append(f"{levels + 1} grey levels")
     return f"{layer.name}: {', '.join(texts)}." if texts else ""

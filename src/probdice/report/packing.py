@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.method.sides import SIDES, Side
+from probdice.metrics.verdict import words_of
 from probdice.pictures.colours import NEUTRAL, Colours, background_group
 from probdice.pictures.planes import finest, planes_of
 from probdice.pictures.views import View, group_numbers, images_of, largest, look
@@ -26,6 +27,7 @@ from probdice.report.image_layers import packed_layer
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
+    from probdice.data.pixel_words import PixelWords
     from probdice.files.background_images import BackgroundImage
 
 __all__ = ["Pixels", "pixels_of"]
@@ -63,6 +65,7 @@ def pixels_of(
     """Return the pixels of both sides in at most `MOST_BYTES`, and the background images."""
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)
+    words = words_of(comparison)
     while True:
         ranges = tuple(range(0, n, step) for n in shape)
         if _clearly_too_much(comparison, ranges, colours):
@@ -85,15 +88,15 @@ def pixels_of(
                 content = _content(comparison, view, number, background, foreground)
                 limit = (MOST_BYTES_WITH_IMAGES - size * 3 // 4) // max(len(layers), 1)
                 packed = [
-                    packed_layer(one, view, foreground, max(limit, LEAST_IMAGE_BYTES))
+                    packed_layer(one, view, foreground, max(limit, LEAST_IMAGE_BYTES), words)
                     for one in layers
                 ]
                 content |= {"f": f, **sides, "images": [one for one, _ in packed]}
                 reduced = [text for _, text in packed if text]
                 return Pixels(
                     content,
-                    " ".join([*_left_out(step), *reduced]),
-                    _omissions(comparison, number),
+                    " ".join([*_left_out(step, words), *reduced]),
+                    _omissions(comparison, number, words),
                 )
         step += 1
 
@@ -169,6 +172,7 @@ def _content(
         "step": view.ranges[0].step if axes else 1,
         "size": list(reference.shape),
         "frame": _frame(foreground),
+        "pixel": words_of(comparison).one,
         "digits": digits,
         "crisp": comparison.overlap.crisp,
         "apart": 1 - comparison.similarity.disagreement,
@@ -261,23 +265,23 @@ def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
     return rounded
 
 
-def _left_out(step: int) -> list[str]:
+def _left_out(step: int, words: PixelWords) -> list[str]:
     """Return a sentence about the displayed pixels, unless all pixels are displayed."""
     if step == 1:
         return []
     return [
-        f"The images show every {ordinal(step)} pixel along each axis. All numbers are computed "
-        f"from all pixels."
+        f"The images show every {ordinal(step)} {words.one} along each axis. All numbers are "
+        f"computed from all {words.many}."
     ]
 
 
-def _omissions(comparison: Comparison, digits: int) -> tuple[str, ...]:
+def _omissions(comparison: Comparison, digits: int, words: PixelWords) -> tuple[str, ...]:
     """Sentences about other omissions of the images."""
     sentences = []
     for side in SIDES:
         number = len(comparison.labels(side))
         if not _crisp(comparison, side) and number > KEPT:
-            text = f"Each pixel shows the {KEPT} largest of {number} {side} regions."
+            text = f"Each {words.one} shows the {KEPT} largest of {number} {side} regions."
             sentences.append(text)
         if number > NAMED:
             sentences.append(f"The images distinguish only the {NAMED} largest {side} regions.")

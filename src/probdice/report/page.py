@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from probdice.errors import Option, Words, as_words, in_words
 from probdice.method.matching import listed
-from probdice.metrics.verdict import name_of, side_of, verdict_of, worst_first
+from probdice.method.sides import SIDES, Side
+from probdice.metrics.verdict import name_of, side_of, verdict_of, words_of, worst_first
 from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.layout import Layout, arrange, width_of
 from probdice.report.boundary_section import BoundarySection, boundary_section
@@ -36,7 +37,10 @@ from probdice.report.surface_pictures import SurfacePicture, pictures_on, vertex
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from probdice.comparison.result import Comparison, Group
+    from probdice.data.pixel_words import PixelWords
     from probdice.data.surface import Surface
     from probdice.files.background_images import BackgroundImage
 
@@ -49,7 +53,8 @@ NO_SURFACE = (
 )
 
 LISTED = 2000  # groups in the table
-PLOTTED = 500  # groups in the plot of Dice
+PLOTTED = 500  # matched groups, and unmatched regions per side, in the plot of Dice
+APART = 3  # most unmatched regions of a side that the plot lists without a summary
 WARNED = 2  # notes on the first screen
 MOST_JSON = 1_000_000  # largest result embedded in a page, in bytes before base64
 PRINTED = 30  # most rows of the diagram that are printed
@@ -71,6 +76,16 @@ class Row:
     only: str  # the side of an unmatched region
     dice: float
     numbers: tuple[tuple[str, float, str], ...]  # name, value to sort by, text
+
+
+@dataclass(frozen=True)
+class UnmatchedRows:
+    """The unmatched regions of one side in the plot: the largest ones, and the others."""
+
+    side: Side
+    first: tuple[Row, ...]
+    others: tuple[Row, ...]
+    count: int  # of the others, including those that are not listed
 
 
 @dataclass(frozen=True)
@@ -109,12 +124,16 @@ class Drawing:
     merged: bool
     apart: int
     printed: bool
+    units: tuple[str, str]  # of volumes, singular and plural
+    pixel: str  # the word for a pixel
 
     @property
     def content(self) -> dict[str, Any]:
         """Return the diagram for the script that draws its visible part."""
         return {
             "height": self.height,
+            "units": self.units,
+            "pixel": self.pixel,
             "regions": [_compact(dot) for dot in self.dots],
             "lines": [_compact(line) for line in self.lines],
         }
@@ -138,8 +157,10 @@ class Page:
     scale: Scale | None
     sentences: tuple[Sentence, ...]
     notes: tuple[Sentence, ...]
+    words: PixelWords
     rows: tuple[Row, ...]
-    hidden_rows: int
+    groups: int  # including groups that are not listed
+    unmatched: tuple[UnmatchedRows, ...]
     drawing: Drawing
     boundaries: BoundarySection | None
     options: tuple[Fact, ...]
@@ -162,9 +183,15 @@ class Page:
         return self.notes[WARNED:]
 
     @property
-    def plotted(self) -> tuple[Row, ...]:
-        """The groups in the plot of Dice, without faint ones."""
-        return tuple(row for row in self.rows[:PLOTTED] if not row.faint)
+    def matched(self) -> tuple[Row, ...]:
+        """The matched groups in the plot of Dice, without faint ones."""
+        return tuple(row for row in self.rows if not row.only and not row.faint)[:PLOTTED]
+
+    @property
+    def plotted(self) -> int:
+        """The number of groups in the plot of Dice."""
+        unmatched = sum(len(side.first) + len(side.others) for side in self.unmatched)
+        return unmatched + len(self.matched)
 
     @property
     def axes(self) -> int:
@@ -202,10 +229,10 @@ def page_of(
     `every_surface` determines whether each surface must belong to this comparison.
     """
     colours = colours_of(comparison)
-    order = worst_first(comparison.groups)
+    words_for_pixels = words_of(comparison)
     rows = tuple(
-        _row(k, comparison.groups[k], colours.groups[k], comparison.pixel_volume)
-        for k in order[:LISTED]
+        _row(k, comparison.groups[k], colours.groups[k], comparison, words_for_pixels)
+        for k in _listed(comparison.groups)
     )
     viewer, left_out = None, ""
     omissions: tuple[str, ...] = ("The images of this comparison are no longer available.",)
@@ -227,9 +254,11 @@ def page_of(
         scale=scale_of(comparison),
         sentences=sentences_of(comparison),
         notes=notes_of(comparison, notice, as_words(words)),
+        words=words_for_pixels,
         rows=rows,
-        hidden_rows=len(comparison.groups) - len(rows),
-        drawing=_drawing(comparison, arrange(comparison), colours),
+        groups=len(comparison.groups),
+        unmatched=_unmatched(comparison, rows),
+        drawing=_drawing(comparison, arrange(comparison), colours, words_for_pixels),
         boundaries=boundary_section(comparison, colours, viewer),
         options=options_of(comparison),
         sides=sides_of(comparison, tuple(one.name for one in layers)),
@@ -253,14 +282,38 @@ def _subtitle(comparison: Comparison) -> str:
     counts = comparison.counted("reference"), comparison.counted("prediction")
     text = f"{counts[0]} reference and {counts[1]} prediction "
     text += "region, " if counts == (1, 1) else "regions, "
-    text += "1 pixel" if comparison.pixels == 1 else f"{volume(comparison.pixels)} pixels"
+    text += f"{volume(comparison.pixels)} {words_of(comparison).of(comparison.pixels)}"
     if comparison.images is not None and len(comparison.images.reference.shape) > 1:
         text += f" of a {size_of(comparison.images.reference)} image"
     return f"{text}, {comparison.similarity} similarity"
 
 
-def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> Row:
-    unit = "px" if pixel_volume is None else "mL"
+def _listed(groups: Sequence[Group]) -> list[int]:
+    """Return the worst groups, such that unmatched regions leave half of the list to the others."""
+    order = worst_first(groups)
+    unmatched = [k for k in order if side_of(groups[k])]
+    matched = [k for k in order if not side_of(groups[k])]
+    kept = set(unmatched[: LISTED - min(len(matched), LISTED // 2)])
+    kept |= set(matched[: LISTED - len(kept)])
+    return [k for k in order if k in kept]
+
+
+def _unmatched(comparison: Comparison, rows: tuple[Row, ...]) -> tuple[UnmatchedRows, ...]:
+    """Return the unmatched regions in the plot per side, the side of the worst region first."""
+    alone = [row for row in rows if row.only and not row.faint]
+    result = []
+    for side in sorted(SIDES, key=lambda side: bool(alone) and alone[0].only != side):
+        own = tuple(row for row in alone if row.only == side)
+        count = len(comparison.unmatched[side])
+        if own:
+            first = count if count <= APART else 1
+            result.append(UnmatchedRows(side, own[:first], own[first:PLOTTED], count - first))
+    return tuple(result)
+
+
+def _row(number: int, group: Group, colour: str, comparison: Comparison, words: PixelWords) -> Row:
+    pixel_volume = comparison.pixel_volume
+    unit = words.many if pixel_volume is None else "mL"
     return Row(
         number,
         name_of(group),
@@ -274,7 +327,7 @@ def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> 
             ("Dice", group.dice, decimal(group.dice)),
             ("Jaccard", group.jaccard, decimal(group.jaccard)),
             *(
-                (f"{side.capitalize()}, {unit}", size, extent(size, pixel_volume, unit=False))
+                (f"{side.capitalize()}, {unit}", size, extent(size, pixel_volume))
                 for side, size in (
                     ("reference", group.reference_volume),
                     ("prediction", group.prediction_volume),
@@ -285,7 +338,9 @@ def _row(number: int, group: Group, colour: str, pixel_volume: float | None) -> 
     )
 
 
-def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawing:
+def _drawing(
+    comparison: Comparison, layout: Layout, colours: Colours, words: PixelWords
+) -> Drawing:
     shades = colours.by_label(comparison)
     linked = {id(node) for link in layout.links for node in (link.reference, link.prediction)}
     dots = tuple(
@@ -315,4 +370,6 @@ def _drawing(comparison: Comparison, layout: Layout, colours: Colours) -> Drawin
     )
     height = ABOVE + ROW * layout.rows
     merged = any(line.merged for line in lines)
-    return Drawing(dots, lines, height, merged, layout.apart, layout.rows <= PRINTED)
+    printed = layout.rows <= PRINTED
+    units = words if comparison.pixel_volume is None else ("mL", "mL")
+    return Drawing(dots, lines, height, merged, layout.apart, printed, units, words.one)

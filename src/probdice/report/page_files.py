@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["write_comparison"]
 
 ALWAYS = ("numbers", "unpacking", "saving", "selection", "dice_plot", "diagram", "tables", "export")
-WITH_IMAGES = ("pixels", "painting", "contours", "places", "frames", "viewer")
+WITH_IMAGES = ("pixels", "painting", "contours", "places", "frames", "panel_export", "viewer")
 
 
 def write_comparison(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from probdice.data.pixel_words import PixelWords, pixel_words
 from probdice.errors import Words, as_words, in_words
 from probdice.method.matching import listed
 from probdice.metrics.verdict import AGREEING, DETERMINED, GOOD, overlap_in_words
@@ -25,6 +26,8 @@ from probdice.report.slice_stacks import SLICE_SCRIPTS
 from probdice.text.formatting import decimal, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from probdice.files.background_images import BackgroundImage
     from probdice.files.inputs import Comparable
     from probdice.method.overlap import Floats
@@ -55,6 +58,7 @@ class RatersPage:
     title: str
     subtitle: str
     verdict: str
+    pixel: str  # the word for a pixel
     tiles: tuple[Figure, ...]
     notes: tuple[str, ...]
     slices: RaterSlices | None  # None for values at vertices
@@ -102,21 +106,24 @@ def raters_page(
         (layer,) = background_images_of(consensus.images, consensus.options, [image])
     geometry = consensus.segmentation.geometry
     on_grid = geometry is None or geometry.on_grid
-    regions = agreement.regions[:LISTED]
-    weakest = _weakest(agreement)
+    channels = _worst_first(agreement.regions)[:LISTED]
+    regions = tuple(agreement.regions[k] for k in channels)
+    weakest = regions[0] if regions and not isnan(regions[0].mean_dice) else None
+    words_for_pixels = pixel_words(consensus.segmentation)
     return RatersPage(
         title=shortened(title, 200) if title else f"Agreement of {len(consensus.names)} raters",
         subtitle=_subtitle(consensus),
-        verdict=_verdict(agreement, weakest),
+        verdict=_verdict(agreement, weakest, words_for_pixels),
+        pixel=words_for_pixels.one,
         tiles=_tiles(agreement, weakest),
         notes=tuple(in_words(note.message, as_words(words)) for note in consensus.notes),
         slices=rater_slices(consensus, layer) if on_grid else None,
         names=tuple(display_name(agreement.names[k]) for k in agreement.order),
         matrices=_matrices(agreement),
         region_matrix=None if weakest is None else _matrix("Dice", "", weakest.dice, agreement),
-        region_dice=_region_dice(agreement, regions, weakest),
+        region_dice=_region_dice(agreement, regions),
         raters=_rater_table(consensus),
-        regions=_region_table(consensus, regions),
+        regions=_region_table(consensus, channels),
         hidden_regions=len(agreement.regions) - len(regions),
         options=_options(consensus),
     )
@@ -128,16 +135,17 @@ def _subtitle(consensus: Consensus) -> str:
     more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
     regions = f"{len(consensus.segmentation.regions)} common regions"
+    words = pixel_words(consensus.segmentation)
     return (
-        f"{', '.join([*names[:NAMED], *more])}: {regions}, {volume(consensus.pixels)} pixels "
+        f"{', '.join([*names[:NAMED], *more])}: {regions}, {volume(consensus.pixels)} {words.many} "
         f"of a {size} image"
     )
 
 
-def _weakest(agreement: Agreement) -> RegionAgreement | None:
-    """Return the common region with the lowest mean Dice, if raters have regions."""
-    known = [region for region in agreement.regions if not isnan(region.mean_dice)]
-    return min(known, key=lambda region: region.mean_dice, default=None)
+def _worst_first(regions: Sequence[RegionAgreement]) -> list[int]:
+    """Return the indices of regions by ascending mean Dice; those without a Dice are last."""
+    dice = [region.mean_dice for region in regions]
+    return sorted(range(len(dice)), key=lambda k: (isnan(dice[k]), dice[k]))
 
 
 def _mean_dice(agreement: Agreement) -> tuple[str, float]:
@@ -148,9 +156,9 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
     return "mean Dice", float(np.mean(known)) if known else float("nan")
 
 
-def _verdict(agreement: Agreement, weakest: RegionAgreement | None) -> str:
+def _verdict(agreement: Agreement, weakest: RegionAgreement | None, words: PixelWords) -> str:
     """Return sentences about inter-rater agreement, the worst region and the worst rater."""
-    parts = [_overlap(agreement)]
+    parts = [_overlap(agreement, words)]
     if weakest is not None and len(agreement.regions) > 1:
         mean = decimal(weakest.mean_dice, 2)
         parts.append(f"weakest in region {shortened(weakest.label, 40)} (Dice {mean})")
@@ -162,14 +170,14 @@ def _verdict(agreement: Agreement, weakest: RegionAgreement | None) -> str:
     return "; ".join(parts) + "."
 
 
-def _overlap(agreement: Agreement) -> str:
+def _overlap(agreement: Agreement, words: PixelWords) -> str:
     """Return a sentence about the overlap of regions, with the thresholds of `verdict`."""
     name, dice = _mean_dice(agreement)
     number = f"{name} {decimal(dice, 2)}"
     adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
     if dice < GOOD and adjusted >= AGREEING:
-        score = decimal(adjusted, 2)
-        return f"Most pixels agree (adjusted score {score}), but regions overlap less: {number}"
+        agreeing = f"Most {words.many} agree (adjusted score {decimal(adjusted, 2)})"
+        return f"{agreeing}, but regions overlap less: {number}"
     if dice < GOOD and explained >= DETERMINED:
         share = percent(explained, 0)
         return f"The same regions, split differently: a rater explains {share} of another; {number}"
@@ -215,16 +223,13 @@ def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Matr
     return Matrix(name, about, rows)
 
 
-def _region_dice(
-    agreement: Agreement, regions: tuple[RegionAgreement, ...], weakest: RegionAgreement | None
-) -> dict[str, Any]:
+def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> dict[str, Any]:
     """Return the Dice of every pair and region: the rows of the upper triangle of each matrix."""
     order = list(agreement.order)
     upper = np.triu_indices(len(order), 1)
     dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]
     return {
         "names": [shortened(region.label, 40) for region in regions],
-        "first": next((k for k, one in enumerate(regions) if one is weakest), 0),
         "dice": [values.tolist() for values in dice],
     }
 
@@ -248,10 +253,11 @@ def _rater_table(consensus: Consensus) -> Table:
     return Table("Each rater compared with the mean of all other raters", columns, tuple(rows))
 
 
-def _region_table(consensus: Consensus, regions: tuple[RegionAgreement, ...]) -> Table:
+def _region_table(consensus: Consensus, channels: list[int]) -> Table:
     """One row per common region: Dice, volume, and the mean Dice of every rater with the others."""
     agreement, colours = consensus.agreement, region_colours(consensus)
-    unit = "mL" if any(one.pixel_volume is not None for one in regions) else "pixels"
+    in_millilitres = any(one.pixel_volume is not None for one in agreement.regions)
+    unit = "mL" if in_millilitres else pixel_words(consensus.segmentation).many
     columns = (
         Column("Region", number=False),
         Column("Raters", "Number of raters with this region"),
@@ -261,14 +267,15 @@ def _region_table(consensus: Consensus, regions: tuple[RegionAgreement, ...]) ->
         *(Column(display_name(agreement.names[k])) for k in agreement.order),
     )
     rows = []
-    for region, colour, size in zip(regions, colours, consensus.volumes.tolist(), strict=False):
+    for channel in channels:
+        region, size = agreement.regions[channel], float(consensus.volumes[channel])
         name = shortened(region.label, 40)
         cells = [_rater_cell(consensus, region, k) for k in agreement.order]
         count = sum(cell.about != ABSENT for cell in cells)
         ml = size if region.pixel_volume is None else size * region.pixel_volume / 1000
         rows.append(
             (
-                Cell(name, name, colour=colour),
+                Cell(name, name, colour=colours[channel]),
                 Cell(count, f"{count} of {len(cells)}"),
                 _dice_cell(region.mean_dice),
                 _dice_cell(region.lowest_dice),
@@ -302,6 +309,6 @@ def _options(consensus: Consensus) -> tuple[Fact, ...]:
         how = f"STAPLE, {consensus.iterations} iterations"
     return (
         Fact("Consensus", (how,)),
-        Fact("Pixels", (volume(consensus.pixels),)),
+        Fact(pixel_words(consensus.segmentation).many.capitalize(), (volume(consensus.pixels),)),
         Fact("Made with", (f"probdice {__version__}",)),
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.pixel_words import PIXELS, VOXELS
 from probdice.pictures.planes import Plane, finest, planes_of
 from probdice.pictures.views import every_nth
 from probdice.report.encoding import encoded, ordinal
@@ -82,7 +83,8 @@ class Stack:
         steps = {indices.step for indices in self.ranges}
         if not steps - {1}:
             return ""
-        return f"The images show up to every {ordinal(max(steps))} pixel along the longest axes."
+        word = (VOXELS if len(self.ranges) > 2 else PIXELS).one
+        return f"The images show up to every {ordinal(max(steps))} {word} along the longest axes."
 
 
 def stack_of(segmentation: Segmentation, most: int) -> Stack:

@@ -50,7 +50,7 @@ def check_surfaces(
     """Return the vertices of a comparison, and the structures that surfaces show, by index.
 
     Raises an error if the images are on a grid or a surface does not belong to them. `every`
-    determines whether each surface must belong to a structure.
+    determines whether each surface must belong to a structure; at least one must.
     """
     space = vertex_space_of(images)
     if space is None:
@@ -58,7 +58,8 @@ def check_surfaces(
             f"{surfaces[0].source}: a surface can only show values at vertices, but the "
             f"segmentations are images on a grid, or their geometry is ignored"
         )
-    return space, surfaces_for(space, surfaces, every=every)
+    shown = surfaces_for(space, surfaces, every=every)
+    return space, shown or surfaces_for(space, surfaces)
 
 
 def pictures_on(

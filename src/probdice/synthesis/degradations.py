@@ -6,7 +6,7 @@ to 1. At strength 0 they return the segmentation unchanged.
 
 from collections.abc import Callable
 from math import floor, isfinite
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError
 from probdice.files.inputs import Comparable, as_segmentation
 from probdice.method.region_labels import Label
-from probdice.method.sides import Side
 
 __all__ = [
     "DEGRADATIONS",
@@ -71,12 +70,12 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
     """
     from scipy import ndimage
 
-    def spoil(values: Floats) -> Floats:
+    def change(values: Floats) -> Floats:
         for channel in values:
             ndimage.gaussian_filter(channel, strength, output=channel, mode="nearest")
         return values
 
-    return _spoiled(segmentation, strength, spoil)
+    return _with_values(segmentation, strength, change)
 
 
 def deform(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
@@ -94,7 +93,7 @@ float32)
     """
     from scipy import ndimage
 
-    def spoil(values: Floats) -> Floats:
+    def change(values: Floats) -> Floats:
         shape = values.shape[1:]
         rng = np.random.default_rng(seed)
         reach = [SMOOTHNESS * n for n in shape]
@@ -107,7 +106,7 @@ float32)
             channel[...] = ndimage.map_coordinates(channel, places, order=1, mode="nearest")
         return values
 
-    return _spoiled(segmentation, strength, spoil)
+    return _with_values(segmentation, strength, change)
 
 
 def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
@@ -124,12 +123,12 @@ def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
     [1.0, 0.0]
     """
 
-    def spoil(values: Floats) -> Floats:
+    def change(values: Floats) -> Floats:
         deviates = np.random.default_rng(seed).normal(scale=strength, size=values.shape)
-        moved: Floats = values * np.exp(deviates - deviates.max(axis=0))
-        return moved
+        noisy: Floats = values * np.exp(deviates - deviates.max(axis=0))
+        return noisy
 
-    return _spoiled(segmentation, strength, spoil)
+    return _with_values(segmentation, strength, change)
 
 
 def grow(
@@ -145,7 +144,7 @@ def grow(
     >>> grow([[1.0, 0.9, 0.2, 0.0], [0.0, 0.1, 0.8, 1.0]], 1).array[0].round(2).tolist()
     [0.9, 0.2, 0.0, 0.0]
     """
-    return _resized(segmentation, strength, region, "grey_dilation")
+    return _resize(segmentation, strength, region, "grey_dilation")
 
 
 def shrink(
@@ -161,7 +160,7 @@ def shrink(
     >>> shrink([[1.0, 0.9, 0.2, 0.0], [0.0, 0.1, 0.8, 1.0]], 1).array[0].round(2).tolist()
     [1.0, 1.0, 0.9, 0.2]
     """
-    return _resized(segmentation, strength, region, "grey_erosion")
+    return _resize(segmentation, strength, region, "grey_erosion")
 
 
 def split(
@@ -197,9 +196,9 @@ def split(
         first = _half(values[which], rng)
         values = np.concatenate([values, (values[which] * (1 - first))[None]])
         values[which] *= first
-        return values, (*regions, _fresh(regions, regions[which]))
+        return values, (*regions, _new_label(regions, regions[which]))
 
-    return _repeated(segmentation, strength, seed, once)
+    return _repeat(segmentation, strength, seed, once)
 
 
 def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
@@ -225,7 +224,7 @@ def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
             tuple(label for k, label in enumerate(regions) if k != second),
         )
 
-    return _repeated(segmentation, strength, seed, once)
+    return _repeat(segmentation, strength, seed, once)
 
 
 def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
@@ -247,7 +246,7 @@ def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segm
             order[pair] = order[pair[::-1]]
         return values[order], regions
 
-    return _repeated(segmentation, strength, seed, once)
+    return _repeat(segmentation, strength, seed, once)
 
 
 DEGRADATIONS: dict[str, Degradation] = {
@@ -273,17 +272,13 @@ def probabilities(segmentation: Comparable) -> Changed:
     >>> values.tolist(), regions
     ([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]], (5, 7))
     """
-    segmentation = _given(segmentation)
+    segmentation = as_segmentation(segmentation, "segmentation")
     if segmentation.ignore:
         raise InputError(
             f"segmentation ignores labels {segmentation.ignore}, which have no probability. "
             f"Create it without ignore and pass a mask to compare instead."
         )
     return segmentation.probabilities(), _regions(segmentation)
-
-
-def _given(segmentation: Comparable) -> Segmentation:
-    return as_segmentation(segmentation, cast(Side, "segmentation"))  # its name in messages
 
 
 def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
@@ -294,20 +289,20 @@ def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
     return tuple(segmentation.label(int(label)) for label in np.unique(whole))
 
 
-def _spoiled(
-    segmentation: Comparable, strength: float, spoil: Callable[[Floats], Floats]
+def _with_values(
+    segmentation: Comparable, strength: float, change: Callable[[Floats], Floats]
 ) -> Segmentation:
     """Apply a change to the probabilities and normalise them."""
 
-    def once(values: Floats, regions: tuple[Label, ...]) -> Changed:
-        spoilt = spoil(values.astype(np.float64))
-        spoilt /= spoilt.sum(axis=0)
-        return spoilt.astype(values.dtype), regions
+    def change_all(values: Floats, regions: tuple[Label, ...]) -> Changed:
+        changed = change(values.astype(np.float64))
+        changed /= changed.sum(axis=0)
+        return changed.astype(values.dtype), regions
 
-    return _changed(segmentation, strength, 1, once)
+    return _with_regions(segmentation, strength, change_all)
 
 
-def _repeated(
+def _repeat(
     segmentation: Comparable,
     strength: float,
     seed: int,
@@ -316,39 +311,42 @@ def _repeated(
     """Apply a change `strength` times."""
     if strength != np.floor(strength):
         raise InputError(f"strength must be a non-negative integer, found {strength}")
-    rng = np.random.default_rng(seed)
-    return _changed(segmentation, strength, strength, lambda p, regions: once(p, regions, rng))
+
+    def change_all(values: Floats, regions: tuple[Label, ...]) -> Changed:
+        rng = np.random.default_rng(seed)
+        for _ in range(int(strength)):
+            values, regions = once(values, regions, rng)
+        return values, regions
+
+    return _with_regions(segmentation, strength, change_all)
 
 
-def _changed(
+def _with_regions(
     segmentation: Comparable,
     strength: float,
-    times: float,
-    once: Callable[[Floats, tuple[Label, ...]], Changed],
+    change: Callable[[Floats, tuple[Label, ...]], Changed],
 ) -> Segmentation:
-    """Apply a change to the probabilities `times` times; a strength of 0 changes nothing."""
+    """Apply a change to the probabilities and regions; a strength of 0 changes nothing."""
     if not (isfinite(strength) and strength >= 0):
         raise InputError(f"strength must be a non-negative number, found {strength}")
-    segmentation = _given(segmentation)
+    segmentation = as_segmentation(segmentation, "segmentation")
     if strength == 0:
         return segmentation
-    values, regions = probabilities(segmentation)
-    for _ in range(int(times)):
-        values, regions = once(values, regions)
+    values, regions = change(*probabilities(segmentation))
     return Segmentation.from_probabilities(values, names=regions, geometry=segmentation.geometry)
 
 
-def _resized(
+def _resize(
     segmentation: Comparable, strength: float, region: Label | None, morphology: str
 ) -> Segmentation:
     from scipy import ndimage
 
-    segmentation = _given(segmentation)
+    segmentation = as_segmentation(segmentation, "segmentation")
     regions = _regions(segmentation)
     which = _index(region, regions, len(regions) - 1)
     step = getattr(ndimage, morphology)
 
-    def spoil(values: Floats) -> Floats:
+    def change(values: Floats) -> Floats:
         before = values[which].copy()
         after, next_after = before, before
         for k in range(floor(strength) + 1):
@@ -360,7 +358,7 @@ def _resized(
         shares = _shares(np.delete(values, which, axis=0)) * (1 - after)
         return np.insert(shares, which, after, axis=0)
 
-    return _spoiled(segmentation, strength, spoil)
+    return _with_values(segmentation, strength, change)
 
 
 def _shares(others: Floats) -> Floats:
@@ -397,7 +395,7 @@ def _index(region: Label | None, regions: tuple[Label, ...], default: int) -> in
     return regions.index(region)
 
 
-def _fresh(regions: tuple[Label, ...], label: Label) -> Label:
+def _new_label(regions: tuple[Label, ...], label: Label) -> Label:
     """Create a new label from the label of the split region."""
     if isinstance(label, int):
         return max(other for other in regions if isinstance(other, int)) + 1

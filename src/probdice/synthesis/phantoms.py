@@ -78,13 +78,13 @@ def nested_ellipses(
     """
     shape = _checked(shape, regions)
     rng = np.random.default_rng(seed)
-    turned = np.tensordot(_rotation(len(shape), rng), _grid(shape), axes=1)
+    grid = _rotated_grid(shape, rng)
     stretch = rng.uniform(0.6, 1.0, len(shape))
     labels = np.zeros(shape, np.int64)
     for k in range(1, regions):
         radius = 0.95 * (1 - (k - 1) / (regions - 0.5))
         centre = rng.uniform(-0.06, 0.06, len(shape))
-        inside = sum(((turned - _column(centre)) / _column(radius * stretch)) ** 2) < 1
+        inside = sum(((grid - _column(centre)) / _column(radius * stretch)) ** 2) < 1
         labels[inside & (labels == k - 1)] = k
     return soften(labels, regions, softness=softness, doubt=doubt)
 
@@ -205,8 +205,8 @@ def stripes(
     """
     shape = _checked(shape, regions)
     rng = np.random.default_rng(seed)
-    turned = np.tensordot(_rotation(len(shape), rng), _grid(shape), axes=1)
-    position = turned[0] + 0.08 * np.sin(4 * turned[1] + rng.uniform(0, 2 * np.pi))
+    grid = _rotated_grid(shape, rng)
+    position = grid[0] + 0.08 * np.sin(4 * grid[1] + rng.uniform(0, 2 * np.pi))
     position -= position.min()
     bands = np.minimum(position / position.max() * 2 * regions, 2 * regions - 1)
     return soften(bands.astype(np.int64) % regions, regions, softness=softness, doubt=doubt)
@@ -286,9 +286,10 @@ def _column(values: Floats) -> NDArray[Any]:
     return values.reshape(-1, *(1,) * len(values))
 
 
-def _rotation(axes: int, rng: np.random.Generator) -> Floats:
-    rotation, _ = np.linalg.qr(rng.normal(size=(axes, axes)))
-    return np.asarray(rotation)
+def _rotated_grid(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Return pixel centres like `_grid`, rotated at random."""
+    rotation, _ = np.linalg.qr(rng.normal(size=(len(shape), len(shape))))
+    return np.tensordot(rotation, _grid(shape), axes=1)
 
 
 def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:

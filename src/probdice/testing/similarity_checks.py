@@ -120,7 +120,7 @@ def _check_comparison(similarity: Similarity, rng: np.random.Generator) -> None:
         if abs(score - expected) > SAME:
             raise AssertionError(f"compare returns {score}, but the mean of f is {expected}")
     if compare(p, p, similarity=similarity).score < 1 - SAME:
-        raise AssertionError("compare of a segmentation with itself is below 1")
+        raise AssertionError("the score of a segmentation compared with itself is below 1")
 
 
 def _require(law: str, p: Floats, q: Floats, holds: NDArray[np.bool_]) -> None:

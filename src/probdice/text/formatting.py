@@ -4,7 +4,7 @@ import re
 from math import isinf, isnan
 from pathlib import PurePath
 
-__all__ = ["decimal", "millilitres", "percent", "pixel_word", "short_paths"]
+__all__ = ["decimal", "millilitres", "percent", "quantity", "short_paths"]
 
 ABSENT = "–"  # shown for undefined numbers
 INFINITE = "∞"
@@ -83,26 +83,6 @@ def percent(value: float | None, digits: int = 1) -> str:
     return f"{_rounded(float(value), 100, digits)} %"
 
 
-def pixel_word(axes: int | None, count: int = 2) -> str:
-    """Return what messages call the pixels of an image: voxels if it has three axes.
-
-    Parameters
-    ----------
-    axes : int or None
-        The number of axes of the image, if known.
-    count : int, optional
-        The number of pixels; the word is singular for 1.
-
-    Examples
-    --------
-    >>> from probdice.text.formatting import pixel_word
-    >>> pixel_word(3), pixel_word(2), pixel_word(3, 1)
-    ('voxels', 'pixels', 'voxel')
-    """
-    word = "voxel" if axes == 3 else "pixel"
-    return word if count == 1 else f"{word}s"
-
-
 def _rounded(value: float, whole: int, digits: int) -> str:
     """Round `value` × `whole`, or truncate it if rounding would reach `whole`."""
     text = f"{value * whole:.{digits}f}"
@@ -110,6 +90,18 @@ def _rounded(value: float, whole: int, digits: int) -> str:
         text = f"{whole - 10**-digits:.{digits}f}"
         return text if value > 0 else f"-{text}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def quantity(number: int, word: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    Examples
+    --------
+    >>> from probdice.text.formatting import quantity
+    >>> quantity(1, "case"), quantity(2000, "case")
+    ('1 case', '2000 cases')
+    """
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def short_paths(*sources: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from probdice.torch.measures import (
     region_sums,
     score_loss,
 )
-from probdice.torch.targets import averaged, read_target
+from probdice.torch.targets import average_to, read_target
 
 __all__ = ["RegionDiceLoss", "region_dice_loss"]
 
@@ -212,7 +212,7 @@ class RegionDiceLoss(nn.Module):
         z, q, inside = self._read(preds, target, mask, resize)
         unmatched = q[:, :0]
         if self.match == "overlap":
-            q, unmatched = self._aligned(z, q, inside, preds.shape[2:])
+            q, unmatched = self._align_target(z, q, inside, preds.shape[2:])
         pixels = q.new_full((len(q),), q.shape[2])
         if inside is not None:
             pixels = inside.sum(dim=1).to(q.dtype)
@@ -248,7 +248,7 @@ class RegionDiceLoss(nn.Module):
         )
         shape = preds.shape[2:]
         if resize and q.shape[2:] != shape:
-            q, inside = averaged(q, inside, shape)
+            q, inside = average_to(q, inside, shape)
         if q.shape[0] != preds.shape[0] or q.shape[2:] != shape:
             raise InputError(
                 f"preds has shape {tuple(preds.shape)} but target has shape "
@@ -266,7 +266,7 @@ class RegionDiceLoss(nn.Module):
     def _probabilities(self, values: Tensor) -> Tensor:
         return values.softmax(dim=1) if self.activation else values
 
-    def _aligned(
+    def _align_target(
         self, z: Tensor, q: Tensor, inside: Tensor | None, shape: Sequence[int]
     ) -> tuple[Tensor, Tensor]:
         """Return the target in the order of the channels, and its unmatched regions."""

@@ -62,9 +62,9 @@ def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
     A region that is absent from the target contributes its mean probability, since its Dice is 0
     for any prediction and has no gradient. An unmatched target region contributes 1.
     """
-    lacking = sums.target == 0
-    volumes = torch.where(lacking, sums.pixels[:, None], sums.prediction + sums.target)
-    losses = torch.where(lacking, sums.prediction, sums.difference) / volumes
+    absent = sums.target == 0
+    volumes = torch.where(absent, sums.pixels[:, None], sums.prediction + sums.target)
+    losses = torch.where(absent, sums.prediction, sums.difference) / volumes
     missed = (sums.unmatched > 0).sum(dim=1)
     return ((losses * weights).sum(dim=1) + missed) / (weights.sum() + missed)
 
@@ -78,9 +78,9 @@ def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
     prediction = (sums.prediction * weights).sum(dim=1)
     target = (sums.target * weights).sum(dim=1) + missed
     difference = (sums.difference * weights).sum(dim=1) + missed
-    lacking = target == 0
-    volumes = torch.where(lacking, sums.pixels, prediction + target)
-    return torch.where(lacking, prediction, difference) / volumes
+    absent = target == 0
+    volumes = torch.where(absent, sums.pixels, prediction + target)
+    return torch.where(absent, prediction, difference) / volumes
 
 
 def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> Tensor:

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from probdice.data.segmentation import Segmentation
 from probdice.engine.executors import run_pass
-from probdice.engine.overlap_pass import overlap_pass
+from probdice.engine.overlap_pass import Checked, labels_overlap, overlap_pass
 from probdice.engine.pair import Images
 from probdice.method.overlap import Overlap, Pairs, Regions
 from probdice.method.region_labels import Label
+from probdice.method.sides import Both
 from probdice.method.similarity import Absolute, Similarity
 from probdice.torch.batches import Batch, check_side, compared_pixels, reject
 
@@ -99,40 +100,44 @@ def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
     """Return the sums of a batch over the pixels (images, pixels) inside the mask."""
     if preds.values.device.type != "cpu":
         return sums_in_torch(preds, target, mask)
-    sums = Sums.zeros((target.regions, preds.regions))
     overlap = overlap_of(preds.probabilities(), target.probabilities(), mask, Absolute())
     if overlap is None:
-        return sums
-    sums.pixels.fill_(overlap.pixels)
-    volumes = sums.reference_volumes, sums.prediction_volumes
-    likeliest = sums.reference_likeliest, sums.prediction_likeliest
+        return Sums.zeros((target.regions, preds.regions))
+    volumes, likeliest = [], []
     sides = overlap.reference, overlap.prediction
-    for regions, into, counts in zip(sides, volumes, likeliest, strict=True):
+    for regions, count in zip(sides, (target.regions, preds.regions), strict=True):
+        volumes.append(np.zeros(count))
+        likeliest.append(np.zeros(count, np.int64))
         used = regions.volumes > 0  # an ignored label has no pixels, and may be no region
-        into.numpy()[regions.keys[used]] = regions.volumes[used]
-        several = regions.volumes if regions.likeliest is None else regions.likeliest
-        counts.numpy()[regions.keys[used]] = several[used]
+        keys, pixels = regions.keys[used], regions.likeliest
+        volumes[-1][keys] = regions.volumes[used]
+        likeliest[-1][keys] = (regions.volumes if pixels is None else pixels)[used]
+    savings = np.zeros((target.regions, preds.regions))
     meeting = overlap.meeting
-    places = sides[0].keys[meeting.rows], sides[1].keys[meeting.columns]
-    sums.savings.numpy()[places] = meeting.savings
-    return sums
+    savings[sides[0].keys[meeting.rows], sides[1].keys[meeting.columns]] = meeting.savings
+    arrays = (*volumes, *likeliest, savings)
+    return Sums(torch.tensor(overlap.pixels), *map(torch.from_numpy, arrays))
 
 
 def overlap_of(
     preds: Batch, target: Batch, mask: Tensor | None, similarity: Similarity
 ) -> Overlap | None:
     """Return the overlap of a batch, computed by the engine; None if all pixels are excluded."""
-    images = images_of(preds, target, mask)
-    blocks = images.blocks
-    if not blocks.blocks:
-        return None
-    checked = run_pass(overlap_pass(similarity), blocks, images.workers)
+    if mask is None and not target.ignored and target.crisp and preds.crisp:
+        p, q = (side.values.reshape(-1).numpy() for side in (target, preds))
+        if not p.size:
+            return None
+        checked = Checked(labels_overlap(Both({}, {}), p, q, similarity))
+    else:
+        blocks = images_of(preds, target, mask).blocks
+        if not blocks.blocks:
+            return None
+        checked = run_pass(overlap_pass(similarity), blocks, torch.get_num_threads())
+        for side, fault in zip((target, preds), checked.faults, strict=True):
+            if fault is not None:
+                reject(side, fault, *blocks.place(fault.first))
     overlap = checked.overlap
-    sides = target, preds
-    regions = overlap.reference, overlap.prediction
-    for side, fault, own in zip(sides, checked.faults, regions, strict=True):
-        if fault is not None:
-            reject(side, fault, *blocks.place(fault.first))
+    for side, own in ((target, overlap.reference), (preds, overlap.prediction)):
         used = own.keys[own.volumes > 0]
         if used.size and not 0 <= used[0] <= used[-1] < side.regions:
             check_side(side, compared_pixels(target, mask))

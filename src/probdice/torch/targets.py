@@ -9,7 +9,7 @@ from torch.nn.functional import interpolate
 from probdice.errors import InputError
 from probdice.torch.batches import check_mask, labels_remedy, no_ignored_labels
 
-__all__ = ["averaged", "read_target"]
+__all__ = ["average_to", "read_target"]
 
 
 def read_target(
@@ -61,7 +61,9 @@ def read_target(
     return q.scatter_(1, labels[:, None], 1), inside
 
 
-def averaged(q: Tensor, inside: Tensor | None, size: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+def average_to(
+    q: Tensor, inside: Tensor | None, size: Sequence[int]
+) -> tuple[Tensor, Tensor | None]:
     """Return the mean probabilities over the pixels of a coarser grid, and its included pixels."""
     if inside is None:
         return interpolate(q, size, mode="area"), None

@@ -51,22 +51,24 @@ def pairs(
     Returns whether the values of each side are valid.
     """
     p_sound = q_sound = True
-    sums, largest = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])
     p_active, q_active = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
     shared = np.empty((p.shape[0] + ROOM[0], q.shape[0] + ROOM[1]))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
-        p_sound &= survey(p, p_from, p_from + step, sums, largest, p_step, p_likeliest)
-        q_sound &= survey(q, q_from, q_from + step, sums, largest, q_step, q_likeliest)
+        p_sound &= survey(p, p_from, p_from + step, p_step, p_likeliest)
+        q_sound &= survey(q, q_from, q_from + step, q_step, q_likeliest)
         for i in range(p.shape[0]):
             p_volumes[i] += p_step[i]
         for j in range(q.shape[0]):
             q_volumes[j] += q_step[j]
         p_listed = p_active[: active(p_step, p_active)]
         q_listed = q_active[: active(q_step, q_active)]
-        _minima(p, p_from, p_listed, q, q_from, q_listed, step, shared)
+        _minima(
+            p, p_from, p_listed, q, q_from, q_listed, step, shared,
+            p, p_from + step, q, q_from + step,
+        )  # fmt: skip
         for a in range(p_listed.size):
             for b in range(q_listed.size):
                 i, j = p_listed[a], q_listed[b]

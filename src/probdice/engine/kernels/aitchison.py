@@ -111,7 +111,7 @@ def pairs(
         else:
             _savings(
                 p_logits, every[: p_listed.size], q_logits, every[: q_listed.size],
-                step, zeros, saved,
+                step, zeros, saved, p, p_from + step, q, q_from + step,
             )  # fmt: skip
         for i in range(p_count):
             p_volumes[i] += p_step[i]
@@ -243,13 +243,18 @@ def _logarithm(ratio: float, like: Rows) -> float:
 
 @inner
 def _savings(
-    p: Rows, p_rows: Indices, q: Rows, q_rows: Indices, size: int, zeros: bool, into: Sums
-) -> None:
+    p: Rows, p_rows: Indices, q: Rows, q_rows: Indices, size: int, zeros: bool, into: Sums,
+    p_next: Rows, p_next_start: int, q_next: Rows, q_next_start: int,
+) -> None:  # fmt: skip
     """The savings of every pair of logits without a floor: ½ (1 + f) where both are present."""
     if zeros:
-        _similarities_and_one(p, 0, p_rows, q, 0, q_rows, size, into)
+        _similarities_and_one(
+            p, 0, p_rows, q, 0, q_rows, size, into, p_next, p_next_start, q_next, q_next_start
+        )
     else:
-        _similarities(p, 0, p_rows, q, 0, q_rows, size, into)
+        _similarities(
+            p, 0, p_rows, q, 0, q_rows, size, into, p_next, p_next_start, q_next, q_next_start
+        )
     everywhere = 0 if zeros else size
     for a in range(p_rows.size):
         for b in range(q_rows.size):

@@ -109,19 +109,12 @@ def count_range(
     p_width, q_width = p_high - p_low + 1, q_high - q_low + 1  # negative where 64 bits overflow
     if not (0 < p_width <= most and 0 < q_width <= most and p_width * q_width <= most):
         return _NONE, _NONE, _NONE
-    table = np.zeros((p_width, q_width), np.int64)
-    again = np.zeros((p_width, q_width), np.int64)  # see `_count`
-    for k in range(np.uint64(0), np.uint64(p.size - p.size % 2), np.uint64(2)):
-        one = k + np.uint64(1)
-        table[p[k] - p_low, q[k] - q_low] += 1
-        again[p[one] - p_low, q[one] - q_low] += 1
-    if p.size % 2:
-        table[p[-1] - p_low, q[-1] - q_low] += 1
+    table = _count_in_turn(p, q, p_low, q_low, p_width * q_width, q_width)
+    table = table.reshape(p_width, q_width)
     p_places, q_places = np.zeros(p_width, np.int64), np.zeros(q_width, np.int64)
     pairs = 0
     for i in range(p_width):
         for j in range(q_width):
-            table[i, j] += again[i, j]
             p_places[i] += table[i, j]
             q_places[j] += table[i, j]
             pairs += table[i, j] > 0
@@ -135,6 +128,32 @@ def count_range(
                 meeting[2, pair] = table[i, j]
                 pair += 1
     return p_labels, q_labels, meeting
+
+
+@inner
+def _count_in_turn(
+    p: NDArray[np.int64], q: NDArray[np.int64], p_low: int, q_low: int, cells: int, width: int
+) -> Indices:
+    """Count the pixels of each cell, in four tables in turn, as `count_bytes` does.
+
+    Indices are unsigned, because a negative index would count from the end of the table.
+    """
+    tables = np.zeros((4, cells), np.int64)
+    c0, c1, c2, c3 = tables[0], tables[1], tables[2], tables[3]
+    columns = np.uint64(width)
+    first = np.uint64(p_low) * columns + np.uint64(q_low)
+    whole = np.uint64(p.size - p.size % 4)
+    for k in range(np.uint64(0), whole, np.uint64(4)):
+        one, two, three = k + np.uint64(1), k + np.uint64(2), k + np.uint64(3)
+        c0[np.uint64(p[k]) * columns + np.uint64(q[k]) - first] += 1
+        c1[np.uint64(p[one]) * columns + np.uint64(q[one]) - first] += 1
+        c2[np.uint64(p[two]) * columns + np.uint64(q[two]) - first] += 1
+        c3[np.uint64(p[three]) * columns + np.uint64(q[three]) - first] += 1
+    for k in range(whole, np.uint64(p.size)):
+        c0[np.uint64(p[k]) * columns + np.uint64(q[k]) - first] += 1
+    for cell in range(cells):
+        c0[cell] += c1[cell] + c2[cell] + c3[cell]
+    return c0
 
 
 @inner
@@ -278,14 +297,13 @@ def pairs_absolute(
     The pixels at which a region is the most probable are added to `likeliest`.
     """
     sound = True
-    sums, largest = np.empty(absolute.STEP, q.dtype), np.empty(absolute.STEP, q.dtype)
     step_volumes = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
     bounds = np.empty(absolute.STEP + 1, np.int64)
     for done in range(0, codes.size, absolute.STEP):
         step = min(absolute.STEP, codes.size - done)
         start = q_start + done
-        sound &= survey(q, start, start + step, sums, largest, step_volumes, likeliest)
+        sound &= survey(q, start, start + step, step_volumes, likeliest)
         for j in range(q.shape[0]):
             volumes[j] += step_volumes[j]
         step_codes = codes[done : done + step]
@@ -314,7 +332,6 @@ def pairs_aitchison(
     """
     sound = True
     size = aitchison.STEP
-    sums, largest = np.empty(size, q.dtype), np.empty(size, q.dtype)
     step_volumes = np.empty(q.shape[0])
     listed = np.empty(q.shape[0], np.int64)
     bounds = np.empty(size + 1, np.int64)
@@ -324,7 +341,7 @@ def pairs_aitchison(
     for done in range(0, codes.size, size):
         step = min(size, codes.size - done)
         start = q_start + done
-        sound &= survey(q, start, start + step, sums, largest, step_volumes, likeliest)
+        sound &= survey(q, start, start + step, step_volumes, likeliest)
         columns = listed[: active(step_volumes, listed)]
         others(q, start, start + step, columns, rest)
         for j in range(q.shape[0]):

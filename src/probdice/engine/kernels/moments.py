@@ -27,7 +27,10 @@ def products(p: Rows, p_start: int, q: Rows, q_start: int, size: int, into: Sums
         p_from, q_from = p_start + done, q_start + done
         p_listed = p_rows[: _present(p, p_from, p_from + step, p_rows)]
         q_listed = q_rows[: _present(q, q_from, q_from + step, q_rows)]
-        _products(p, p_from, p_listed, q, q_from, q_listed, step, sums)
+        _products(
+            p, p_from, p_listed, q, q_from, q_listed, step, sums,
+            p, p_from + step, q, q_from + step,
+        )  # fmt: skip
         for a in range(p_listed.size):
             for b in range(q_listed.size):
                 into[p_listed[a], q_listed[b]] += sums[a, b]

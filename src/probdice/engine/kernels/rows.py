@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.compiler.jit import inner, sign_of
+from probdice.compiler.jit import inlined, inner, sign_of
 
 Rows = NDArray[Any]  # float32 or float64
 Sums = NDArray[np.float64]
@@ -14,44 +14,48 @@ Indices = NDArray[np.int64]
 # Pixels that are summed in float32 before the sum is added in float64: longer sums of a constant
 # lose the sixth digit. Unsigned, because loops with possibly negative indices are not vectorised.
 SHORT = np.uint64(256)
+SPAN = 1024  # pixels whose rows stay in the first-level cache while they are checked and counted
 TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
 TIED = 1e-6  # how far below the largest probability of a pixel another one counts as equal
 
 
 @inner
-def survey(
-    rows: Rows, start: int, stop: int, sums: Rows, largest: Rows, volumes: Sums, likeliest: Indices
-) -> bool:
-    """Sum each row into `volumes` and each pixel into `sums`. Return whether values are valid.
+def survey(rows: Rows, start: int, stop: int, volumes: Sums, likeliest: Indices) -> bool:
+    """Write the sum of each row to `volumes`. Return whether all values are valid.
 
-    `largest` is the largest value of each pixel; the number of pixels at which a row has this value
-    is added to `likeliest`. The result is False for a value that is negative or not finite, and for
-    a pixel that does not sum to 1. (It is also False for a negative zero, which is valid.)
+    The number of pixels at which a row has the largest value is added to `likeliest`. The result is
+    False for a value that is negative or not finite, and for a pixel that does not sum to 1. (It is
+    also False for a negative zero, which is valid.)
     """
     real = rows.dtype.type
-    size, count = stop - start, rows.shape[0]
-    nothing = np.zeros(size if count % 4 else 0, rows.dtype)
-    for k in range(size):
-        sums[k] = largest[k] = real(0)
+    count = rows.shape[0]
+    sums, largest = np.empty(SPAN, rows.dtype), np.empty(SPAN, rows.dtype)
+    nothing = np.zeros(SPAN if count % 4 else 0, rows.dtype)
+    volumes[:] = 0
     signs = sign_of(real(0))
-    for i in range(0, count, 4):
-        signs |= _survey_four(
-            rows[i, start:stop],
-            rows[i + 1, start:stop] if i + 1 < count else nothing,
-            rows[i + 2, start:stop] if i + 2 < count else nothing,
-            rows[i + 3, start:stop] if i + 3 < count else nothing,
-            sums,
-            largest,
-            volumes[i:],
-        )
-    _count_likeliest(rows, start, stop, largest, likeliest)
     off = 0
-    for k in range(size):
-        off += not abs(sums[k] - real(1)) <= real(TOLERANCE)
+    for first in range(start, stop, SPAN):
+        last = min(first + SPAN, stop)
+        size = last - first
+        for k in range(size):
+            sums[k] = largest[k] = real(0)
+        for i in range(0, count, 4):
+            signs |= _survey_four(
+                rows[i, first:last],
+                rows[i + 1, first:last] if i + 1 < count else nothing,
+                rows[i + 2, first:last] if i + 2 < count else nothing,
+                rows[i + 3, first:last] if i + 3 < count else nothing,
+                sums,
+                largest,
+                volumes[i:],
+            )
+        _count_likeliest(rows, first, last, largest, likeliest)
+        for k in range(size):
+            off += not abs(sums[k] - real(1)) <= real(TOLERANCE)
     return signs >= 0 and off == 0
 
 
-@inner
+@inlined
 def _survey_four(
     a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, largest: Rows, volumes: Sums
 ) -> int:
@@ -76,7 +80,7 @@ def _survey_four(
         v3 += s3
     for i, volume in enumerate((v0, v1, v2, v3)):
         if i < volumes.size:
-            volumes[i] = volume
+            volumes[i] += volume
     return signs
 
 
@@ -166,7 +170,7 @@ def _count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest
         )
 
 
-@inner
+@inlined
 def _count_four(a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, likeliest: Indices) -> None:
     real = a.dtype.type
     one, none, tied = real(1), real(0), real(TIED)

@@ -4,23 +4,33 @@ from collections.abc import Callable
 
 import numpy as np
 
-from probdice.compiler.jit import inner
+from probdice.compiler.jit import inlined, inner, prefetch
 from probdice.engine.kernels.rows import SHORT, Indices, Rows, Sums
 
 ROOM = (1, 3)  # rows and columns that whole tiles may need beyond those that are listed
 
-PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums], None]
+LINE = 64  # bytes of a cache line
+
+PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums, Rows, int, Rows, int], None]
 
 
 def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
     """A function for use in kernels that sums value(p_i, q_j) over the pixels of every pair."""
 
     @inner
-    def tile(p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums) -> None:
+    def tile(
+        p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums,
+        p_next: Rows, p_next_start: int, q_next: Rows, q_next_start: int,
+        line: int, lines: int, last_line: int,
+    ) -> None:  # fmt: skip
         """Compute eight sums at once, so that each loaded value is used several times."""
         size = np.uint64(p0.size)
         into[:] = 0
         for start in range(np.uint64(0), size, SHORT):
+            stop_line = min(line + lines, last_line)
+            _load(p_next, p_next_start, line, stop_line)
+            _load(q_next, q_next_start, line, stop_line)
+            line = stop_line
             s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
             for k in range(start, min(start + SHORT, size)):
                 s00 += value(p0[k], q0[k])
@@ -50,9 +60,21 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
         q_rows: Indices,
         size: int,
         into: Sums,
+        p_next: Rows,
+        p_next_start: int,
+        q_next: Rows,
+        q_next_start: int,
     ) -> None:
-        """Use tiles of two by four rows; if fewer rows remain, the last row is repeated."""
+        """Use tiles of two by four rows; if fewer rows remain, the last row is repeated.
+
+        Meanwhile, as many pixels of `p_next` and `q_next` are loaded into the cache, a few lines
+        at a time: if all were requested at once, the sums would wait for them.
+        """
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
+        line, last_line = 0, -(-size * p_next.itemsize // LINE)
+        tiles = -(-p_rows.size // 2) * -(-q_rows.size // 4)
+        parts = -(-size // int(SHORT))
+        lines = -(-last_line // max(tiles * parts, 1))
         for a in range(0, p_rows.size, 2):
             for b in range(0, q_rows.size, 4):
                 tile(
@@ -63,6 +85,17 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
                     q[q_rows[min(b + 2, last_q)], q_start : q_start + size],
                     q[q_rows[min(b + 3, last_q)], q_start : q_start + size],
                     into[a : a + 2, b : b + 4],
-                )
+                    p_next, p_next_start, q_next, q_next_start, line, lines, last_line,
+                )  # fmt: skip
+                line += lines * parts
 
     return pair_sums
+
+
+@inlined
+def _load(rows: Rows, start: int, line: int, stop_line: int) -> None:
+    """Load cache lines of every row, which are counted from the pixel `start`."""
+    pixels = LINE // rows.itemsize
+    for i in range(rows.shape[0]):
+        for k in range(line, stop_line):
+            prefetch(rows, i, start + k * pixels)

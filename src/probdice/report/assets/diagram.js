@@ -18,7 +18,8 @@ const diagram = (() => {
   const nameOf = ([, , name, full]) => full || name;
 
   function region(entry) {
-    const [side, group, name, , volume, colour, y, alone] = entry;
+    const [side, group, name, , size, colour, y, alone] = entry;
+    const volume = `${size} ${content.units[Number(size !== "1")]}`;
     const full = nameOf(entry);
     const left = side === "reference";
     const x = left ? "40%" : "60%";
@@ -39,7 +40,7 @@ const diagram = (() => {
     const [start, end] = [content.regions[one], content.regions[two]];
     const group = start[1];
     const ends = { x1: "40%", x2: "60%", y1: start[6], y2: end[6] };
-    const about = `${nameOf(start)} ${merged ? "merged with" : "↔"} ${nameOf(end)}: Dice of the group ${dice}${apart ? "; no pixel in common" : ""}`;
+    const about = `${nameOf(start)} ${merged ? "merged with" : "↔"} ${nameOf(end)}: Dice of the group ${dice}${apart ? `; no ${content.pixel} in common` : ""}`;
     return element(
       "g",
       { class: `link ${merged ? "merged" : "matched"}${apart ? " apart" : ""}`, "data-group": group },

@@ -20,6 +20,6 @@
     }
   }
 
-  data.names.forEach((name, k) => choice.append(new Option(name, k, k === data.first, k === data.first)));
+  data.names.forEach((name, k) => choice.append(new Option(name, k)));
   choice.addEventListener("change", show);
 })();

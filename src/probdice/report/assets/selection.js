@@ -25,7 +25,7 @@ const selection = (() => {
 
   // In a list of options, one is a tab stop. Arrow keys move to the others.
   function rove(box, selector) {
-    const items = () => [...box.querySelectorAll(selector)].filter((item) => !item.closest("[hidden]"));
+    const items = () => [...box.querySelectorAll(selector)].filter((item) => !item.closest("[hidden], details:not([open])"));
     function stop(item) {
       for (const one of box.querySelectorAll(selector)) one.setAttribute("tabindex", one === item ? "0" : "-1");
     }

@@ -12,7 +12,6 @@
   const axes = data.shape.length;
   const NAMES = { contours: "Contours", reference: "Reference", prediction: "Prediction", f: "Similarity", distances: "Distances" };
   const CONTENTS = [...(data.images.length ? ["contours"] : []), "reference", "prediction", "f", ...(data.distances ? ["distances"] : [])];
-  const LINES = { reference: "#35b6ff", prediction: "#ffb000" }; // visible on grey, distinguishable with colour blindness
   const night = matchMedia("(prefers-color-scheme: dark)");
   const state = {
     mode: "probabilities", plane: data.plane, all: false, content: CONTENTS[0], point: [], centre: [], zoom: 1,
@@ -22,6 +21,7 @@
   const painter = painterOf(loaded, state);
   const frames = framesOf(loaded, state, painter);
   const contours = contoursOf(loaded, state, painter);
+  const { savePng, saveSvg } = exporterOf(loaded, state, painter, frames);
   const places = placesOf(loaded);
   const { sizeOf } = painter;
   const $ = (id) => document.getElementById(id);
@@ -36,12 +36,6 @@
     const element = document.createElement(tag);
     if (className) element.className = className;
     if (text) element.textContent = text;
-    return element;
-  }
-
-  function svg(tag, attributes) {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     return element;
   }
 
@@ -196,7 +190,7 @@
   const coordinates = (point) => `(${index(point).join(", ")})`;
   function whereIs(point) {
     const place = millimetres(point);
-    return `at pixel ${coordinates(point)}${place ? ` · ${place.map(signed).join(", ")} mm` : ""}`;
+    return `${coordinates(point)}${place ? ` · ${place.map(signed).join(", ")} mm` : ""}`;
   }
 
   function valueOfImage(point) {
@@ -214,12 +208,13 @@
     for (const side of sides) $(`values-${side}`).replaceChildren(listOf(side, pixel));
     const big = make("span", "big", value < 0 ? "not compared" : number(value));
     big.id = "similarity";
-    const lines = [big, make("span", "where", ` ${whereIs(point)}`)];
+    const lines = [make("span", "", "Similarity "), big];
+    $("where").textContent = whereIs(point);
     const far = distance(pixel);
     if (far !== null) lines.push(make("span", "under", `distance between outlines: ${far === data.distances.most && data.distances.above ? "at least " : ""}${decimal(far, 2)} ${data.distances.unit}`));
     if (state.image >= 0) lines.push(make("span", "under", `${data.images[state.image].name}: ${valueOfImage(point)}`));
     $("values-f").replaceChildren(...lines);
-    dicePlot.point(groupAt(pixel, value));
+    dicePlot.point(state.hover === null && atPlace() ? groupOfPlace() : groupAt(pixel, value));
   }
 
   // The group of a pixel: of the reference, or of the prediction where the reference has background.
@@ -233,7 +228,7 @@
     const pixel = pixelAt(state.point);
     const texts = sides.map((side) => `${side}: ${regionsAt(side, pixel).map(([region, value]) => `${data[side].names[region]} ${decimal(value / loaded.scale, data.digits)}`).join(", ")}`);
     const value = similarity(pixel);
-    $("announcement").textContent = `Pixel ${coordinates(state.point)}: ${value < 0 ? "not compared" : `similarity ${number(value)}; ${texts.join("; ")}`}`;
+    $("announcement").textContent = `${data.pixel} ${coordinates(state.point)}: ${value < 0 ? "not compared" : `similarity ${number(value)}; ${texts.join("; ")}`}`;
   }
 
   // --- navigation
@@ -293,24 +288,34 @@
     arrange();
   }
 
-  // --- locations of differences
+  // --- places of differences: the worst place of every region, worst region first, or all places of
+  // the selected group
+
+  const regions = dicePlot.groups.filter((group) => sides.some((side) => data[side].groups.includes(group)));
+  const groupOfPlace = () => selection.chosen ?? regions[state.place] ?? null;
+  const placeAt = () => (selection.chosen === null ? places(groupOfPlace())[0] : places(selection.chosen)[state.place]);
+  const count = () => (selection.chosen === null ? Math.max(regions.length, 1) : places(selection.chosen).length);
+  const atPlace = () => placeAt().every((k, axis) => k === state.point[axis]);
 
   function goToPlace(number, scroll = false) {
-    const locations = places(selection.chosen);
-    state.place = (number + locations.length) % locations.length;
-    if (state.zoom > 1) state.centre = locations[state.place].slice();
-    goTo(locations[state.place]);
-    showLocation();
+    state.place = (number + count()) % count();
+    if (state.zoom > 1) state.centre = placeAt().slice();
+    goTo(placeAt());
+    showPlace();
     announce();
     if (scroll) scrollToPanels();
   }
 
-  function showLocation() {
-    const locations = places(selection.chosen);
-    const at = locations.findIndex((place) => place.every((k, axis) => k === state.point[axis]));
-    const of = selection.chosen === null ? "" : " of this group";
-    $("place").textContent = at < 0 ? `${locations.length} ${locations.length === 1 ? "location" : "locations"}${of}` : `location ${at + 1} of ${locations.length}${of}`;
-    for (const id of ["previous-place", "next-place"]) $(id).disabled = locations.length === 1 && at === 0;
+  function showPlace() {
+    const total = count();
+    const what = selection.chosen === null ? "region" : "place";
+    const name = dicePlot.nameOf(groupOfPlace());
+    let text = `${total} ${what}${total === 1 ? "" : "s"}`;
+    if (atPlace()) text = `${what} ${state.place + 1} of ${total}`;
+    if (selection.chosen !== null) text += ` of ${name}`;
+    else if (atPlace()) text += `: ${name}`;
+    $("place").textContent = $("place").title = text;
+    for (const id of ["previous-place", "next-place"]) $(id).disabled = total === 1 && atPlace();
   }
 
   function scrollToPanels() {
@@ -371,7 +376,7 @@
       const place = clicked ? placeOf(event, panel) : null;
       if (!place) return;
       goTo(place);
-      showLocation();
+      showPlace();
     });
     frame.addEventListener("pointercancel", () => { drag = null; });
     frame.addEventListener("dblclick", (event) => {
@@ -391,7 +396,7 @@
       if (!by) { event.preventDefault(); return; }
       wheel = 0;
       if (slice(plane, -Math.sign(by))) event.preventDefault();
-      showLocation();
+      showPlace();
     }, { passive: false });
   }
 
@@ -414,7 +419,7 @@
       if (panel && (event.shiftKey || axes < 3)) move(plane, x, y);
       else if (!event.shiftKey && axes > 2 && (panel || x)) { slice(plane, x - y); announce(); }
       else return;
-      showLocation();
+      showPlace();
     } else if (panel && (event.key === "PageUp" || event.key === "PageDown")) {
       slice(plane, event.key === "PageUp" ? 10 : -10);
       announce();
@@ -529,7 +534,7 @@
       const point = state.point.slice();
       point[axis] = Number(input.value);
       goTo(point);
-      showLocation();
+      showPlace();
     });
     label.append(make("span", "", state.all && plane ? plane.name : planes()[0].across.length > 1 ? `axis ${axis}` : "slice"), input, output);
     label.update();
@@ -603,75 +608,6 @@
     return true;
   }
 
-  // --- saving images
-
-  function fileName(panel, suffix) {
-    const at = panel.plane.across.map((axis) => index(state.point)[axis]);
-    return saving.name(panel.content === "f" ? "similarity" : panel.content, panel.plane.name === "all" ? "" : panel.plane.name, ...at) + suffix;
-  }
-
-  function sizeOfPicture(panel) {
-    const [, , w, h] = panel.window;
-    const aspect = frames.aspectOf(panel.plane);
-    const unit = Math.max(1, Math.ceil(900 / w));
-    return [unit, aspect, Math.round(w * unit), Math.round(h * aspect * unit)];
-  }
-
-  function letters(panel, width, height) {
-    const at = [[width / 2, 14], [width - 10, height / 2], [width / 2, height - 6], [10, height / 2]];
-    return panel.plane.edges.map((letter, k) => [letter, ...at[k]]).filter(([letter]) => letter);
-  }
-
-  function savePng(panel) {
-    const [x, y, w, h] = panel.window;
-    const [unit, aspect, width, height] = sizeOfPicture(panel);
-    const canvas = make("canvas");
-    [canvas.width, canvas.height] = [width, height];
-    const context = canvas.getContext("2d");
-    context.imageSmoothingEnabled = false;
-    context.setTransform(unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect);
-    context.drawImage(panel.canvas, 0, 0);
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    for (const side of sides) {
-      const path = new Path2D();
-      path.addPath(new Path2D(panel.lines[side].getAttribute("d")), new DOMMatrix([unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect]));
-      context.strokeStyle = LINES[side];
-      context.lineWidth = (side === "reference" ? 4 : 2) * Math.max(1, width / 1400);
-      context.stroke(path);
-    }
-    context.font = "14px sans-serif";
-    context.textAlign = "center";
-    context.lineWidth = 3;
-    for (const [letter, left, top] of letters(panel, width, height)) {
-      context.strokeStyle = "#fff";
-      context.strokeText(letter, left, top);
-      context.fillText(letter, left, top);
-    }
-    canvas.toBlob((blob) => saving.save(fileName(panel, ".png"), blob));
-    return [w, h];
-  }
-
-  function saveSvg(panel) {
-    const [x, y, w, h] = panel.window;
-    const [unit, aspect, width, height] = sizeOfPicture(panel);
-    const picture = svg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` });
-    const inner = svg("svg", { width, height, viewBox: `${x} ${y} ${w} ${h}`, preserveAspectRatio: "none" });
-    const [columns, rows] = sizeOf(panel.plane);
-    inner.append(svg("image", { href: panel.canvas.toDataURL("image/png"), width: columns, height: rows, preserveAspectRatio: "none", "image-rendering": "pixelated" }));
-    for (const side of sides) {
-      const d = panel.lines[side].getAttribute("d");
-      if (d) inner.append(svg("path", { d, fill: "none", stroke: LINES[side], "stroke-width": side === "reference" ? 4 : 2, "vector-effect": "non-scaling-stroke" }));
-    }
-    picture.append(inner);
-    for (const [letter, left, top] of letters(panel, width, height)) {
-      const text = svg("text", { x: left, y: top, "text-anchor": "middle", "font-family": "sans-serif", "font-size": 14, stroke: "#fff", "stroke-width": 3, "paint-order": "stroke" });
-      text.textContent = letter;
-      picture.append(text);
-    }
-    saving.save(fileName(panel, ".svg"), new XMLSerializer().serializeToString(picture), "image/svg+xml");
-    return [unit, aspect];
-  }
-
   // --- start
 
   function repaint(dark) {
@@ -692,7 +628,7 @@
       const place = button.dataset.place.split(".").map(Number);
       if (state.zoom > 1) state.centre = place.slice();
       goTo(place);
-      showLocation();
+      showPlace();
       announce();
       scrollToPanels();
     });
@@ -701,19 +637,20 @@
   window.addEventListener("beforeprint", () => repaint(false)); // printing uses the light theme
   window.addEventListener("afterprint", () => repaint(night.matches));
   window.addEventListener("hashchange", () => {
-    if (location.hash !== last && restore()) { build(); showLocation(); }
+    if (location.hash !== last && restore()) { build(); showPlace(); }
   });
 
   buildControls();
-  state.point = places(null)[0].slice();
+  state.point = placeAt().slice();
   state.centre = middle();
   restore();
   build();
-  showLocation();
+  showPlace();
   selection.listen((chosen, go) => {
+    state.place = 0;
     paint();
     if (go) goToPlace(0, true);
-    else showLocation();
+    else showPlace();
   });
   $("viewer").dataset.ready = "yes";
 })();

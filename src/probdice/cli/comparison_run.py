@@ -1,0 +1,352 @@
+"""Read two segmentations, compare them, write the requested files and print the result."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from probdice.cli.outputs import check_format, sample_segmentation, write_text
+from probdice.cli.progress import Progress, progress
+from probdice.cli.streams import print_text
+from probdice.options import CompareOptions
+from probdice.text.formatting import decimal, short_paths
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from probdice.comparison.result import Comparison
+    from probdice.data.geometry import Geometry
+    from probdice.data.surface import Surface
+    from probdice.engine.pair import Images
+    from probdice.files.background_images import BackgroundImage
+    from probdice.metrics.components import Instances
+
+__all__ = ["Inputs", "MetricOptions", "Outputs", "run"]
+
+# Attributes of a result by step of the progress bar.
+STEPS = {
+    "comparing": ("score", "matched_score", "groups"),
+    "chance": ("chance",),
+    "explained": ("explained",),
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files to read, and the threads or the Dask scheduler for the computation."""
+
+    reference: str
+    prediction: str
+    mask: str | None = None
+    workers: int | None = None
+    images: tuple[str, ...] = ()
+    scheduler: str | None = None
+    surfaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """The additional metrics to compute.
+
+    `instances` requires --background, because the background is not an instance.
+    """
+
+    indices: bool = False
+    components: bool = False
+    instances: bool = False
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files to write; "-" prints the JSON. The report shows the command."""
+
+    map: str | None = None
+    relabelled: str | None = None
+    report: str | None = None
+    json: str | None = None
+    csv: str | None = None
+    quiet: bool = False
+    command: str = ""
+    all_groups: bool = False
+
+
+NO_METRICS = MetricOptions()
+
+
+def run(
+    inputs: Inputs, options: CompareOptions, outputs: Outputs, metrics: MetricOptions = NO_METRICS
+) -> "Comparison":
+    """Read, compare, write all files, and then print."""
+    from probdice.comparison.requested_metrics import compute_requested
+
+    with progress(shown=not outputs.quiet) as display, _scheduled(inputs):
+        display.begin("reading")
+        images, geometry = _read(inputs, options, display)
+        if inputs.scheduler is not None:
+            _check_scheduled(images)
+        if metrics.components:
+            display.begin("components")
+            images = _with_components(images, options)
+        _check_formats(images, geometry, outputs)
+        background_images = _background_images(images, options, inputs.images)
+        surfaces = _surfaces(images, inputs.surfaces)
+        result = _compare_images(images, options, outputs, display)
+        compute_requested(result, display.begin)
+        shown = background_images, surfaces
+        written = _write(result, geometry, inputs, outputs, metrics, shown, display)
+    if outputs.json == "-":
+        print_text(_as_json(result, inputs, metrics) + "\n")
+    elif outputs.quiet:
+        print_text(f"{decimal(result.score)}\n")
+    else:
+        from probdice.cli.display import show_comparison
+
+        show_comparison(
+            result,
+            " ↔ ".join(short_paths(inputs.reference, inputs.prediction)),
+            written,
+            all_groups=outputs.all_groups,
+            indices=result.indices() if metrics.indices else None,
+            detection=result.detection() if metrics.instances else None,
+        )
+    return result
+
+
+def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
+    """Use the Dask scheduler of --scheduler, if given."""
+    from contextlib import nullcontext
+
+    if inputs.scheduler is None:
+        return nullcontext()
+    from probdice.engine.dask_schedulers import scheduled
+
+    return scheduled(inputs.scheduler, inputs.workers)
+
+
+def _check_scheduled(images: "Images") -> None:
+    """Reject a scheduler that has no effect."""
+    from probdice.engine.dask import runs_on_dask
+    from probdice.errors import InputError, Option
+
+    if not runs_on_dask(images.blocks):
+        raise InputError(
+            Option("scheduler", python="a Dask scheduler"),
+            " has no effect: neither side is a Zarr store. Remove it.",
+        )
+
+
+def _with_components(images: "Images", options: CompareOptions) -> "Images":
+    """Replace the regions of both sides by their connected components."""
+    from probdice.errors import ProbdiceError
+    from probdice.method.sides import SIDES, Both, Side
+
+    def components(side: Side) -> "Instances":
+        try:
+            background = None if options.background is None else options.background[side]
+            return images.side(side).components(background=background)
+        except ProbdiceError as error:
+            raise error.prefixed(f"{side}: ") from None
+
+    sides = Both(*(components(side) for side in SIDES))
+    return replace(images, reference=sides.reference, prediction=sides.prediction)
+
+
+def _as_json(result: "Comparison", inputs: Inputs, metrics: MetricOptions) -> str:
+    """Return the result with its input files and additional metrics as JSON."""
+    from json import dumps
+
+    from probdice.files.atomic_files import null_for_nan
+    from probdice.version import __version__
+
+    content = result.to_dict()
+    content["version"] = __version__
+    content["files"] = {
+        "reference": _files(inputs.reference),
+        "prediction": _files(inputs.prediction),
+        "mask": None if inputs.mask is None else _files(inputs.mask),
+    }
+    if metrics.indices:
+        content["indices"] = result.indices().to_dict()
+    if metrics.instances:
+        content["detection"] = result.detection().to_dict()
+    return dumps(null_for_nan(content), allow_nan=False)
+
+
+def _files(path: str) -> dict[str, object]:
+    """Return a path as given, and the files that it refers to with their SHA-256."""
+    from probdice.files.sidecars import files_read, fingerprint
+
+    files = [
+        {"file": str(file), "sha256": fingerprint(file) if file.is_file() else None}
+        for file in files_read(path)
+    ]
+    return {"path": path, "read": files}
+
+
+def _read(
+    inputs: Inputs, options: CompareOptions, display: Progress
+) -> "tuple[Images, Geometry | None]":
+    """Read both sides and the mask while another thread imports Numba."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from probdice.comparison.from_files import read_images
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        # Not on this thread: importing Numba can swallow a KeyboardInterrupt.
+        warm_up = pool.submit(_warm_up, display)
+        images, geometry = read_images(
+            inputs.reference, inputs.prediction, options, mask=inputs.mask, workers=inputs.workers
+        )
+        scale = options.common_scale
+        if scale is not None and not any(note.kind == "scaled" for note in images.notes):
+            _reject_scale(scale, images)
+        warm_up.result()
+    finally:
+        pool.shutdown(wait=False)
+    return images, geometry
+
+
+def _warm_up(display: Progress) -> None:
+    """Load Numba by comparing one pixel.
+
+    Importing Numba takes 0.3 s; loading a cached kernel takes milliseconds. The kernel for label
+    maps takes the least time to compile.
+    """
+    import numpy as np
+
+    from probdice.comparison.comparing import compare
+    from probdice.engine.kernels import watch_compiler
+
+    watch_compiler(display.compiling, display.compiled)
+    pixel = np.ones(1, np.uint8)
+    compare(pixel, pixel)
+
+
+def _reject_scale(scale: float, images: "Images") -> None:
+    from probdice.errors import InputError, Option
+
+    contents = [
+        f"the {name} {'is a label map' if side.crisp else 'has no value above 1'}"
+        for name, side in images.sides.to_dict().items()
+    ]
+    raise InputError(
+        Option("scale", f"{scale:g}"),
+        f" has no effect: {' and '.join(contents)}. To always scale the prediction, use ",
+        Option("scale", f"prediction:{scale:g}"),
+    )
+
+
+def _check_formats(images: "Images", geometry: "Geometry | None", outputs: Outputs) -> None:
+    """Reject output formats that cannot store the images, before the computation."""
+    import numpy as np
+
+    if outputs.map is not None:
+        pixel = np.ones((1,) * len(images.reference.shape), np.float32)
+        check_format(outputs.map, pixel, geometry)
+    if outputs.relabelled is not None:
+        crisp = images.prediction.crisp
+        check_format(
+            outputs.relabelled, sample_segmentation(images.reference.shape, geometry, crisp=crisp)
+        )
+
+
+def _background_images(
+    images: "Images", options: CompareOptions, files: tuple[str, ...]
+) -> "tuple[BackgroundImage, ...]":
+    """Read the background images of the report; reject invalid files before the computation."""
+    if not files:
+        return ()
+    from probdice.report.image_layers import background_images_of
+
+    return background_images_of(images, options, files)
+
+
+def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]":
+    """Read the surfaces of the report; reject invalid files before the computation."""
+    if not files:
+        return ()
+    from probdice.files.inputs import as_surfaces
+    from probdice.report.surface_pictures import check_surfaces
+
+    surfaces = as_surfaces(files)
+    check_surfaces(images, surfaces)
+    return surfaces
+
+
+def _compare_images(
+    images: "Images", options: CompareOptions, outputs: Outputs, display: Progress
+) -> "Comparison":
+    """Compute the result and everything that is printed, while the progress bar is shown."""
+    from probdice.comparison.comparing import compare_images
+
+    display.begin("comparing")
+    result = compare_images(images, options)
+    steps: Mapping[str, Sequence[str]] = {"comparing": ("score",)}
+    if not outputs.quiet or outputs.report is not None or outputs.json is not None:
+        steps = STEPS
+    for step, names in steps.items():
+        display.begin(step)
+        result.compute(*names)
+    return result
+
+
+def _write(
+    result: "Comparison",
+    geometry: "Geometry | None",
+    inputs: Inputs,
+    outputs: Outputs,
+    metrics: MetricOptions,
+    shown: "tuple[tuple[BackgroundImage, ...], tuple[Surface, ...]]",
+    display: Progress,
+) -> Sequence[str]:
+    """Write the output files; return a line about each."""
+    import numpy as np
+
+    from probdice.files import streaming, write
+    from probdice.files.writing import described_payload
+
+    written = []
+    images = result.need_images("a map")
+    if outputs.map is not None:
+        display.begin("writing the map")
+        with streaming(outputs.map, geometry, images.reference) as store:
+            if store is None:
+                write(outputs.map, result.map(), geometry)
+            else:
+                result.map(into=store.array(images.reference.shape, np.dtype(np.float32)))
+        written.append(f"{outputs.map}: similarity map")
+    if outputs.relabelled is not None:
+        display.begin("relabelling")
+        with streaming(outputs.relabelled, geometry, images.prediction) as store:
+            if store is None:
+                segmentation = result.relabelled()
+                write(outputs.relabelled, segmentation, geometry)
+            else:
+                segmentation = result.relabelled(
+                    into=partial(store.array, regions=not images.prediction.crisp)
+                )
+                store.describe(described_payload(segmentation, segmentation.array, geometry))
+        regions = ", ".join(map(str, segmentation.regions))  # most programs do not read the names
+        order = f" (region order: {regions})" if regions else ""
+        written.append(f"{outputs.relabelled}: prediction with the labels of the reference{order}")
+    if outputs.report is not None:
+        from probdice import report
+
+        display.begin("writing the report")
+        report.write(
+            result,
+            outputs.report,
+            image=shown[0],
+            surface=shown[1],
+            words="command",
+            command=outputs.command,
+        )
+        written.append(f"{outputs.report}: report")
+    if outputs.json is not None and outputs.json != "-":
+        write_text(outputs.json, _as_json(result, inputs, metrics) + "\n")
+        written.append(f"{outputs.json}: all numbers")
+    if outputs.csv is not None:
+        write_text(outputs.csv, result.to_csv())
+        written.append(f"{outputs.csv}: one row per group")
+    return written

@@ -1,0 +1,303 @@
+"""Find the files of every case in a folder.
+
+Without a pattern, a case is a file, named without its suffix. In a folder without readable files, a
+case is a subfolder, which has one file per segmentation or one file per region. With a pattern
+(`patterns`), ``{case}`` marks the name of the case, and several files of one case are its regions.
+``{method}`` marks the name of the method, if one folder has several methods.
+
+A folder of BIDS derivatives needs no pattern (`derivatives`). A pattern overrides this.
+
+Two conventions of nnU-Net are supported: ``case_0000.nii.gz`` in the same folder as ``case.nii.gz``
+is an image, not a segmentation; and ``case.npz`` contains the probabilities of the label map.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from probdice.errors import InputError, Option
+from probdice.evaluation.derivatives import (
+    LABELS,
+    PROBABILITIES,
+    find_derivatives,
+    regions_in_names,
+)
+from probdice.evaluation.folders import as_name
+from probdice.evaluation.patterns import CASE, METHOD, SPANNING, Pattern
+from probdice.files import FORMATS
+from probdice.files.sources import natural, region_names, split_inside
+from probdice.method.matching import listed
+
+__all__ = [
+    "SHOWN",
+    "SUFFIXES",
+    "Files",
+    "find_cases",
+    "find_images",
+    "find_methods",
+    "name_regions",
+]
+
+Files = Mapping[str, tuple[str, ...]]  # paths by case
+
+SUFFIXES = (
+    ".seg.nrrd",
+    *sorted({s for form in FORMATS for s in form.suffixes} - {".jpg", ".jpeg"}, key=len)[::-1],
+)  # longest first, without JPEG, which cannot store segmentations
+SHOWN = 8  # names listed in a message
+
+
+def find_cases(
+    folder: Path,
+    pattern: str | None,
+    *,
+    probabilities: bool,
+    suffixes: tuple[str, ...] = (LABELS, PROBABILITIES),
+) -> dict[str, tuple[str, ...]]:
+    """The cases of a folder, each with its files. BIDS derivatives have one of the `suffixes`."""
+    if not folder.is_dir():
+        reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
+        raise InputError(f"{folder}: {reason}")
+    try:
+        if pattern is not None:
+            return _by_pattern(folder, pattern)
+        files = _supported_files(folder)
+        if files:
+            return {
+                stem: (str(_choose_file(stem, same_stem, probabilities)),)
+                for stem, same_stem in files.items()
+            }
+        order = suffixes[::-1] if probabilities else suffixes
+        return find_derivatives(folder, order) or _by_subfolder(folder, probabilities)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot list this folder: {error.strerror}") from error
+
+
+def name_regions(
+    folder: Path, pattern: str | None, files: Files, method: str = ""
+) -> dict[str, tuple[str, ...]]:
+    """Return the region names of all cases of a folder with one file per region.
+
+    A region name is the part in which file names differ, without the name of the case. A region
+    therefore has the same name in all cases, even in cases without some of the other regions. A
+    case with one file is included if another case has several files, one of them with this name.
+    """
+    if pattern is None and (regions := regions_in_names(files)):
+        return regions
+    several = [case for case, paths in files.items() if len(paths) > 1]
+    if not several:
+        return {}
+    for without_case in (False, True) if pattern is None else (True,):
+        stems = {
+            case: [_stem(folder, pattern, case, method, path, without_case) for path in paths]
+            for case, paths in files.items()
+        }
+        known = sorted({stem for case in several for stem in stems[case]}, key=natural)
+        distinct = all(len(set(stems[case])) == len(stems[case]) for case in several)
+        shared = len(several) == 1 or len(known) < sum(len(files[case]) for case in several)
+        if distinct and shared:
+            break
+    else:  # no two cases have a name in common
+        return {case: tuple(map(str, region_names(files[case]))) for case in several}
+    names = dict(zip(known, map(str, region_names(known)), strict=True))
+    return {
+        case: tuple(names[stem] for stem in stems[case])
+        for case in files
+        if stems[case] and names.keys() >= set(stems[case])
+    }
+
+
+def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict[str, str]:
+    """Return the background image of every case that has one."""
+    cases = list(cases)
+    files = find_cases(folder, pattern, probabilities=False)
+    images = {case: files[case][0] for case in cases if case in files}
+    if not images:
+        names = sorted(files, key=natural)
+        raise InputError(
+            f"{folder}: no image matches a case. Images: {listed(names, SHOWN)}. Cases: "
+            f"{listed(cases, SHOWN)}. If the names differ, give a pattern for the images, such as "
+            f"'image:{CASE}_0000.nii.gz'"
+        )
+    return images
+
+
+def find_methods(
+    folder: Path, text: str, reference_files: Files
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the methods whose files are in one folder, each with its cases.
+
+    The reference determines the names of cases, and these determine the methods. A file that
+    belongs to no reference case is used if its method is known. Reference files in the same folder
+    are skipped.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    reference_paths = {file for files in reference_files.values() for file in files}
+    by_length = sorted(reference_files, key=len, reverse=True)
+    known = Pattern.of(text, cases=by_length)
+    matching = {
+        f: m
+        for f, m in _matching_files(folder, text, known).items()
+        if str(f) not in reference_paths
+    }
+    methods = sorted({match["method"] for match in matching.values()}, key=natural)
+    if methods:
+        others = Pattern.of(text, methods=sorted(methods, key=len, reverse=True))
+        for file, match in _matching_files(folder, text, others).items():
+            if file not in matching and str(file) not in reference_paths:
+                matching[file] = match
+    return {
+        method: _group_by_case(
+            text, known, {file: m for file, m in matching.items() if m["method"] == method}
+        )
+        for method in methods
+    }
+
+
+def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
+    """Return the files that match a pattern, by case."""
+    if METHOD in text:
+        raise InputError(
+            f"pattern {text!r} has {METHOD}, which only works for folders of predictions"
+        )
+    pattern = Pattern.of(text)
+    return _group_by_case(text, pattern, _matching_files(folder, text, pattern))
+
+
+def _matching_files(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[str]]:
+    """Return the files that match a pattern."""
+    files = {}
+    try:
+        for file in folder.glob(pattern.glob):
+            match = pattern.expression.fullmatch(as_name(file.relative_to(folder).as_posix()))
+            if match and not file.is_dir():
+                files[file] = match
+    except (ValueError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"pattern {text!r} is invalid: {error}") from error
+    return files
+
+
+def _group_by_case(
+    text: str, pattern: Pattern, matching: Mapping[Path, re.Match[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Group files by case, and check that each case is in one folder."""
+    files: dict[str, dict[Path, re.Match[str]]] = {}
+    for file, match in matching.items():
+        files.setdefault(match["case"], {})[file] = match
+    for case, matches in files.items():
+        _check_one_folder(text, case, matches)
+    if pattern.touched and files:
+        _check_regions(text, files)
+    inside = pattern.inside
+    return {
+        case: tuple(
+            f"{file}:{inside.replace(CASE, case)}" if inside else str(file)
+            for file in sorted(matches, key=lambda file: natural(str(file)))
+        )
+        for case, matches in files.items()
+    }
+
+
+def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[str]]) -> None:
+    """Reject a case name that occurs in several folders, such as site1/p1 and site2/p1."""
+    places: dict[str, Path] = {}
+    for file, match in matches.items():
+        places.setdefault(match.string[: match.start("case")].rpartition("/")[0], file)
+    if len(places) > 1:
+        first, second = sorted(places.values(), key=lambda file: natural(str(file)))[:2]
+        raise InputError(
+            f"pattern {pattern!r}: case {case} has files in different folders, {first} and "
+            f"{second}; to make the folder part of the case name, use a pattern such as "
+            f"'{SPANNING}.nii.gz'"
+        )
+
+
+def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
+    """Reject a * next to {case}, unless it is one character that numbers the regions."""
+    regions = {
+        case: {match["region"] for match in matches.values()} for case, matches in files.items()
+    }
+    case, fewest = min(regions.items(), key=lambda item: len(item[1]))
+    if len(fewest) > 1 and all(others == fewest for others in regions.values()):
+        return
+    names = sorted(file.name for file in files[case])
+    raise InputError(
+        f"pattern {pattern!r}: a * next to {CASE} must match one character that numbers the "
+        f"regions, the same in all cases, but case {case} has only {listed(names, SHOWN)}; instead "
+        f"of *, write the characters before {CASE}, ? for any character or [123] for one of several"
+    )
+
+
+def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...]]:
+    cases = {}
+    for case in folder.iterdir():
+        if case.is_dir() and not case.name.startswith("."):
+            name, files = as_name(case.name), _supported_files(case)
+            chosen = [_choose_file(f"{name}/{stem}", files[stem], probabilities) for stem in files]
+            if chosen and name in cases:
+                raise InputError(
+                    f"{folder}: case {name} has two subfolders with different Unicode forms of the "
+                    f"same name; rename one of them"
+                )
+            if chosen:
+                cases[name] = tuple(
+                    str(file) for file in sorted(chosen, key=lambda file: natural(file.name))
+                )
+    return cases
+
+
+def _supported_files(folder: Path) -> dict[str, list[Path]]:
+    """Return the files with supported suffixes, by name without suffix."""
+    files: dict[str, list[Path]] = {}
+    for file in folder.iterdir():
+        suffix = next((s for s in SUFFIXES if file.name.lower().endswith(s)), "")
+        stem = as_name(file.name[: len(file.name) - len(suffix)])
+        if suffix and stem and not file.name.startswith(".") and not file.is_dir():
+            files.setdefault(stem, []).append(file)
+    images = {stem for stem in files if re.sub(r"_\d{4}$", "", stem) in files.keys() - {stem}}
+    return {stem: same_stem for stem, same_stem in files.items() if stem not in images}
+
+
+def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
+    """Choose one of several files with the same name and different suffixes."""
+    packed = [file for file in files if file.suffix.lower() == ".npz"]
+    if probabilities:
+        if not packed:
+            raise InputError(
+                f"{files[0]}: case {case} has no .npz file with probabilities beside it; save them "
+                f"with nnU-Net's --save_probabilities, or omit ",
+                Option("probabilities", python="probabilities=True"),
+            )
+        return packed[0]
+    others = [file for file in files if file not in packed] or packed
+    if len(others) > 1:  # header and values in separate files
+        headers = [f for f in others if not f.name.lower().endswith((".img", ".img.gz", ".raw"))]
+        others = headers or others
+    if len(others) > 1:
+        names = ", ".join(sorted(file.name for file in others))
+        raise InputError(
+            f"{others[0].parent}: case {case} has several files ({names}); select one with a "
+            f"pattern such as '{{case}}{''.join(others[0].suffixes)}'"
+        )
+    return others[0]
+
+
+def _stem(
+    folder: Path, pattern: str | None, case: str, method: str, path: str, without_case: bool
+) -> str:
+    """Return the name of a file of a case, optionally without the name of the case."""
+    file, inside = split_inside(path)
+    text = as_name(file.relative_to(folder).as_posix())
+    if not without_case:
+        pass
+    elif pattern is None:
+        text = text.replace(case, "")
+    else:
+        methods = [method] if METHOD in pattern else []
+        match = Pattern.of(pattern, cases=[case], methods=methods).expression.fullmatch(text)
+        assert match is not None
+        groups = [name for name in match.re.groupindex if name.startswith(("case", "method"))]
+        for start, end in sorted(map(match.span, groups), reverse=True):
+            text = text[:start] + text[end:]
+    return text.rpartition("/")[2] + (f":{inside}" if inside else "")

@@ -1,0 +1,110 @@
+"""The intersection and the volumes of both sides of every group."""
+
+from dataclasses import dataclass
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.method.groups import Groups, counted, known_from_table
+from probdice.method.overlap import Floats, Overlap
+from probdice.method.sides import SIDES, Both
+
+if TYPE_CHECKING:
+    from probdice.comparison.result import Comparison
+
+__all__ = ["Shares", "background_masks", "shares_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Per group, the intersection and the volumes of both sides, in pixels.
+
+    `regions` is the number of regions per side and group. `counted` marks the groups that are
+    included in means. Background regions are excluded from all four.
+    """
+
+    common: Floats
+    volumes: Both[Floats]
+    regions: Both[NDArray[np.int64]]
+    counted: NDArray[np.bool_]
+
+    @property
+    def occupied(self) -> NDArray[np.bool_]:
+        """The groups that have at least one region."""
+        return np.asarray((self.regions.reference > 0) | (self.regions.prediction > 0))
+
+    @property
+    def dice(self) -> Floats:
+        """The Dice coefficient of every group; NaN for groups without a region."""
+        total = self.volumes.reference + self.volumes.prediction
+        return _quotients(2 * self.common, total)
+
+    @property
+    def jaccard(self) -> Floats:
+        """The Jaccard index of every group; NaN for groups without a region."""
+        union = self.volumes.reference + self.volumes.prediction - self.common
+        return _quotients(self.common, union)
+
+
+def shares_of(
+    overlap: Overlap,
+    groups: Groups,
+    outside: Both[NDArray[np.bool_]],
+    dice: Floats | None = None,
+) -> Shares:
+    """Return the intersection and the volumes of the two sides of every group.
+
+    If the intersection does not follow from the overlap table (several soft regions, or
+    aitchison), it is computed from the Dice coefficients of the groups, if given.
+    """
+    inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
+    numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))
+    volumes = Both(
+        *(
+            _summed(overlap.side(side).volumes[inside[side]], numbers[side], groups.count)
+            for side in SIDES
+        )
+    )
+    regions = Both(*(np.bincount(numbers[side], minlength=groups.count) for side in SIDES))
+    meeting = overlap.meeting
+    number = groups.reference[meeting.rows]
+    together = (
+        (number == groups.prediction[meeting.columns])
+        & inside.reference[meeting.rows]
+        & inside.prediction[meeting.columns]
+    )
+    common = _summed(meeting.savings[together], number[together], groups.count)
+    if not overlap.crisp:
+        unknown = ~known_from_table(overlap, groups)
+        if not overlap.similarity.separable:
+            unknown[:] = True
+        unknown &= (regions.reference > 0) & (regions.prediction > 0)
+        total = volumes.reference + volumes.prediction
+        estimate = np.full(groups.count, nan) if dice is None else dice * total / 2
+        common[unknown] = estimate[unknown]
+        common = np.minimum(common, np.minimum(volumes.reference, volumes.prediction))
+    return Shares(common, volumes, regions, counted(overlap, groups, outside))
+
+
+def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
+    """Return which regions of each side are the background; none without a background."""
+    masks = Both(*(np.zeros(len(result.overlap.side(side)), np.bool_) for side in SIDES))
+    for side in SIDES:
+        place = result.background_regions[side]
+        if place is not None:
+            masks[side][place] = True
+    return masks
+
+
+def _summed(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
+    """Return the sum of the values at every index."""
+    return np.bincount(places, values, count).astype(np.float64)
+
+
+def _quotients(parts: Floats, wholes: Floats) -> Floats:
+    """Quotients; NaN where a divisor is 0."""
+    quotients = np.full(wholes.shape, nan)
+    np.divide(parts, wholes, out=quotients, where=wholes > 0)
+    return quotients

@@ -1,0 +1,179 @@
+"""Indices of two label maps that need no correspondence of regions.
+
+Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and b_j
+the volumes of the regions, and N the number of pixels. Every index is a function of the overlapping
+pairs, so no table of all pairs is needed.
+"""
+
+from math import fsum, log, nan, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.method.overlap import Overlap, Regions
+from probdice.method.sides import SIDES, Both, Side, other
+
+__all__ = ["Average", "adjusted_mutual_information", "clipped_ratio", "partition_indices", "ratio"]
+
+Average = Literal["min", "max", "arithmetic", "geometric"]
+SQUARES_FIT = 2**31  # the square of a smaller number of pixels fits in a 64-bit integer
+
+
+def partition_indices(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> dict[str, Any]:
+    """Return the indices of two label maps; `outside` marks the background regions."""
+    return (
+        _pairs_of_pixels(overlap)
+        | {"adapted_rand_error": _adapted_rand_error(overlap, outside)}
+        | _information(overlap)
+        | _segments(overlap)
+    )
+
+
+def adjusted_mutual_information(overlap: Overlap, information: float, average: Average) -> float:
+    """Return the mutual information of two label maps, corrected for chance."""
+    from probdice.engine.kernels.information import expected_information
+
+    volumes = Both(*(_occupied(overlap.side(side)) for side in SIDES))
+    entropies = volumes.map(lambda sizes: _entropy(sizes, overlap.pixels))
+    reference, prediction = (np.unique(sizes, return_counts=True) for sizes in volumes)
+    expected = expected_information(*reference, *prediction, overlap.pixels) / log(2)
+    margin = _mean(entropies, average) - expected
+    return ratio(information - expected, margin if abs(margin) > 1e-15 else 0.0)
+
+
+def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
+    """Rand indices in exact integers, because the adjusted index subtracts large numbers."""
+    pixels = overlap.pixels
+    together = _pairs(overlap.meeting.savings, pixels)
+    reference = _pairs(overlap.reference.volumes, pixels)
+    prediction = _pairs(overlap.prediction.volumes, pixels)
+    every = pixels * (pixels - 1)
+    by_chance = reference * prediction  # times `every`
+    return {
+        "rand": ratio(every - reference - prediction + 2 * together, every),
+        "adjusted_rand": ratio(
+            2 * (together * every - by_chance), (reference + prediction) * every - 2 * by_chance
+        ),
+        "rand_precision": ratio(together, prediction),
+        "rand_recall": ratio(together, reference),
+    }
+
+
+def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> float:
+    """The adapted Rand error of SNEMI3D. Sums are multiplied by N, so that they are integers."""
+    meeting, pixels = overlap.meeting, overlap.pixels
+    foreground = ~outside.reference[meeting.rows]
+    missed = foreground & outside.prediction[meeting.columns]
+    lost = int(meeting.savings[missed].sum())  # foreground pixels predicted as background
+    foreground &= ~missed
+    counts, columns = meeting.savings[foreground], meeting.columns[foreground]
+    sizes = np.zeros(len(overlap.prediction), np.int64)
+    np.add.at(sizes, columns, counts)
+    together = pixels * _squares(counts, pixels) + lost
+    prediction = pixels * _squares(sizes, pixels) + lost
+    reference = pixels * _squares(overlap.reference.volumes[~outside.reference], pixels)
+    return ratio(reference + prediction - 2 * together, reference + prediction)
+
+
+def _information(overlap: Overlap) -> dict[str, float]:
+    """Entropies and mutual information, in bits."""
+    meeting, pixels = overlap.meeting, overlap.pixels
+    counts = meeting.savings.astype(np.float64)
+    a = overlap.reference.volumes[meeting.rows]
+    b = overlap.prediction.volumes[meeting.columns]
+    shares = counts / pixels
+    split = _sum(shares * np.log2(a / counts))
+    merge = _sum(shares * np.log2(b / counts))
+    joint = _sum(shares * np.log2(pixels / counts))
+    mutual = max(_sum(shares * np.log2((counts / a) * (pixels / b))), 0.0)
+    entropies = Both(*(_entropy(_occupied(overlap.side(side)), pixels) for side in SIDES))
+    return {
+        "variation_of_information": split + merge,
+        "variation_split": split,
+        "variation_merge": merge,
+        "mutual_information": mutual,
+        "nmi_min": clipped_ratio(mutual, _mean(entropies, "min")),
+        "nmi_max": clipped_ratio(mutual, _mean(entropies, "max")),
+        "nmi_arithmetic": clipped_ratio(mutual, _mean(entropies, "arithmetic")),
+        "nmi_geometric": clipped_ratio(mutual, _mean(entropies, "geometric")),
+        "nmi_joint": clipped_ratio(mutual, joint),
+    }
+
+
+def _segments(overlap: Overlap) -> dict[str, Any]:
+    """Covering, achievable accuracy, under- and over-segmentation."""
+    meeting, pixels = overlap.meeting, overlap.pixels
+    counts = meeting.savings
+    a = overlap.reference.volumes[meeting.rows]
+    b = overlap.prediction.volumes[meeting.columns]
+    jaccard = counts / (a + b - counts)
+    covering: dict[Side, float] = {}
+    achievable: dict[Side, float] = {}
+    for side in SIDES:
+        regions = overlap.side(side)
+        places = meeting.rows if side == "reference" else meeting.columns
+        best = _largest(jaccard, places, len(regions))
+        covering[side] = min(float(regions.volumes @ best) / pixels, 1.0)
+        achievable[other(side)] = int(_largest(counts, places, len(regions)).sum()) / pixels
+    return {
+        "covering": covering,
+        "achievable_accuracy": {side: achievable[side] for side in SIDES},
+        "under_segmentation_error": int(np.minimum(counts, b - counts).sum()) / pixels,
+        "over_segmentation_error": int(np.minimum(counts, a - counts).sum()) / pixels,
+    }
+
+
+def _sum(values: NDArray[Any]) -> float:
+    """A sum that does not depend on the order, so that relabelling does not change an entropy."""
+    return fsum(values.tolist())
+
+
+def _squares(counts: NDArray[Any], pixels: int) -> int:
+    """Σ n², exactly."""
+    if pixels < SQUARES_FIT:
+        return int(counts @ counts)
+    return sum(count * count for count in counts.tolist())
+
+
+def _pairs(counts: NDArray[Any], pixels: int) -> int:
+    """Σ n (n − 1), exactly."""
+    return _squares(counts, pixels) - int(counts.sum())
+
+
+def _occupied(regions: Regions) -> NDArray[Any]:
+    """Return the volumes of the non-empty regions."""
+    volumes: NDArray[Any] = regions.volumes[regions.occupied]
+    return volumes
+
+
+def _entropy(volumes: NDArray[Any], pixels: int) -> float:
+    """Return the entropy of a partition, in bits."""
+    return _sum((volumes / pixels) * np.log2(pixels / volumes))
+
+
+def _mean(entropies: Both[float], average: Average) -> float:
+    first, second = entropies
+    return {
+        "min": min(first, second),
+        "max": max(first, second),
+        "arithmetic": (first + second) / 2,
+        "geometric": sqrt(first * second),
+    }[average]
+
+
+def _largest(values: NDArray[Any], places: NDArray[np.int64], count: int) -> NDArray[Any]:
+    """Return the largest value at every index."""
+    largest = np.zeros(count, values.dtype)
+    np.maximum.at(largest, places, values)
+    return largest
+
+
+def ratio(part: float, whole: float) -> float:
+    """Return a quotient; NaN if the divisor is 0. Integers of any size are divided exactly."""
+    return part / whole if whole else nan
+
+
+def clipped_ratio(part: float, whole: float) -> float:
+    """Return a quotient, clipped to 1 because of rounding errors; NaN if the divisor is 0."""
+    return min(part / whole, 1.0) if whole else nan

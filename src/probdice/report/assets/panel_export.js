@@ -1,0 +1,78 @@
+"use strict";
+// Elements of SVG, the colours of contours, and panels saved as PNG and SVG.
+const LINES = { reference: "#35b6ff", prediction: "#ffb000" }; // visible on grey, distinguishable with colour blindness
+
+function svg(tag, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+function exporterOf({ sides, index }, state, { sizeOf }, frames) {
+  function fileName(panel, suffix) {
+    const at = panel.plane.across.map((axis) => index(state.point)[axis]);
+    return saving.name(panel.content === "f" ? "similarity" : panel.content, panel.plane.name === "all" ? "" : panel.plane.name, ...at) + suffix;
+  }
+
+  function sizeOfPicture(panel) {
+    const [, , w, h] = panel.window;
+    const aspect = frames.aspectOf(panel.plane);
+    const unit = Math.max(1, Math.ceil(900 / w));
+    return [unit, aspect, Math.round(w * unit), Math.round(h * aspect * unit)];
+  }
+
+  function letters(panel, width, height) {
+    const at = [[width / 2, 14], [width - 10, height / 2], [width / 2, height - 6], [10, height / 2]];
+    return panel.plane.edges.map((letter, k) => [letter, ...at[k]]).filter(([letter]) => letter);
+  }
+
+  function savePng(panel) {
+    const [x, y] = panel.window;
+    const [unit, aspect, width, height] = sizeOfPicture(panel);
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [width, height];
+    const context = canvas.getContext("2d");
+    context.imageSmoothingEnabled = false;
+    context.setTransform(unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect);
+    context.drawImage(panel.canvas, 0, 0);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    for (const side of sides) {
+      const path = new Path2D();
+      path.addPath(new Path2D(panel.lines[side].getAttribute("d")), new DOMMatrix([unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect]));
+      context.strokeStyle = LINES[side];
+      context.lineWidth = (side === "reference" ? 4 : 2) * Math.max(1, width / 1400);
+      context.stroke(path);
+    }
+    context.font = "14px sans-serif";
+    context.textAlign = "center";
+    context.lineWidth = 3;
+    for (const [letter, left, top] of letters(panel, width, height)) {
+      context.strokeStyle = "#fff";
+      context.strokeText(letter, left, top);
+      context.fillText(letter, left, top);
+    }
+    canvas.toBlob((blob) => saving.save(fileName(panel, ".png"), blob));
+  }
+
+  function saveSvg(panel) {
+    const [x, y, w, h] = panel.window;
+    const [, , width, height] = sizeOfPicture(panel);
+    const picture = svg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` });
+    const inner = svg("svg", { width, height, viewBox: `${x} ${y} ${w} ${h}`, preserveAspectRatio: "none" });
+    const [columns, rows] = sizeOf(panel.plane);
+    inner.append(svg("image", { href: panel.canvas.toDataURL("image/png"), width: columns, height: rows, preserveAspectRatio: "none", "image-rendering": "pixelated" }));
+    for (const side of sides) {
+      const d = panel.lines[side].getAttribute("d");
+      if (d) inner.append(svg("path", { d, fill: "none", stroke: LINES[side], "stroke-width": side === "reference" ? 4 : 2, "vector-effect": "non-scaling-stroke" }));
+    }
+    picture.append(inner);
+    for (const [letter, left, top] of letters(panel, width, height)) {
+      const text = svg("text", { x: left, y: top, "text-anchor": "middle", "font-family": "sans-serif", "font-size": 14, stroke: "#fff", "stroke-width": 3, "paint-order": "stroke" });
+      text.textContent = letter;
+      picture.append(text);
+    }
+    saving.save(fileName(panel, ".svg"), new XMLSerializer().serializeToString(picture), "image/svg+xml");
+  }
+
+  return { savePng, saveSvg };
+}

@@ -1,0 +1,45 @@
+"""Tables as aligned text and as pandas data frames."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from probdice.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["aligned", "data_frame"]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return one line per row, with right-aligned columns.
+
+    Examples
+    --------
+    >>> from probdice.text.table_output import aligned
+    >>> aligned([("name", "Dice"), ("left kidney", "0.9")])
+    ['       name  Dice', 'left kidney   0.9']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def data_frame(content: Any, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
+    """Return a data frame of rows or columns; raise `MissingExtraError` without pandas.
+
+    `columns` selects and orders the columns, or names those of rows that are lists.
+
+    Examples
+    --------
+    >>> from probdice.text.table_output import data_frame
+    >>> data_frame({"name": ["liver"], "dice": [0.5]})["dice"].tolist()
+    [0.5]
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError('data frames need pandas: pip install "pandas"') from None
+    return pandas.DataFrame(content, columns=None if columns is None else list(columns))
