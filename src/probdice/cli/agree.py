@@ -22,7 +22,7 @@ from probdice.cli.rater_run import (
     RaterRun,
     region_table,
 )
-from probdice.text.formatting import decimal, pixel_word
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -74,9 +74,10 @@ def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
     """Return the mean of all pairs, and tables of pairs, raters and regions."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
+    from probdice.data.pixel_words import words_for_axes
     from probdice.errors import in_command
 
-    pixels = pixel_word(axes)
+    pixels = words_for_axes(axes).many
     parts: list[RenderableType] = [
         f"{len(agreement.names)} raters over {agreement.pixels:,} {pixels}",
         f"mean of all pairs: score {decimal(agreement.mean_score)}, adjusted "

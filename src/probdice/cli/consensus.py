@@ -28,7 +28,7 @@ from probdice.cli.rater_run import (
     RaterRun,
     region_table,
 )
-from probdice.text.formatting import decimal, pixel_word
+from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -133,9 +133,10 @@ def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
     """Return the numbers of raters and regions, tables of raters and regions, and the notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
+    from probdice.data.pixel_words import words_for_axes
     from probdice.errors import in_command
 
-    pixels, method = pixel_word(axes), "mean"
+    pixels, method = words_for_axes(axes).many, "mean"
     if result.method == "staple":
         method = f"STAPLE, {result.iterations} iterations"
     agreement = result.agreement

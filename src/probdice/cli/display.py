@@ -18,9 +18,9 @@ from probdice.errors import in_command
 from probdice.method.region_labels import listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side, other
-from probdice.metrics.verdict import verdict_of, worst_first
+from probdice.metrics.verdict import verdict_of, words_of, worst_first
 from probdice.text.escaping import printable
-from probdice.text.formatting import decimal, millilitres, pixel_word, quantity
+from probdice.text.formatting import decimal, millilitres, quantity
 
 if TYPE_CHECKING:
     from probdice.metrics.derived import Derived
@@ -112,7 +112,7 @@ def _settings(result: Comparison) -> str:
     words = result.options.in_words()
     if result.labels_by is not None:
         words[-1] += f" by {result.labels_by}"
-    return ", ".join([*words, f"{regions} over {result.pixels:,} {pixel_word(result.axes)}"])
+    return ", ".join([*words, f"{regions} over {result.pixels:,} {words_of(result).many}"])
 
 
 def _headline(result: Comparison) -> Table:
@@ -202,7 +202,7 @@ def _requested(result: Comparison) -> list[RenderableType]:
     for name in STORED_METRICS:
         metric = result.numbers.known(name)
         if name == "derived" and metric is not None:
-            parts.append(_derived(metric, pixel_word(result.axes)))
+            parts.append(_derived(metric, words_of(result).many))
         elif metric is not None:
             parts += ["Derived regions"] if name == "derived_boundaries" else []
             parts += [Text(repr(metric)), ""]
@@ -252,7 +252,7 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
             Column(f"{side} mL", numbers=True, drop_order=1) for side in SHORT_SIDES.values()
         ]
     columns += [
-        Column(f"{side} {pixel_word(result.axes)}", numbers=True, drop_order=4 if has_volume else 1)
+        Column(f"{side} {words_of(result).many}", numbers=True, drop_order=4 if has_volume else 1)
         for side in SHORT_SIDES.values()
     ]
     columns.append(Column("volume diff.", numbers=True, drop_order=5))

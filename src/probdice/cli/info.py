@@ -130,11 +130,12 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     from probdice.cli.display import MAX_ROWS, note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.comparison.notes import intensities
+    from probdice.data.pixel_words import words_for_axes
     from probdice.data.value_checks import scale_of_labels
     from probdice.engine.blocks import Blocks
     from probdice.engine.decode import Crisp
     from probdice.errors import Option
-    from probdice.text.formatting import millilitres, percent, pixel_word
+    from probdice.text.formatting import millilitres, percent
 
     blocks = Blocks(segmentation)
     pixel_counts: dict[int, int] = dict.fromkeys(segmentation.names, 0)
@@ -151,7 +152,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     pixel_volume = _pixel_volume(segmentation)
     millilitre_column = () if pixel_volume is None else (">volume",)
     colour_column = ("colour",) if segmentation.colours else ()
-    pixels = pixel_word(len(segmentation.shape))
+    pixels = words_for_axes(len(segmentation.shape)).many
     table = plain_table(
         ">label", "name", *colour_column, f">{pixels}", *millilitre_column, ">share"
     )
@@ -189,8 +190,9 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Describe probabilities: the volume of every region, and the sums."""
     from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
+    from probdice.data.pixel_words import words_for_axes
     from probdice.errors import in_command
-    from probdice.text.formatting import millilitres, percent, pixel_word
+    from probdice.text.formatting import millilitres, percent
 
     statistics, fault = _examine(segmentation)
     pixel_volume = _pixel_volume(segmentation)
@@ -203,7 +205,8 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
         sums = f"from {statistics.sums[0]:.6g} to {statistics.sums[1]:.6g}"
         if statistics.wrong_sums:
             share = statistics.wrong_sums / max(statistics.count // count, 1)
-            sums += f"; not 1 at {percent(share, 2)} of the {pixel_word(len(segmentation.shape))}"
+            pixels = words_for_axes(len(segmentation.shape)).many
+            sums += f"; not 1 at {percent(share, 2)} of the {pixels}"
         head.add_row("sums", sums)
     zeros, ones = (
         percent(n / max(statistics.count, 1), 2) for n in (statistics.zeros, statistics.ones)

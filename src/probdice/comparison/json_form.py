@@ -84,7 +84,7 @@ def comparison_from_dict(content: Any) -> Comparison:
             _correspondence(content["correspondence"]),
             CompareOptions.from_dict(content["options"]),
             pixel_volume=_volume(content["pixel_volume"]),
-            axes=_axes(content.get("axes")),  # absent from older files
+            axes=_axes(content),
         )
         _check(bare)
         known: dict[str, Any] = {
@@ -204,7 +204,10 @@ def _plain(value: Group | Merge) -> dict[str, Any]:
     return {name: list(item) if isinstance(item, tuple) else item for name, item in plain.items()}
 
 
-def _axes(value: Any) -> int | None:
+def _axes(content: dict[str, Any]) -> int | None:
+    if "axes" not in content:  # an older file, in which only images with three axes have a volume
+        return None if content["pixel_volume"] is None else 3
+    value: int | None = content["axes"]
     if value is not None and not (isinstance(value, int) and value >= 0):
         raise InputError(f"not a complete comparison: axes is {value!r}")
     return value

@@ -17,7 +17,8 @@ from probdice.method.merging import sides_to_merge
 from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Both
-from probdice.text.formatting import percent, pixel_word
+from probdice.metrics.verdict import words_of
+from probdice.text.formatting import percent
 
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
 
@@ -155,11 +156,11 @@ def _background_notes(result: Comparison) -> list[Note]:
         pair = len(group.reference) == len(group.prediction) == 1
         if pair and group.common_volume > LARGE * result.pixels:
             labels = Both(group.reference[0], group.prediction[0])
-            share = percent(group.common_volume / result.pixels)
             text = (
-                f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers {share} of "
-                f"the {pixel_word(result.axes)}. If it is the background, compute measures of "
-                f"the foreground with "
+                f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
+                f"{percent(group.common_volume / result.pixels)} of the "
+                f"{words_of(result).many}. If it is the "
+                f"background, compute measures of the foreground with "
             )
             return [Note("background", (text, named_background(labels), "."))]
     return []
@@ -309,7 +310,7 @@ def infinite_notes(result: Comparison) -> list[Note]:
         Note(
             "infinite",
             (
-                f"{percent(share)} of the {pixel_word(result.axes)} are infinitely far apart: a "
+                f"{percent(share)} of the {words_of(result).many} are infinitely far apart: a "
                 f"region has probability 0 on one side only. Consider ",
                 Option("floor", "1e-3", python="similarity=Aitchison(floor=1e-3)"),
                 " or ",

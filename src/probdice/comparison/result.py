@@ -36,8 +36,8 @@ from probdice.method.scoring import (
 )
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
+from probdice.metrics.verdict import words_of
 from probdice.options import CompareOptions
-from probdice.text.formatting import pixel_word
 from probdice.text.table_output import data_frame
 
 if TYPE_CHECKING:
@@ -992,7 +992,7 @@ class Comparison:
         reference, prediction = (self.overlap.side(side).occupied.size for side in SIDES)
         return (
             f"Comparison({self.similarity}: {reference} reference and {prediction} prediction "
-            f"regions over {self.pixels:,} {pixel_word(self.axes, self.pixels)})"
+            f"regions over {self.pixels:,} {words_of(self).of(self.pixels)})"
         )
 
     def __str__(self) -> str:

@@ -7,7 +7,8 @@ from probdice.comparison.result import SHOWN, Comparison
 from probdice.method.background import named_background
 from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
-from probdice.text.formatting import decimal, pixel_word
+from probdice.metrics.verdict import words_of
+from probdice.text.formatting import decimal
 from probdice.text.table_output import aligned
 
 __all__ = ["as_html", "as_text"]
@@ -77,7 +78,7 @@ def _title(result: Comparison) -> str:
     counts = [result.counted(side) for side in SIDES]
     return (
         f"Comparison ({', '.join(options)}): {counts[0]} reference and {counts[1]} prediction "
-        f"regions over {result.pixels} {pixel_word(result.axes, result.pixels)}"
+        f"regions over {result.pixels} {words_of(result).of(result.pixels)}"
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.pixel_words import words_for_axes
 from probdice.errors import InputError
-from probdice.text.formatting import pixel_word
 
 __all__ = ["Geometry"]
 
@@ -119,7 +119,7 @@ class Geometry:
     def obstacle(self, other: "Geometry", apart: float) -> str:
         """Describe why a grid at the distance `apart` cannot be aligned with `other`."""
         if isfinite(apart):
-            return f"corners are up to {apart:.3g} {pixel_word(len(self.shape))} apart"
+            return f"corners are up to {apart:.3g} {words_for_axes(len(self.shape)).many} apart"
         return "the grids differ in size for every order of the axes"
 
     def of_one_pixel(self) -> "Geometry":

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.pixel_words import words_for_axes
 from probdice.data.value_checks import TOLERANCE
 from probdice.errors import InputError
-from probdice.text.formatting import pixel_word
 
 __all__ = ["partition_of"]
 
@@ -42,7 +42,7 @@ def _check_range(channels: NDArray[Any]) -> None:
         channel, *place = (int(k) for k in np.argwhere(outside)[0])
         raise InputError(
             f"channel {channel} is {channels[(channel, *place)]} at "
-            f"{pixel_word(len(place), 1)} {tuple(place)}, expected values from 0 to 1. "
+            f"{words_for_axes(len(place)).one} {tuple(place)}, expected values from 0 to 1. "
             f"Convert logits with a sigmoid first"
         )
 
@@ -55,6 +55,6 @@ def _check_nested(channels: NDArray[Any]) -> None:
     values = channels[(inner + 1, *place)], channels[(inner, *place)]
     raise InputError(
         f"channels are not nested: channel {inner + 1} is {values[0]:g} and channel {inner} is "
-        f"{values[1]:g} at {pixel_word(len(place), 1)} {tuple(place)}. Order the channels so that "
-        f"each is inside the previous channel"
+        f"{values[1]:g} at {words_for_axes(len(place)).one} {tuple(place)}. Order the channels so "
+        f"that each is inside the previous channel"
     )

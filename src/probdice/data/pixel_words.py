@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from probdice.text.formatting import pixel_word
-
 if TYPE_CHECKING:
     from probdice.data.segmentation import Segmentation
 
-__all__ = ["PixelWords", "pixel_words"]
+__all__ = ["PixelWords", "pixel_words", "words_for_axes"]
 
 
 class PixelWords(NamedTuple):
@@ -23,11 +21,13 @@ class PixelWords(NamedTuple):
         return self.one if number == 1 else self.many
 
 
+PIXELS = PixelWords("pixel", "pixels")
+VOXELS = PixelWords("voxel", "voxels")
 VERTICES = PixelWords("vertex", "vertices")
 
 
 def pixel_words(segmentation: Segmentation | None, axes: int | None = None) -> PixelWords:
-    """Return the words for the elements of a segmentation, or of an image with so many axes.
+    """Return the words for the elements of a segmentation, or of an image with `axes` axes.
 
     Examples
     --------
@@ -39,8 +39,13 @@ def pixel_words(segmentation: Segmentation | None, axes: int | None = None) -> P
     >>> pixel_words(None)
     PixelWords(one='pixel', many='pixels')
     """
-    if segmentation is not None:
-        if segmentation.geometry is not None and not segmentation.geometry.on_grid:
-            return VERTICES
-        axes = len(segmentation.shape)
-    return PixelWords(pixel_word(axes, 1), pixel_word(axes))
+    if segmentation is None:
+        return PIXELS if axes is None else words_for_axes(axes)
+    if segmentation.geometry is not None and not segmentation.geometry.on_grid:
+        return VERTICES
+    return words_for_axes(len(segmentation.shape))
+
+
+def words_for_axes(axes: int) -> PixelWords:
+    """Return the words for the elements of an image with this number of axes."""
+    return VOXELS if axes > 2 else PIXELS

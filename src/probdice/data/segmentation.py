@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from probdice.data.arrays import AnyArray, Array, as_array, in_memory, region_dimension
 from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import reordered
+from probdice.data.pixel_words import words_for_axes
 from probdice.data.value_checks import (
     Fault,
     Reading,
@@ -34,7 +35,7 @@ from probdice.method.region_labels import (
     whole_number,
 )
 from probdice.method.similarity import Aitchison, ilr_basis
-from probdice.text.formatting import pixel_word, short_paths
+from probdice.text.formatting import short_paths
 
 if TYPE_CHECKING:
     from probdice.data.resampling import Interpolation
@@ -520,9 +521,10 @@ class Segmentation:
         p = np.maximum(p, floor)
         if not p.all():
             place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
+            pixel = words_for_axes(len(place)).one
             raise InputError(
-                f"probability 0 at {pixel_word(len(place), 1)} {place} has no logarithm and no "
-                f"coordinates. To raise such values to a minimum, use ",
+                f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To raise "
+                f"such values to a minimum, use ",
                 Option("floor", "1e-3"),
             )
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
@@ -644,10 +646,10 @@ class Segmentation:
         if view is not None:
             outside = int(np.prod(view.shape)) - int(np.count_nonzero(view[...]))
             if outside:
+                pixels = words_for_axes(len(view.shape)).of(outside)
                 raise GeometryError(
-                    f"{outside} {pixel_word(len(view.shape), outside)} of the grid are outside the "
-                    f"field of view of the image. Set background to the label or name of "
-                    f"their region"
+                    f"{outside} {pixels} of the grid are outside the field of view of the image. "
+                    f"Set background to the label or name of their region"
                 )
         return moved
 

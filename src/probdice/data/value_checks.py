@@ -11,8 +11,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.pixel_words import words_for_axes
 from probdice.errors import InputError, Option
-from probdice.text.formatting import pixel_word
 
 __all__ = [
     "BACKGROUND",
@@ -144,12 +144,12 @@ class Fault:
 
     def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
         """Return the problem, its position and the fix."""
-        unit = pixel_word(len(place), 1)
+        unit = words_for_axes(len(place)).one
         return [f"{self.problem(place, worst_place)}. ", *self._remedy(unit)]
 
     def problem(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
         """Return the problem and its position."""
-        unit = pixel_word(len(place), 1)
+        unit = words_for_axes(len(place)).one
         others = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
         at = f"at {unit} {place}{others}"
         problem = {

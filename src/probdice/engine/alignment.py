@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import Intersection
+from probdice.data.pixel_words import words_for_axes
 from probdice.data.resampled_arrays import FieldOfView
 from probdice.data.resampling import Interpolation, placed, resample, same_lattice
 from probdice.data.segmentation import Array, Segmentation
@@ -15,7 +16,7 @@ from probdice.errors import GeometryError, InputError, Note, Option, ProbdiceErr
 from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, other
 from probdice.options import TOLERANCE
-from probdice.text.formatting import pixel_word, short_paths
+from probdice.text.formatting import short_paths
 
 __all__ = ["aligned", "file_of", "mask_on", "moved_onto", "one_hot_axis", "within"]
 
@@ -56,7 +57,7 @@ def aligned(
     if reference.shape != prediction.shape:
         raise InputError(
             f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same {pixel_word(len(reference.shape))}",
+            f"both must cover the same {words_for_axes(len(reference.shape)).many}",
             *_misread(reference, prediction),
         )
     return prediction
@@ -80,7 +81,7 @@ def moved_onto(
             f"reference has shape {reference.shape} and prediction has shape {prediction.shape}, "
             f"but neither has a geometry: ",
             Option("resample", interpolation),
-            f" needs the positions of the {pixel_word(len(reference.shape))}. ",
+            f" needs the positions of the {words_for_axes(len(reference.shape)).many}. ",
             Option(
                 "geometry",
                 python="Give both sides a geometry, as in Segmentation.from_labels(array, "
@@ -102,7 +103,7 @@ def moved_onto(
     if same_lattice(placed(own, to), tolerance) is not None:
         how = "cropped or padded to the grid of the reference, without interpolation"
     elif interpolation == "nearest":
-        nearest = f"the nearest {pixel_word(len(to.shape), 1)}"
+        nearest = f"the nearest {words_for_axes(len(to.shape)).one}"
         how = f"resampled onto the grid of the reference by {nearest}"
     else:
         how = "interpolated linearly onto the grid of the reference"
@@ -136,7 +137,7 @@ def _resampling_hint(
         )
     return (
         f"The grids differ in axes or spacing, or are offset by a fraction of a "
-        f"{pixel_word(len(reference.shape), 1)}, so the prediction must be interpolated: use ",
+        f"{words_for_axes(len(reference.shape)).one}, so the prediction must be interpolated: use ",
         Option("resample", "linear"),
         " (labels become probabilities) or ",
         Option("resample", "nearest"),
@@ -203,7 +204,7 @@ def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
         place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
         raise InputError(
             f"mask must hold integers, found {values[place]:g} at "
-            f"{pixel_word(len(place), 1)} {place}. "
+            f"{words_for_axes(len(place)).one} {place}. "
             f"Use a threshold, as in mask > 0.5."
         )
     return known & (values != 0), int(np.isnan(values).sum())

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.lazy_arrays import Complement
+from probdice.data.pixel_words import words_for_axes
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import Fault, InvalidValues
@@ -34,7 +35,6 @@ from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Absolute, Similarity
 from probdice.options import TOLERANCE
-from probdice.text.formatting import pixel_word
 
 __all__ = ["BACKGROUND", "Images"]
 
@@ -94,7 +94,7 @@ class Images:
         notes: tuple[Note, ...] = ()
         if ignore_geometry:
             if reference.geometry is not None or prediction.geometry is not None:
-                pixels = pixel_word(len(reference.shape))
+                pixels = words_for_axes(len(reference.shape)).many
                 text = f"Geometry was ignored: {pixels} were compared in array order."
                 notes = (Note("geometry", (text,)),)
             reference, prediction = reference.without_geometry(), prediction.without_geometry()
@@ -120,7 +120,7 @@ class Images:
             return cls(reference, prediction, None, workers, notes, view=view)
         array, unknown = mask_on(reference, mask, tolerance)
         if unknown:
-            pixels = pixel_word(len(reference.shape), unknown)
+            pixels = words_for_axes(len(reference.shape)).of(unknown)
             verb = "is" if unknown == 1 else "are"
             text = f"{unknown} {pixels} of the mask {verb} NaN and treated as outside."
             notes = (*notes, Note("mask", (text,)))
@@ -197,7 +197,7 @@ class Images:
         order = sorted(regions.occupied.tolist(), key=lambda k: -regions.volumes[k])
         digits = "d" if regions.crisp else ".1f"
         counts = listed([f"{regions.label(k)}: {regions.volumes[k]:{digits}}" for k in order])
-        pixels = pixel_word(len(self.reference.shape), overlap.pixels)
+        pixels = words_for_axes(len(self.reference.shape)).of(overlap.pixels)
         verb = "is" if overlap.pixels == 1 else "are"
         where = "outside the field of view of the prediction"
         return f"{overlap.pixels} {pixels} {verb} {where} ({counts})"
@@ -296,7 +296,7 @@ class Images:
         return InvalidValues.of(f"{side}{file_of(segmentation)}: ", fault, first, worst)
 
     def _why_empty(self) -> list[str | Option]:
-        pixels = pixel_word(len(self.reference.shape))
+        pixels = words_for_axes(len(self.reference.shape)).many
         if self.view is not None:
             where = "" if self.mask is None else f" inside the mask{self.mask_file}"
             return [f"no {pixels}{where} are in the field of view of the prediction"]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from probdice.data.lazy_arrays import WithoutLabels
 from probdice.data.machine import cores
+from probdice.data.pixel_words import words_for_axes
 from probdice.data.resampled_arrays import FieldOfView
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
@@ -27,7 +28,6 @@ from probdice.errors import InputError, Note, Option, ProbdiceError, TooLargeErr
 from probdice.method.overlap import Integers
 from probdice.method.region_labels import Label
 from probdice.options import TOLERANCE
-from probdice.text.formatting import pixel_word
 
 __all__ = ["Combinations", "Content", "Decision", "Reader", "Several", "boxes"]
 
@@ -201,14 +201,14 @@ class Several:
             described = run_pass(task, self._blocks, self.workers)
             contents = dict(zip(self.names, described.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
-            pixels = pixel_word(len(self.any.shape))
+            pixels = words_for_axes(len(self.any.shape)).many
             raise InputError(f"there are no {pixels} to compare: {self._reason_for_no_pixels()}")
         return contents
 
     def _reason_for_no_pixels(self) -> str:
         if self.ignored_labels:
             return (
-                f"every {pixel_word(len(self.any.shape), 1)} has one of the ignored labels "
+                f"every {words_for_axes(len(self.any.shape)).one} has one of the ignored labels "
                 f"{self.ignored_labels} in a segmentation, or is outside the mask{self.mask_file}"
             )
         if self.mask is not None:
@@ -415,8 +415,9 @@ def _outside_note(name: str, view: FieldOfView) -> Note:
     boxes_of_view = boxes(view.shape, 1)
     inside = sum(int(np.count_nonzero(view[box])) for box in boxes_of_view)
     outside = prod(view.shape) - inside
+    pixels = words_for_axes(len(view.shape)).of(outside)
     text = (
-        f"{outside} {pixel_word(len(view.shape), outside)} outside the field of view of {name} "
+        f"{outside} {pixels} outside the field of view of {name} "
         f"{'has' if outside == 1 else 'have'} no value. To count them as background, use "
     )
     return Note("outside", (text, BACKGROUND, "."))

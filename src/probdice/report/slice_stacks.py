@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.pixel_words import words_for_axes
 from probdice.pictures.planes import Plane, finest, planes_of
 from probdice.pictures.views import every_nth
 from probdice.report.encoding import encoded, ordinal
-from probdice.text.formatting import pixel_word
 
 if TYPE_CHECKING:
     from probdice.data.segmentation import Segmentation
@@ -83,7 +83,7 @@ class Stack:
         steps = {indices.step for indices in self.ranges}
         if not steps - {1}:
             return ""
-        word = pixel_word(len(self.ranges), 1)
+        word = words_for_axes(len(self.ranges)).one
         return f"The images show up to every {ordinal(max(steps))} {word} along the longest axes."
 
 

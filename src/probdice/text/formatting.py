@@ -4,7 +4,7 @@ import re
 from math import isinf, isnan
 from pathlib import PurePath
 
-__all__ = ["decimal", "millilitres", "percent", "pixel_word", "quantity", "short_paths"]
+__all__ = ["decimal", "millilitres", "percent", "quantity", "short_paths"]
 
 ABSENT = "–"  # shown for undefined numbers
 INFINITE = "∞"
@@ -81,26 +81,6 @@ def percent(value: float | None, digits: int = 1) -> str:
         return ABSENT
     # Multiplying a fraction just below 1 may give 100, so `_rounded` gets the fraction itself.
     return f"{_rounded(float(value), 100, digits)} %"
-
-
-def pixel_word(axes: int | None, count: int = 2) -> str:
-    """Return what messages call the pixels of an image: voxels if it has three or more axes.
-
-    Parameters
-    ----------
-    axes : int or None
-        The number of axes of the image, if known.
-    count : int, optional
-        The number of pixels; the word is singular for 1.
-
-    Examples
-    --------
-    >>> from probdice.text.formatting import pixel_word
-    >>> pixel_word(3), pixel_word(2), pixel_word(3, 1)
-    ('voxels', 'pixels', 'voxel')
-    """
-    word = "voxel" if axes is not None and axes >= 3 else "pixel"
-    return word if count == 1 else f"{word}s"
 
 
 def _rounded(value: float, whole: int, digits: int) -> str:
