@@ -15,7 +15,17 @@ from probdice.metrics.region_measures import region_mean
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
-__all__ = ["Foreground", "check_named"]
+__all__ = ["FOREGROUND_NUMBERS", "Foreground", "check_named"]
+
+# The attributes of a comparison that are stored as JSON if a background is named.
+FOREGROUND_NUMBERS = (
+    "foreground_dice",
+    "pooled_dice",
+    "foreground_score",
+    "foreground_chance",
+    "foreground_chance_error",
+    "adjusted_foreground_score",
+)
 
 
 def check_named(result: "Comparison", number: str) -> None:

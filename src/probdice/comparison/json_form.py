@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from probdice.comparison.foreground import FOREGROUND_NUMBERS
 from probdice.comparison.notes import faint_notes
 from probdice.comparison.requested_metrics import STORED_METRICS
 from probdice.comparison.result import FORMAT, Comparison, Group, Merge, Numbers
@@ -22,10 +23,6 @@ from probdice.options import CompareOptions
 
 __all__ = ["comparison_from_dict", "comparison_to_dict"]
 
-FOREGROUND = (
-    *("foreground_dice", "pooled_dice", "foreground_score", "foreground_chance"),
-    *("foreground_chance_error", "adjusted_foreground_score"),
-)
 NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 
@@ -37,7 +34,7 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         names += ["chance", "chance_error", "adjusted_score"]
     if result.background is not None:
         content["background"] = result.background
-        names += FOREGROUND
+        names += FOREGROUND_NUMBERS
     for name in names:
         number = result.without_a_pass(name)
         if number is not None:

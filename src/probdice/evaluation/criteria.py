@@ -199,10 +199,9 @@ def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) ->
 def _check_options(name: Name, others: Others) -> None:
     """Reject a measure without the option that it requires, and name this option."""
     measure = str(replace(name, region=None))
-    of_foreground = measure in REGION_NUMBERS and name.region is None
-    if (measure in MEASURES and measure not in others.measures) or (
-        of_foreground and not others.foreground
-    ):
+    of_case = measure in MEASURES and measure not in others.measures
+    of_foreground = measure in REGION_NUMBERS and not others.foreground
+    if name.region is None and (of_case or of_foreground):
         raise InputError(f"{measure} requires a background; pass ", Option("background", 0))
     if measure.startswith("nsd@") and measure not in others.distances:
         tolerance = measure.removeprefix("nsd@")

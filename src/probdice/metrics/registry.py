@@ -83,12 +83,18 @@ class Measure:
         Computes the value from a comparison. The value is NaN if the measure is undefined.
     needs_background : bool
         Whether the measure is defined only if a background is given.
+    higher_is_better : bool
+        Whether a ranking sorts by descending value.
+    unit : str
+        Unit of the value; empty for a share, a coefficient or a count.
     """
 
     name: str
     title: str
     compute: Callable[["Comparison"], float]
     needs_background: bool = False
+    higher_is_better: bool = True
+    unit: str = ""
 
 
 REGISTRY: dict[str, Measure] = {
@@ -205,7 +211,8 @@ def description_of(measure: str) -> Description:
     'surface Dice at 1'
     """
     if measure in REGISTRY:
-        return Description(REGISTRY[measure].title)
+        entry = REGISTRY[measure]
+        return Description(entry.title, entry.higher_is_better, entry.unit)
     if measure.startswith("nsd@"):
         return Description(f"surface Dice at {measure.removeprefix('nsd@')}")
     return OTHER_NUMBERS.get(measure, Description(measure.replace("_", " ")))
