@@ -355,7 +355,7 @@ def test_a_pickled_result_has_the_same_numbers():
 # -- printed output --------------------------------------------------------------------------------
 
 
-def test_text_reports_missed_regions():
+def test_text_lists_the_largest_distances_first_and_counts_missed_regions():
     text = repr(measured(*two_squares(missed=True), percentiles=[95], tolerances=[0.5]))
     assert text.splitlines() == [
         "Boundaries (pixels): 2 groups",
@@ -363,8 +363,8 @@ def test_text_reports_missed_regions():
         "  1 group is missing on one side",
         "  mean of the others hd 1.0000   hd95 1.0000   assd 0.5335   masd 0.5335",
         "  reference  prediction      hd    hd95    assd    masd  nsd@0.5",
-        "          0           0  1.0000  1.0000  0.5335  0.5335   0.5000",
         "          1           1       ∞       ∞       ∞       ∞   0.0000",
+        "          0           0  1.0000  1.0000  0.5335  0.5335   0.5000",
     ]
     penalised = repr(measured(*two_squares(missed=True), infinite=20))
     assert "1 group is missing on one side, counted as 20 pixels" in penalised

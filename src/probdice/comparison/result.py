@@ -613,9 +613,9 @@ class Comparison:
     def boundaries(
         self,
         *,
-        tolerances: Iterable[float] = (),
-        percentiles: Iterable[float] = (95,),
-        levels: Iterable[float] | None = None,
+        tolerances: float | Iterable[float] = (),
+        percentiles: float | Iterable[float] = (95,),
+        levels: float | Iterable[float] | None = None,
         infinite: float | None = None,
         derived: "Members | None" = None,
     ) -> "Boundaries":
@@ -629,13 +629,13 @@ class Comparison:
 
         Parameters
         ----------
-        tolerances : iterable of float, optional
+        tolerances : float or iterable of float, optional
             Tolerances of the surface Dice (``nsd``), in the unit of distances. There is no default
             tolerance.
-        percentiles : iterable of float, optional
+        percentiles : float or iterable of float, optional
             Percentiles of the Hausdorff distance, such as 95 for ``hd95``.
-        levels : iterable of float, optional
-            Of probabilities; 0.1, 0.2, …, 0.9 by default. A label map is the same at every level.
+        levels : float or iterable of float, optional
+            Probability levels; 0.1, 0.2, …, 0.9 by default. A label map is the same at every level.
         infinite : float, optional
             A penalty distance for regions that are absent from one side. By default, their
             distances are infinite.
@@ -653,7 +653,7 @@ class Comparison:
         >>> import probdice
         >>> reference, prediction = np.zeros((2, 14, 14), int)
         >>> reference[4:10, 4:10] = prediction[4:10, 5:11] = 1
-        >>> boundaries = probdice.compare(reference, prediction).boundaries(tolerances=[0.5])
+        >>> boundaries = probdice.compare(reference, prediction).boundaries(tolerances=0.5)
         >>> boundaries["hd95"].tolist()
         [1.0, 1.0]
         """
@@ -661,9 +661,9 @@ class Comparison:
 
         return measured_boundaries(
             self,
-            tolerances=tuple(tolerances),
-            percentiles=tuple(percentiles),
-            levels=None if levels is None else tuple(levels),
+            tolerances=_several(tolerances),
+            percentiles=_several(percentiles),
+            levels=None if levels is None else _several(levels),
             infinite=infinite,
             derived=derived,
         )
@@ -1008,3 +1008,7 @@ class Comparison:
         from probdice.comparison.text import as_html
 
         return as_html(self)
+
+
+def _several(values: float | Iterable[float]) -> tuple[float, ...]:
+    return tuple(values) if isinstance(values, Iterable) else (values,)

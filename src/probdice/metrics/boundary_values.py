@@ -363,11 +363,10 @@ class Boundaries:
         return lines
 
     def _rows(self) -> list[tuple[str, ...]]:
-        columns = [self[name][:SHOWN].tolist() for name in self.names]
         rows = [("reference", "prediction", *self.names)]
-        for k, values in enumerate(zip(*columns, strict=True)):
+        for k in np.argsort(-self["hd"], kind="stable")[:SHOWN].tolist():
             labels = (listed(self.groups[side][k]) for side in SIDES)
-            rows.append((*labels, *map(decimal, values)))
+            rows.append((*labels, *(decimal(float(self[name][k])) for name in self.names)))
         return rows
 
 
