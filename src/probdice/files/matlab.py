@@ -7,8 +7,8 @@ the extra `hdf5`.
 
 The child process parses files, with SciPy up to version 7. SciPy does not verify the checksum of a
 compressed variable whose stream is truncated: it read wrong values from one of 3,000 corrupted
-files. So this module decompresses the streams first. This also determines the memory that they
-require.
+files. This module therefore decompresses the streams first, which also determines how much memory
+the variables require.
 """
 
 import math

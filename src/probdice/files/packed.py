@@ -35,8 +35,8 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
     """Decompress the first `size` bytes of a gzipped file and up to `trailing` further bytes.
 
     The result is shorter if the file is shorter. The checksum is at the end, so the remaining bytes
-    are decompressed and dropped. More than `SURPLUS` remaining bytes are an error, because a small
-    file may decompress to terabytes.
+    are decompressed and dropped. If more than `SURPLUS` bytes remain, an error is raised, because a
+    small file may decompress to terabytes.
     """
     whole = _unpack_at_once(path, size, trailing)
     if whole is not None:
@@ -88,7 +88,7 @@ def unpack_pieces(
 ) -> Iterator[bytes]:
     """Yield the content of a zlib stream, or of one or more gzip members, in small pieces.
 
-    The last bytes of a stream verify its checksum. Bytes that follow it are ignored.
+    The checksum is verified at the end of a stream. Bytes that follow the stream are ignored.
     """
     module = zlib_module()
     unpacker = module.decompressobj(wbits=31 if gzipped else 15)

@@ -95,7 +95,7 @@ def _labels_of(picture: Any) -> Image:
 
 @contextmanager
 def png_picture(source: Source) -> Iterator[Any]:
-    """Open a PNG with Pillow after verifying its checksums."""
+    """Open a PNG file with Pillow after verifying its checksums."""
     from PIL import PngImagePlugin
 
     stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
@@ -296,7 +296,7 @@ def _check_planes(file: Any) -> None:
 
 
 def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
-    """Memory-map contiguous uncompressed values; decompress others."""
+    """Memory-map contiguous uncompressed values, and decompress all other values."""
     with library_call():
         shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
     if dtype is None:

@@ -49,7 +49,7 @@ class Part:
 
     @property
     def source(self) -> str:
-        """Its path, or its type if it has no path."""
+        """The path of the input, or its type if it has no path."""
         if isinstance(self.file, str):
             return self.file
         return _filename(self.file) or f"a {type_named(self.file)}"

@@ -23,7 +23,7 @@ ROW = 12  # bytes of a vertex or a triangle: three 32-bit numbers
 
 
 def surface_of(source: Source) -> Surface:
-    """Read a mesh; its structure comes from the metadata or the file name."""
+    """Read a mesh. The structure is read from the metadata or the file name."""
     structure = ""
     if source.head.startswith(FREESURFER):
         points, triangles = _freesurfer(source)

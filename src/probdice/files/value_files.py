@@ -42,7 +42,7 @@ class Values:
         return self.encoding == "raw" and len(self.files) == 1
 
     def spans(self) -> list[tuple[Path, int, int]]:
-        """Return the start and the end of the values of every file, in bytes."""
+        """Return the byte offsets of the start and the end of the values in every file."""
         spans = []
         for file, start in self.files:
             size = file.stat().st_size - start if self.packed_size is None else self.packed_size
@@ -63,7 +63,7 @@ def check_stored(values: Values, shape: tuple[int, ...], needed: int) -> None:
 
 
 def check_sums(values: Values, needed: int) -> None:
-    """Reject compressed values that are too few or have a wrong checksum."""
+    """Reject compressed values if there are too few or their checksum is wrong."""
     if values.encoding != "packed":
         return
     needed += values.skipped
