@@ -285,9 +285,9 @@ def write(
     Parameters
     ----------
     path : path
-        File name ending in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png. The extra `itk` adds
-        .nrrd, .seg.nrrd and .mha; the extra `zarr` adds .zarr. An .npy file stores neither
-        geometry nor names.
+        A file name that ends in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png. The extra `itk` adds
+        .nrrd, .seg.nrrd and .mha; the extra `zarr` adds .zarr. An .npy file stores neither geometry
+        nor names.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that can represent its labels.
         Probabilities are stored as they are compared: with an added background or divided by their
@@ -303,7 +303,8 @@ def write(
     InputError
         If the format cannot store the data.
     FormatError
-        If the file cannot be written: missing folder, no permission, full disk.
+        If the file cannot be written, for example because the folder is missing or the disk is
+        full.
 
     Examples
     --------

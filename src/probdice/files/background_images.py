@@ -80,7 +80,7 @@ def onto_grid(
     """Reorder a background image to the grid of the segmentations, or raise an error.
 
     With `placed`, either both or neither must have a geometry. Without `placed`, as for a plain
-    array, it is enough that the shapes are equal.
+    array, equal shapes are enough if either has no geometry.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"

@@ -68,7 +68,7 @@ SECONDS, BYTES = 5.0, 5 << 25  # CPU time and memory for any file
 PER_BYTE = 4.0 / (1 << 20), 24  # CPU seconds and bytes of memory per byte of the file
 MOST = 600.0, 1 << 31  # largest CPU seconds and bytes of memory for the size of a file
 PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
-WALL = 4.0, 60.0  # seconds of wall time per second of CPU time, and in addition
+WALL = 4.0, 60.0  # seconds of wall time: per second of CPU time, and in addition
 START = 120.0  # seconds of wall time until the child is ready
 SCRATCH = 1 << 25  # bytes of reused shared memory
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"

@@ -85,7 +85,7 @@ def _class_of(head: bytes) -> str:
         return "nifti1.Nifti1Header"
     if head[4:7] in (b"n+2", b"ni2"):
         return "nifti2.Nifti2Header" if head[5:6] == b"+" else "nifti2.Nifti2PairHeader"
-    if head[:4] in (b"\x5c\x01\0\0", b"\0\0\x01\x5c") and len(head) >= 348:  # its size, 348
+    if head[:4] in (b"\x5c\x01\0\0", b"\0\0\x01\x5c") and len(head) >= 348:  # the header size
         return "spm2analyze.Spm2AnalyzeHeader"
     kind = int.from_bytes(head[20:24], "big")
     if head[:4] == b"\0\0\0\x01" and kind in (0, 1, 3, 4, 10) and len(head) >= 284:

@@ -5,10 +5,10 @@ MATLAB's numbers are floating-point by default: whole numbers are labels; other 
 more axes are probabilities with the regions last, as in MATLAB. Version 7.3 is HDF5 and requires
 the extra `hdf5`.
 
-The child process parses files, with SciPy up to version 7. SciPy does not verify the checksum of a
-compressed variable whose stream is truncated: it read wrong values from one of 3,000 corrupted
-files. This module therefore decompresses the streams first, which also determines how much memory
-the variables require.
+The child process parses files. SciPy parses the versions up to 7. SciPy does not verify the
+checksum of a compressed variable whose stream is truncated: it read wrong values from one of 3,000
+corrupted files. This module therefore decompresses the streams first, which also determines how
+much memory the variables require.
 """
 
 import math

@@ -38,7 +38,7 @@ MILLIMETRES = {
     "meter": 1000.0,
 }
 WORLD = "xyz"  # the order of world axes
-VERSION = "0.5"  # when writing
+VERSION = "0.5"  # the version that `write` uses
 
 
 class _Axis(NamedTuple):

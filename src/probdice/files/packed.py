@@ -51,7 +51,7 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 
 
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
-    """Decompress a file with a single gzip member in one call; None for other files.
+    """Decompress a file with a single gzip member in one call. Return None for other files.
 
     While another thread runs Python code, several calls would wait for the GIL, which takes longer
     than the decompression.
@@ -69,7 +69,7 @@ def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
 
 
 def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
-    """Count the bytes of a zlib or gzip stream in a file; raise if its checksum is wrong.
+    """Count the bytes of a zlib or gzip stream in a file, and raise an error on a wrong checksum.
 
     The stream is between the bytes `start` and `stop` of the file and should contain `size` bytes.
     """

@@ -108,7 +108,7 @@ def png_picture(source: Source) -> Iterator[Any]:
 
 @contextmanager
 def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
-    """Open a file with a class of Pillow after comparing its header with the size of the file.
+    """Open a file with a Pillow image class after checking its header against the file size.
 
     `ratio` is the largest compression ratio of the format.
     """

@@ -56,15 +56,15 @@ class Maps:
     names : sequence of str
         The name of each map, or "" for a map without a name.
     space : VertexSpace
-        The vertices of the columns.
+        The vertex of each column.
     tables : sequence of list of Entry or None
         The label table of each map; None if the maps are not labels.
     description : str
         The description stored by `write`, or "".
     slope : float
-        Factor of the stored values.
+        The factor by which the stored values are multiplied.
     inter : float
-        Number added to the scaled values.
+        The number that is added to the scaled values.
     """
 
     values: NDArray[Any]
@@ -175,7 +175,7 @@ def space_of(payload: Payload) -> VertexSpace:
 
 
 def only_structure(payload: Payload, name: str) -> Structure:
-    """Return the surface to write; raise if the format `name` cannot store the vertices."""
+    """Return the surface to write, or raise an error if the format `name` cannot store it."""
     space = space_of(payload)
     if len(space.structures) > 1 or space.structures[0].used is not None:
         raise InputError(

@@ -1,8 +1,8 @@
 """Read and write Zarr and OME-Zarr (extra `zarr`), formats 2 and 3, from a folder or a URL.
 
-An OME-Zarr image has several levels; the first is read unless the path selects another. An image
-with a geometry is written as OME-Zarr 0.5. An image without a geometry is written as a plain array.
-Arrays remain in their store: chunks are decoded on demand.
+An OME-Zarr image has several levels; the first level is read unless the path selects another level.
+An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is written as a
+plain array. Arrays remain in their store: chunks are decoded on demand.
 """
 
 import math
