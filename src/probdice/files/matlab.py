@@ -120,7 +120,7 @@ def list_older(file: str, max_bytes: int) -> Answer:
 
 
 def _variables(file: str, names: list[str], max_bytes: int) -> Mapping[str, Any]:
-    """Read the variables with these names, or all if `names` is empty."""
+    """Read the variables with these names, or all variables if `names` is empty."""
     io = need("scipy.io", "all", "reading MATLAB")
     grant(_unpacked_size(file, max_bytes))
     with library_call():

@@ -89,7 +89,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Content:
-    """One array in a container: its inner path and how `read` would interpret it."""
+    """One array in a container, with its inner path and the interpretation by `read`."""
 
     inside: str
     shape: tuple[int, ...]

@@ -199,7 +199,7 @@ def stored_values(
 
 
 def _raw(extension: Any) -> bytes:
-    """Return the bytes of a nibabel extension; empty for extensions that nibabel parses."""
+    """Return the bytes of a nibabel extension, or no bytes if nibabel parses the extension."""
     content = extension.content if hasattr(extension, "content") else extension.get_content()
     return content if isinstance(content, bytes) else b""
 

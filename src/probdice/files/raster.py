@@ -76,7 +76,7 @@ def _read_png(source: Source) -> Image:
 
 
 def _png_description(content: bytes) -> str:
-    """Return the description that `write` stores in a PNG, or ""."""
+    """Return the description that `write` stores in a PNG, or "" if there is none."""
     match = re.search(rb"(.{4})tEXt" + DESCRIPTION.encode() + rb"\0", content, re.DOTALL)
     if match is None:
         return ""

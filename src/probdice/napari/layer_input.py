@@ -59,7 +59,7 @@ class LayerGrid:
         if np.any(linear[:first, first:]) or np.any(linear[first:, :first]):
             raise GeometryError(
                 f"the transform of layer {layer.name!r} mixes its first axis (the regions) with "
-                f"the axes of the image. Remove the rotation and shear of the first axis"
+                f"the axes of the image. Remove the rotation and shear of the first axis."
             )
         size = axes - first
         matrix = np.eye(size + 1)
@@ -185,18 +185,18 @@ def _check_stack(layer: "Layer", array: Any) -> None:
     if layer.rgb:
         raise InputError(
             "is a colour image. Compare Labels layers, or Image layers of probabilities with the "
-            "regions along the first axis"
+            "regions along the first axis."
         )
     if np.dtype(array.dtype).kind != "f":
         raise InputError(
             f"is an Image layer of {array.dtype}, so it is unclear whether it holds labels or "
             f"probabilities. Convert labels to a Labels layer (right-click the layer, Convert to "
-            f"Labels), or probabilities to floating-point numbers between 0 and 1"
+            f"Labels), or probabilities to floating-point numbers between 0 and 1."
         )
     if len(array.shape) < 2:
         raise InputError(
             f"has {len(array.shape)} axis. Probabilities must have the regions along the first "
-            f"axis, followed by the axes of the image"
+            f"axis, followed by the axes of the image."
         )
 
 

@@ -55,7 +55,7 @@ def consensus(
         the reliability of each rater for every region. For label maps with two regions, STAPLE
         returns the same result as ITK's STAPLEImageFilter.
     match : {"overlap", "labels"}, optional
-        How regions of different raters are matched: by overlap, or by equal labels.
+        How to match regions of different raters: by overlap or by equal labels.
     weights : sequence or mapping of float, optional
         The weight of each rater in the mean. All weights are equal by default.
     mask : array_like, Segmentation, path or image, optional

@@ -88,7 +88,7 @@ class Consensus:
     volumes : ndarray
         The mean volume of each common region over the raters, in pixels.
     method : {"mean", "staple"}
-        How the raters are combined.
+        The method that combines the raters.
     iterations : int
         The number of iterations of STAPLE; 0 for the mean.
     agreement : Agreement
@@ -221,7 +221,7 @@ class Consensus:
 
     @property
     def images(self) -> Images:
-        """The first two raters. A background image must be on their grid."""
+        """The first two raters. A background image must be on the grid of these raters."""
         return self._panel.several.pair(*self.names[:2])
 
     @property

@@ -181,7 +181,7 @@ def expected_counts(evidence: Evidence, model: Model) -> Floats:
             f"{raters * regions**2 * 8 / 2**30:.1f} GiB, more than the limit of "
             f"{LARGEST * 8 / 2**30:.1f} GiB. If only the consensus is needed, use ",
             Option("method", "mean"),
-            " and do not access the performance of raters",
+            " and do not access the performance of raters.",
         )
     return evidence.total(partial(_joint, model))
 

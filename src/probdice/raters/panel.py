@@ -75,7 +75,7 @@ class Common:
 
     @cached_property
     def channels(self) -> tuple[int, ...]:
-        """The indices of common regions by integer label, then of regions with only a name."""
+        """The indices of common regions, by integer label. Regions with only a name come last."""
 
         def order(k: int) -> tuple[bool, int, str]:
             number = self.region_labels[k]

@@ -1,4 +1,4 @@
-"""Inter-rater agreement per region: the Dice of every pair of raters, and their volumes."""
+"""Inter-rater agreement per region: the Dice of every pair of raters, and the volume per rater."""
 
 from dataclasses import dataclass
 from math import nan

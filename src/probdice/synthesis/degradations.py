@@ -55,7 +55,7 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
     strength : float
         The standard deviation of the Gaussian filter, in pixels. 0 changes nothing.
     seed : int, optional
-        Ignored. Accepted because all degradations take a seed.
+        Without effect, because the blur is not random. All degradations take a seed.
 
     Returns
     -------
