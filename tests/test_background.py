@@ -321,5 +321,5 @@ def test_raters_share_one_background():
 def test_equal_labels_of_raters_with_a_background():
     agreement = probdice.agreement([[0, 0, 1, 1], [0, 1, 1, 1]], match="labels", background=0)
     assert agreement.foreground_dice[0, 1] == approx(4 / 5, **EXACT)
-    with pytest.raises(InputError, match="one label or name of all raters"):
+    with pytest.raises(InputError, match="one label or name for all raters"):
         probdice.agreement([[0, 1], [0, 1]], background={"reference": 0, "prediction": 0})

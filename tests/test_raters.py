@@ -294,7 +294,7 @@ def test_the_mean_works_for_more_regions_than_confusion_matrices_allow():
         (np.zeros((2, 2), int), {}, "raters must be a list or a mapping"),
         ([[1, 2], [1, 2]], {"method": "vote"}, "method must be 'mean' or 'staple'"),
         ([[1, 2], [1, 2]], {"match": "paper"}, "match must be 'overlap' or 'labels'"),
-        ([[1, 2], [1, 2]], {"weights": [1]}, "weights: expected one for each of the 2 raters"),
+        ([[1, 2], [1, 2]], {"weights": [1]}, "weights: expected one weight for each of 2 raters"),
         ([[1, 2], [1, 2]], {"weights": [0, 0]}, "weights: expected numbers ≥ 0"),
         (
             [[1, 2], [1, 2]],

@@ -11,8 +11,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-# Private parts of Numba. If a version lacks the first, kernels are compiled in every process; if it
-# lacks the second, compilation is not reported.
+# Private parts of Numba. If a Numba version lacks the first, kernels are compiled in every process.
+# If it lacks the second, compilation is not reported.
 try:
     from numba.core.caching import FunctionCache
 except ImportError:
@@ -30,7 +30,8 @@ R = TypeVar("R")
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
-# The numpy error model: a loop with a division that could raise is not vectorised.
+# The "numpy" error model is needed because loops with a division that could raise an error are not
+# vectorised.
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
 _njit: Any = numba.njit  # the annotations of both are incomplete
 _intrinsic: Any = intrinsic
@@ -49,10 +50,10 @@ SOURCES = hashlib.sha256(
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """Compiled code on disk, valid for one version of all kernel sources.
+    """A cache of compiled code on disk, valid for one version of all kernel sources.
 
-    Numba only checks the file of the called function and misses changes to functions in other
-    files.
+    Numba itself only checks the file of the called function, so it misses changes to functions in
+    other files.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -76,10 +77,10 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile on first use, without the GIL; cache the machine code if a folder is writable."""
+    """Compile a kernel on first use, without the GIL, and cache it if a folder is writable."""
     compiled: Any = _njit(**_OPTIONS)(function)
-    # RuntimeError: Numba finds no writable cache folder. Others: this version of Numba caches in
-    # another way, so nothing is stored on disk.
+    # RuntimeError means that Numba finds no writable cache folder. The other errors mean that this
+    # version of Numba caches in another way. In both cases, nothing is stored on disk.
     with suppress(RuntimeError, AttributeError, TypeError):
         compiled._cache = _Cache(function)
     dispatcher: Callable[P, R] = compiled
@@ -109,7 +110,7 @@ def watch_compiler(began: Callable[[], None], ended: Callable[[], None]) -> None
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile for use in kernels only, without a wrapper for calls from Python."""
+    """Compile a function for use in kernels only, without a wrapper for calls from Python."""
     compiled: Callable[P, R] = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(
         function
     )
@@ -117,7 +118,7 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile into every caller, for short functions of arrays in inner loops.
+    """Compile a short function of arrays into every caller, for inner loops.
 
     An array is passed as about ten numbers, so a call may cost more than the function itself.
     """
@@ -127,8 +128,8 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-# Bit fields of a floating-point number at its own width: Numba computes integers with 64 bits, and
-# then only half as many float32 values fit in a vector.
+# Bit operations use the width of the floating-point number. Numba computes integers with 64 bits,
+# so only half as many float32 values would fit in a vector.
 _WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # total bits, and fraction bits
 
 
@@ -165,7 +166,7 @@ exponent = _from_bits(_exponent)  # of a positive number, plus a constant
 
 @_intrinsic
 def alike(_typing: Any, number: Any, value: Any) -> Any:
-    """Convert a number to the floating-point type of a value, to avoid mixed types."""
+    """Convert `number` to the floating-point type of `value`, to avoid mixed types."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.cast(builder, args[0], signature.args[0], signature.return_type)
@@ -186,9 +187,9 @@ def sign_of(_typing: Any, value: Any) -> Any:
 
 @_intrinsic
 def prefetch(_typing: Any, rows: Any, row: Any, column: Any) -> Any:
-    """Load the cache line of an element of a two-dimensional array, without waiting for it.
+    """Prefetch the cache line of an element of a two-dimensional array, without waiting for it.
 
-    The element need not exist: loading ahead never fails.
+    The element need not exist, because prefetching never fails.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -201,7 +202,7 @@ def prefetch(_typing: Any, rows: Any, row: Any, column: Any) -> Any:
         address = builder.gep(builder.bitcast(array.data, byte), [offset])
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         load = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        # To read; into the second-level cache; of data, not instructions.
+        # The arguments select read access, the second-level cache, and data (not instructions).
         builder.call(load, [address, number(0), number(2), number(1)])
         return context.get_dummy_value()
 

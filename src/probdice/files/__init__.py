@@ -1,7 +1,8 @@
 """Read segmentations, and write label maps, probabilities and similarity maps.
 
-Each module implements one family of formats. `FORMATS` lists them in the order in which they are
-tried: the first format that recognises a file reads it. Third-party libraries are imported on use.
+Each module implements one family of formats. `FORMATS` lists the formats in the order in which they
+are tried. The first format that recognises a file reads it. Third-party libraries are imported when
+they are needed.
 """
 
 import os
@@ -92,23 +93,24 @@ def read(
 ) -> Segmentation:
     """Read a segmentation from a file, or from one file per region.
 
-    One whole number per voxel is a label, regardless of its stored type. One fractional number per
-    voxel is the probability of a single foreground region. Several numbers per voxel are the
-    probabilities of as many regions. Arrays remain on disk if the format allows it. "Voxel" here
-    and "pixel" elsewhere mean the same: one element of a 2-D or 3-D image.
+    A file with one whole number per voxel contains labels, whatever their stored type. A file with
+    one fractional number per voxel contains the probability of a single foreground region. A file
+    with several numbers per voxel contains the probabilities of as many regions. Arrays remain on
+    disk if the format allows it. "Voxel" here and "pixel" elsewhere mean the same: one element of a
+    2-D or 3-D image.
 
     Parameters
     ----------
     path : path, image, or sequence or mapping of them
         NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file. The extras `itk`, `dicom`, `hdf5` and
-        `zarr` add MHA, NRRD and other SimpleITK formats, DICOM SEG, HDF5, and Zarr and OME-Zarr
-        (a folder or a URL). Select an array inside a file after a colon: ``file.h5:/path``,
+        `zarr` add MHA, NRRD and other SimpleITK formats, DICOM SEG, HDF5, and Zarr and OME-Zarr (a
+        folder or a URL). Select an array inside a file after a colon: ``file.h5:/path``,
         ``file.npz:key``, ``file.mat:groundTruth/0``. Select an array inside a Zarr store by its
-        path: ``volume.zarr/labels/cells``. Several paths (a list, ``"a.nii.gz,b.nii.gz"``, or a
-        pattern with ``*``) are one region each. The region names are the parts in which the file
-        names differ: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1. Set names with
-        ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``. A nibabel or SimpleITK image
-        is read like its file.
+        path: ``volume.zarr/labels/cells``. If there are several paths (a list,
+        ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``), each file is one region. The region names
+        are the parts in which the file names differ: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are
+        regions 0 and 1. Set names with ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``.
+        A nibabel or SimpleITK image is read like its file.
     names : mapping, sequence or path, optional
         Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the
         first region, or the path of a table (FreeSurfer or 3D Slicer colour table, ITK-SNAP label
@@ -120,9 +122,9 @@ def read(
         values are read as probabilities.
     sums : {"error", "normalise", "background"}, optional
         How to treat probabilities that do not sum to 1; see `Segmentation.from_probabilities`.
-        Overlapping masks require `priority`, "normalise" or "background". For masks, the last two
-        are equivalent: a shared voxel is divided equally among its masks, and voxels outside all
-        masks are background.
+        Overlapping masks require `priority`, "normalise" or "background". For masks, "normalise"
+        and "background" are equivalent: a shared voxel is divided equally among its masks, and
+        voxels outside all masks are background.
     priority : sequence of str, optional
         Region names in order of priority for overlapping masks of 0 and 1:
         ``("tumour", "kidney")``. A shared voxel gets the first region that covers it. The result
@@ -131,8 +133,8 @@ def read(
         Labels whose voxels are excluded from the comparison. Only a reference may have ignored
         labels.
     max_bytes : int, optional
-        Maximum memory, in bytes, for the decompressed values of one file. The default is the
-        memory of the machine. Values that remain on disk are not included.
+        Maximum memory, in bytes, for the decompressed values of one file. The default is the memory
+        of the machine. Values that remain on disk do not count.
 
     Returns
     -------
@@ -235,13 +237,13 @@ def read_case(
 
 
 def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
-    """Read a mask of whole numbers from a file or a nibabel or SimpleITK image; 0 is outside."""
+    """Read a mask of whole numbers from a file or image. Pixels with the value 0 are outside."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"expected one mask file, found {len(parts)}")
     with _naming(parts[0].source):
         image = _image(parts[0].file, _memory_limit(max_bytes))
-        if image.assumed:  # in a plain array of 0.0 and 1.0 the first axis is spatial
+        if image.assumed:  # the first axis of a plain array of 0.0 and 1.0 is spatial
             image = replace(image, regions=None)
         segmentation = segmentation_of(image, scale=None, sums="error", ignore=())
     return replace(segmentation, source=parts[0].source)
@@ -263,7 +265,7 @@ def read_background_image(path: Readable) -> BackgroundImage:
 
 
 def read_surface(path: str) -> Surface:
-    """Read the mesh of one hemisphere, to show values at vertices on it."""
+    """Read the mesh of one hemisphere, on which values at vertices are shown."""
     with _naming(path):
         return surface_of(open_source(path, memory()))
 
@@ -275,24 +277,24 @@ def write(
 ) -> None:
     """Write a segmentation or a map, such as a similarity map, in the format of the suffix.
 
-    `read` returns the same segmentation: labels, names, kind, shape, and geometry or none. If the
-    format cannot store all of this, `write` raises `InputError`. The file is replaced atomically:
-    `write` creates a temporary file in the same folder, flushes it to disk, and renames it. If
-    writing fails, an existing file remains unchanged.
+    `read` restores the same segmentation: labels, names, kind, shape, and geometry if there is one.
+    If the format cannot store all of these properties, `write` raises `InputError`. The file is
+    replaced atomically: `write` creates a temporary file in the same folder, flushes it to disk,
+    and renames it. If writing fails, an existing file remains unchanged.
 
     Parameters
     ----------
     path : path
-        File name ending in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png. The extra `itk` adds
-        .nrrd, .seg.nrrd and .mha; the extra `zarr` adds .zarr. An .npy file stores neither
-        geometry nor names.
+        A file name that ends in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png. The extra `itk` adds
+        .nrrd, .seg.nrrd and .mha; the extra `zarr` adds .zarr. An .npy file stores neither geometry
+        nor names.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that can represent its labels.
-        The stored probabilities are those that are compared (with the added background, divided by
-        the sum, …). The region axis is last in NIfTI, MGZ, NRRD and MHA, and first in other
-        formats. The probability of a single foreground is stored as one map, in .npy as two
-        regions. An integer array is a label map. A floating-point array is a map, stored as
-        float32; NaN is preserved.
+        Probabilities are stored as they are compared: with an added background or divided by their
+        sum, if necessary. The region axis is last in NIfTI, MGZ, NRRD and MHA, and first in other
+        formats. The probability of a single foreground region is stored as one map, or as two
+        regions in .npy. An integer array is a label map. A floating-point array is a map, which is
+        stored as float32. NaN is preserved.
     geometry : Geometry, optional
         Position of the image in space. The default is the geometry of the segmentation.
 
@@ -301,7 +303,8 @@ def write(
     InputError
         If the format cannot store the data.
     FormatError
-        If the file cannot be written: missing folder, no permission, full disk.
+        If the file cannot be written, for example because the folder is missing or the disk is
+        full.
 
     Examples
     --------
@@ -330,9 +333,10 @@ def write(
 def streaming(
     path: str, geometry: Geometry | None, like: Segmentation
 ) -> Iterator[NewStore | None]:
-    """Yield a Zarr store for writing an image block by block, or None to write it at once.
+    """Yield a Zarr store to write an image block by block, or None if it must be written at once.
 
-    Writing by blocks requires a chunked input (`like`) and a geometry that needs no reordering.
+    Writing by blocks requires a chunked input (`like`) and a geometry whose axes need no
+    reordering.
     """
     chunks = chunks_of(like.array)
     if not path.lower().endswith(ZARR.writes) or chunks is None or not is_upright(geometry):
@@ -344,7 +348,7 @@ def streaming(
 
 
 def contents_of(path: str) -> list[Content]:
-    """List the arrays in a container such as .npz, .mat or .h5; empty for other files."""
+    """List the arrays in a container such as .npz, .mat or .h5. Other files have an empty list."""
     with _naming(path):
         source = open_source(path)
         form = _format(source)
@@ -425,14 +429,14 @@ def _naming(path: str, action: str = "read") -> Iterator[None]:
     """Prefix errors with the name of the file.
 
     This applies to `ProbdiceError`, `OSError` and `MemoryError`. Readers convert errors of
-    third-party libraries to `FormatError`. Any other exception is a bug and passes unchanged.
-    Values of a corrupt file may overflow here. Code that uses the values rejects infinite values.
+    third-party libraries to `FormatError`. Any other exception is a bug and passes unchanged. NumPy
+    does not warn if values of a corrupt file overflow. Infinite values are rejected later.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             yield
     except ProbdiceError as error:
-        if str(error).startswith(f"{path}: "):  # lazily read values already name their file
+        if str(error).startswith(f"{path}: "):  # errors of lazily read values already name the file
             raise
         message = [printable(part) if isinstance(part, str) else part for part in error.args]
         raise type(error)(*message).prefixed(f"{path}: ") from error

@@ -1,9 +1,10 @@
 """Read and write FreeSurfer annotations (.annot): one label per vertex of a hemisphere.
 
 A file stores a colour per vertex, and a table of colours and names. The label of a vertex is the
-number of its colour in the table, or −1 if it has no colour. nibabel writes files. This module
-reads them itself: nibabel 5.4 returns a neighbouring label for a colour that the table does not
-contain, shifts names if the table skips a number, and allocates memory by unchecked lengths.
+number of its colour in the table, or −1 if it has no colour. Files are written with nibabel, but
+read by this module, because nibabel 5.4 returns a neighbouring label for a colour that the table
+does not contain, shifts names if the table skips a number, and allocates memory based on unchecked
+lengths.
 """
 
 import struct
@@ -30,8 +31,8 @@ __all__ = ["ANNOT"]
 
 UNLABELLED = -1
 MISSING = -2  # no label; rows of a table are not negative
-BLOCK = 1 << 16  # vertices that are converted together
-MOST_ROWS = 1 << 16  # rows of a table that `write` accepts
+BLOCK = 1 << 16  # number of vertices that are converted together
+MOST_ROWS = 1 << 16  # largest number of rows that `write` accepts
 NEWER = -2  # version of the table, stored in place of the number of rows
 
 

@@ -19,10 +19,10 @@ __all__ = ["null_for_nan", "replacing", "replacing_folder"]
 def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the folder of the target, and rename it to the target at the end.
 
-    The file is flushed to disk first. If an error occurs, it is removed and the target remains
-    unchanged. If the target is a symbolic link, the file that it points to is replaced. With
-    `alone`, for a writer that has a lock, the temporary name is always the same, so that the next
-    run overwrites the file left by a killed run.
+    The temporary file is flushed to disk before it is renamed. If an error occurs, the temporary
+    file is removed and the target remains unchanged. If the target is a symbolic link, the file
+    that it points to is replaced. A writer that has a lock sets `alone`. The temporary name is then
+    always the same, so that the next run overwrites the file of a killed run.
     """
     target = Path(os.path.realpath(target))
     if target.is_dir():
@@ -47,7 +47,7 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder, and replace the target with it once it is complete."""
+    """Yield a temporary folder, and replace the target with the folder once it is complete."""
     target = Path(os.path.realpath(target))
     stem, suffix = target.stem, target.suffix
     token = secrets.token_hex(4)

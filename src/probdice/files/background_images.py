@@ -22,9 +22,9 @@ class BackgroundImage:
     Attributes
     ----------
     array : array
-        One number per pixel, or red, green and blue from 0 to 255 along the last axis.
+        One grey value per pixel, or red, green and blue between 0 and 255 along the last axis.
     colour : bool
-        Whether the last axis is red, green and blue.
+        Whether the last axis contains red, green and blue.
     geometry : Geometry or None
         Position of the image in space, if known.
     name : str
@@ -60,7 +60,7 @@ def background_image_of(image: Image) -> BackgroundImage:
 
 
 def read_photograph(source: Source, *, png: bool) -> BackgroundImage:
-    """Read grey values or colours from a JPEG or PNG file; palettes become colours."""
+    """Read grey values or colours from a JPEG or PNG file; palette indices become colours."""
     from PIL.JpegImagePlugin import JpegImageFile
 
     opened = png_picture(source) if png else sized_picture(JpegImageFile, source, JPEG_RATIO)
@@ -79,8 +79,8 @@ def onto_grid(
 ) -> BackgroundImage:
     """Reorder a background image to the grid of the segmentations, or raise an error.
 
-    With `placed`, either both or neither must have a geometry. A plain array must only have the
-    same shape.
+    With `placed`, either both or neither must have a geometry. Without `placed`, as for a plain
+    array, equal shapes are enough if either has no geometry.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"

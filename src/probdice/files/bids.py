@@ -2,7 +2,7 @@
 
 A name such as ``sub-01_ses-2_space-T1w_dseg.nii.gz`` consists of entities, a suffix (dseg) and an
 extension. A table ``…_dseg.tsv`` in the same folder, or in a folder above it, names the labels of a
-``dseg`` file. All entities of the table are also entities of the file.
+``dseg`` file. Every entity of the table must also be an entity of the file.
 """
 
 import os
@@ -57,9 +57,10 @@ class BidsName:
 
 
 def label_table(path: str | os.PathLike[str]) -> Path | None:
-    """Return the table with the names of the labels of a file, or None.
+    """Return the table with the label names of a file, or None if there is no table.
 
-    The table in the nearest folder is used; in one folder, the table that shares the most entities.
+    The table in the nearest folder is used. Of several tables in one folder, the table that shares
+    the most entities with the file is used.
     """
     file = Path(path)
     own = BidsName.of(file.name)

@@ -1,7 +1,7 @@
 """Messages between this process and its child: JSON, errors, and arrays in shared memory.
 
-A message is a length in 8 bytes and as many bytes of JSON. A corrupt file might take control of the
-child, so the parent checks every field and never unpickles anything.
+A message consists of a length in 8 bytes, followed by as many bytes of JSON. A corrupt file might
+take control of the child, so the parent checks every field and never unpickles anything.
 """
 
 import json
@@ -104,9 +104,9 @@ def conforms(value: object, kind: Any) -> bool:
     value : object
         The value that `json.loads` returned.
     kind : type
-        ``object`` for any value, a type of JSON, a union, a `Literal`, ``list[…]``, a
-        `TypedDict`, or ``tuple[…]`` for a list of fixed length. In ``Annotated[type, test]``, the
-        test must also return a true value.
+        ``object`` for any value, a JSON type, a union, a `Literal`, ``list[…]``, a `TypedDict`, or
+        ``tuple[…]`` for a list of fixed length. For ``Annotated[type, test]``, ``test(value)`` must
+        also be true.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is object:
@@ -158,7 +158,7 @@ class Layout:
 
     @property
     def space(self) -> int:
-        """Its size in bytes, rounded up so that the next array is aligned."""
+        """The size of the array in bytes, rounded up so that the next array is aligned."""
         nbytes = math.prod(self.shape) * self.dtype.itemsize
         return max(64, -(-nbytes // 64) * 64)
 

@@ -1,13 +1,14 @@
 """Limit the decompressed size of Zarr chunks, and read local stores on the calling thread.
 
 Zarr's codecs allocate as much memory as a chunk declares, and a few bytes may declare gigabytes.
-This module limits each codec to the size that the metadata of the array declare. If the compressed
-bytes declare a size, it must be within the limit; otherwise they are decompressed up to the limit.
+This module limits each codec to the size that follows from the metadata of the array. A size that
+the compressed bytes declare must be within the limit. Bytes that declare no size are decompressed
+up to the limit.
 
 Zarr reads on its own threads and passes each chunk between them, which suits slow remote stores.
-Local stores are read on the calling thread instead, into memory that earlier chunks used. New
-memory pages per chunk take as long as decompression in processes that return freed memory to the
-system at once, such as Dask workers.
+Local stores are read on the calling thread instead, into memory that earlier chunks used. In
+processes that return freed memory to the system at once, such as Dask workers, allocating new
+memory pages for each chunk takes as long as decompression.
 
 Both features rely on private parts of Zarr. If a Zarr version changes them, chunks are read by Zarr
 itself, without these limits.
@@ -50,7 +51,7 @@ _Array: Any = object if _PROTOTYPE is None else _PROTOTYPE.nd_buffer
 Args = TypeVarTuple("Args")
 R = TypeVar("R")
 
-KEPT = 1 << 27  # bytes of free memory of one size to keep for reuse
+KEPT = 1 << 27  # largest free memory of one size that is kept for reuse, in bytes
 PIECES = 16  # largest number of free pieces of one size
 SLACK = 1 << 20  # bytes that codecs may add to a chunk
 WIDEST = 16  # bytes of a number; filters of format 2 may store wider numbers than they return
@@ -98,7 +99,7 @@ class LocalArray(zarr.Array):  # type: ignore[misc]
         except RuntimeError:
             with suppress(AttributeError, TypeError), closing(_SameThreadLoop()) as loop:
                 return loop.run_until_complete(self._selected(selection))
-        return super().__getitem__(selection)  # a thread cannot run two loops, as in a notebook
+        return super().__getitem__(selection)  # in a notebook, this thread already runs a loop
 
     async def _selected(self, selection: Any) -> Any:
         into = REUSED_MEMORY if self.shards is None else None  # Zarr assembles shards itself
@@ -147,7 +148,7 @@ def _name_of(codec: Any) -> str:
 
 @dataclass(frozen=True)
 class BoundedCodecV3(BytesBytesCodec):  # type: ignore[misc]
-    """A format 3 codec that rejects chunks that decompress to more than the array describes."""
+    """A format 3 codec that rejects chunks that decompress to more bytes than the array allows."""
 
     codec: Any
     is_fixed_size = False
@@ -255,7 +256,7 @@ def _number_at(place: int) -> Callable[[memoryview, int], int | None]:
 
 
 def _size_of_zstandard(content: memoryview, most: int) -> int | None:
-    """Return the size that a single Zstandard frame declares, or None; check all block sizes."""
+    """Check all Zstandard block sizes, and return the size declared by a single frame, or None."""
     size, place = 0, 0
     frames: list[int | None] = []  # declared sizes
     while place + 5 <= len(content):
@@ -326,7 +327,7 @@ def reused_bytes(size: int) -> NDArray[np.uint8]:
 
 
 class _ReusedMemory:
-    """The owner of reused memory; once it is deleted, the memory is available again."""
+    """The owner of reused memory. Once the owner is deleted, the memory is available again."""
 
     def __init__(self, memory: NDArray[np.uint8], free: Free) -> None:
         self.memory, self.free = memory, free

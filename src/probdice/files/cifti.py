@@ -1,7 +1,7 @@
 """Read and write CIFTI-2: dense labels (.dlabel.nii) and dense scalars (.dscalar.nii).
 
-The pixels are the vertices of both hemispheres and voxels of other structures. Structures are
-identified by name and always put in one order: left cortex, right cortex, then by name. nibabel
+The pixels are the vertices of both hemispheres and the voxels of other structures. Structures are
+identified by name and sorted: the left cortex, the right cortex, then all others by name. nibabel
 parses the XML of the header; declarations of XML entities are rejected. Values stay on disk.
 """
 
@@ -198,7 +198,7 @@ def _entries(table: Mapping[int, Any] | None) -> Any:
 
 
 def _space(mapping: Any, size: int) -> tuple[VertexSpace, NDArray[np.int64] | None]:
-    """Return the structures in a fixed order, and the columns in this order if it differs."""
+    """Return the sorted structures, and the order of the columns, or None if it is unchanged."""
     volume = None
     if mapping.volume is not None:
         matrix = mapping.volume.transformation_matrix_voxel_indices_ijk_to_xyz

@@ -11,7 +11,7 @@ __all__ = ["as_number", "read_columns"]
 
 
 def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Read columns of a table: for each row, its file and line for messages, and its cells.
+    """Read columns of a table. Each row consists of its file and line (for messages) and its cells.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tupl
     Raises
     ------
     FormatError
-        If the file cannot be read or has no such column.
+        If the file cannot be read or lacks one of the columns.
 
     Examples
     --------

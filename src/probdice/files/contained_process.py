@@ -136,7 +136,7 @@ class _Server:
 
 
 class _Limits:
-    """Time and memory limits for a file; the system kills a process that exceeds its time."""
+    """Time and memory limits for a file. The system kills a process that exceeds its time limit."""
 
     def __init__(self, seconds: float, nbytes: int) -> None:
         self.seconds, self.nbytes = seconds, nbytes

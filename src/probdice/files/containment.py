@@ -4,17 +4,17 @@ HDF5, ITK, DICOM, MATLAB and GIFTI files are parsed by native libraries. A corru
 such a library crash, run forever, or allocate more memory than the machine has. `run_in_child` runs
 a reader in a child process, so that such a file only causes an error message.
 
-The child starts with the first file that needs it (0.3 to 0.7 seconds of CPU time, mostly for
-importing NumPy and the library) and reads all later files, one at a time. It is replaced after a
+The child starts when the first file needs it, which takes 0.3 to 0.7 seconds of CPU time, mostly
+for importing NumPy and the library. It reads all later files, one at a time. It is replaced after a
 crash, and killed on a timeout, on an interrupt and at exit. It creates no files and no named shared
 memory: it only has a socket, and exits when the socket closes.
 
 **Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
 and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
-shared memory (memfd). Up to `SCRATCH` bytes are in a buffer that is reused for each answer and that
-the parent copies, because new pages cost more than a copy. Larger arrays have their own memory,
-which is sealed and mapped without a copy. On systems without memfd, all arrays are in an unnamed
-temporary file. The parent maps only memory that is sealed against shrinking.
+shared memory (memfd). Up to `SCRATCH` bytes are in a buffer that is reused for each answer. The
+parent copies its content, because a copy is faster than allocating new pages. Larger arrays have
+their own memory, which is sealed and mapped without a copy. On systems without memfd, all arrays
+are in an unnamed temporary file. The parent maps only memory that is sealed against shrinking.
 
 **Limits.** A file may take `SECONDS` of CPU time and `BYTES` of memory, plus a share proportional
 to its size. After checking a header, a reader calls `grant` to get time and memory for the values,
@@ -68,7 +68,7 @@ SECONDS, BYTES = 5.0, 5 << 25  # CPU time and memory for any file
 PER_BYTE = 4.0 / (1 << 20), 24  # CPU seconds and bytes of memory per byte of the file
 MOST = 600.0, 1 << 31  # largest CPU seconds and bytes of memory for the size of a file
 PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
-WALL = 4.0, 60.0  # seconds of wall time per second of CPU time, and in addition
+WALL = 4.0, 60.0  # seconds of wall time: per second of CPU time, and in addition
 START = 120.0  # seconds of wall time until the child is ready
 SCRATCH = 1 << 25  # bytes of reused shared memory
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
@@ -98,15 +98,15 @@ def run_in_child(
     Parameters
     ----------
     reader : callable
-        A module-level function. It calls `grant` before it allocates memory for values.
+        A module-level function that calls `grant` before it allocates memory for values.
     path : Path
-        The file to read. Its size determines the limits of time and memory.
+        The file to read. The size of the file determines the limits of time and memory.
     *arguments : JSON values
         Further arguments of `reader`.
     returns : type
         The type of the value in the answer; see `conforms`.
     library : str
-        The module that parses the file. It is imported before time and memory are limited.
+        The module that parses the file. This module is imported before time and memory are limited.
     max_bytes : int
         The maximum sum of all grants.
 
@@ -120,7 +120,7 @@ def run_in_child(
     FormatError
         If the library crashes, exceeds its time limit or uses too much memory.
     ProbdiceError, OSError
-        If the reader raises such an error.
+        If the reader raises an error of this type.
     """
     if _granting is not None or not machine.passes_files():
         return _in_this_process(reader, path, arguments)
@@ -184,7 +184,7 @@ def _filled(array: NDArray[Any] | Filling) -> NDArray[Any]:
 
 
 class _Ended(Exception):
-    """The child ended without an answer; `certain` if the current file is the cause."""
+    """The child ended without an answer. `certain` is true if the current file is the cause."""
 
     def __init__(self, reason: str, *, certain: bool) -> None:
         super().__init__(reason)

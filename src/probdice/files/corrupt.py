@@ -41,7 +41,7 @@ def one_line(error: Exception) -> str:
 def library_call() -> Iterator[None]:
     """Convert exceptions of a third-party reader to `FormatError`.
 
-    Libraries raise exceptions of any type on a corrupt file, so all types are converted; only
+    Libraries raise exceptions of any type on a corrupt file, so all types are converted. Only
     library calls should be inside the `with` block. Errors of the operating system, `MemoryError`,
     `ProbdiceError` and programming errors in this package pass unchanged.
     """
@@ -58,7 +58,7 @@ def library_call() -> Iterator[None]:
 
 
 def _raised_by_us(error: Exception) -> bool:
-    """Return whether code of this package raised the error, not a library that it called."""
+    """Return whether this package, and not a library that it called, raised the error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -128,11 +128,11 @@ def select_name(
     names : sequence of str
         All names in the file.
     kind : str
-        The plural of what the names denote, such as "data sets".
+        A plural noun for the named objects, such as "data sets".
     example : str
         The text before a name in a path, such as "file.h5:".
     shown : sequence of str, optional
-        The names as the error lists them.
+        The names to list in the error.
     """
     if wanted in names:
         return wanted

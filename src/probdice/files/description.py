@@ -1,9 +1,9 @@
-"""The description: one line of JSON with the properties for which a format has no field.
+"""Store properties for which a format has no field in one line of JSON, the description.
 
-`write` stores the kind of segmentation and the shape of the image in it. If the format cannot store
-the labels and names of regions or the geometry, the description includes them too. Another program
-may change the values of a file and keep this text, so `read` ignores a description that does not
-match the values.
+`write` stores the kind of segmentation and the shape of the image in the description. If the format
+cannot store the labels and names of regions or the geometry, the description includes them too.
+Another program may change the values of a file and keep this text, so `read` ignores a description
+that does not match the values.
 """
 
 import json
@@ -36,7 +36,7 @@ def description_of(
         Whether to include the names and colours of a label map. The regions of probabilities are
         always included.
     affine : bool, optional
-        Whether to include the geometry; it is null if there is none.
+        Whether to include the geometry, which is null if the image has none.
     shape : bool, optional
         Whether the format would change the shape.
     """
@@ -57,7 +57,7 @@ def description_of(
 
 
 def with_description(image: Image, text: object) -> Image:
-    """Apply the description in a file, if there is one that matches the values."""
+    """Apply the description in a file, if there is one and it matches the values."""
     if not isinstance(text, str) or not text:
         return image
     try:
@@ -136,7 +136,7 @@ def _shaped(
 
 
 def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.float64] | None:
-    """Return the affine for the described axes: the file's own affine, or the described one."""
+    """Return the affine for the described axes, from the file itself or from the description."""
     affine = image.affine
     if "affine" in content:
         given = content["affine"]

@@ -96,7 +96,7 @@ def _image(path: Path, max_bytes: int) -> Image:
 
 
 def _checked_frames(pydicom: Any, dataset: Any) -> int:
-    """Return the number of frames after comparing it with the stored values."""
+    """Return the number of frames, after checking it against the size of the stored values."""
     with library_call():
         values = {name: dataset[name].value for name in SIZES}
         stored = len(dataset["PixelData"].value or b"")  # pydicom returns None if it is empty

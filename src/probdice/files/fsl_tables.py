@@ -34,12 +34,12 @@ def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
 
     The index of a region of a *label* atlas is its label. The index of a region of a
     *probabilistic* atlas is its volume in the 4D image; its label in the 3D summary image is the
-    index plus 1. An attribute ``value`` sets the label of the summary image.
+    index plus 1. An attribute ``value`` sets the label in the summary image.
     """
     if ENTITIES.search(text):
         refuse_entities()
     try:
-        root = ElementTree.fromstring(text.encode())  # without entities
+        root = ElementTree.fromstring(text.encode())  # the text declares no entities
     except ElementTree.ParseError as error:
         raise FormatError(f"is not valid XML: {error}") from None
     kind = (root.findtext("header/type") or "").strip().lower()

@@ -48,7 +48,7 @@ START = re.compile(
 )
 LABELS, POINTS, TRIANGLES = 1002, 1008, 1009  # NIfTI intent codes
 STRUCTURE = "AnatomicalStructurePrimary"
-Share = int | float | None  # of red, green, blue or alpha
+Share = int | float | None  # a value of red, green, blue or alpha
 
 
 class _Value(TypedDict):
@@ -61,7 +61,7 @@ class _Value(TypedDict):
 
 
 def is_gifti(source: Source) -> bool:
-    """Return whether the first bytes are GIFTI, with or without a document type."""
+    """Return whether the first bytes are those of a GIFTI file, with or without a document type."""
     head = source.head
     return bool(START.match(head)) or (b"<!DOCTYPE GIFTI" in head and head.lstrip()[:1] == b"<")
 

@@ -1,8 +1,8 @@
 """Read HDF5 (extra `hdf5`): `file.h5:/path/to/dataset`, or `file.h5` with a single data set.
 
-The `axistags` of ilastik define the axes. Without them, a floating-point array of up to three axes
-has one value per voxel, and an array of four axes has the probabilities of regions, with the
-regions first.
+The `axistags` of ilastik define the axes. Without `axistags`, a floating-point array of up to three
+axes contains one value per voxel, and an array of four axes contains the probabilities of regions,
+with the regions first.
 """
 
 import json
@@ -136,7 +136,7 @@ class Hdf5Array(Lazy):
 
 
 def find_dataset(file: str, inside: str) -> Answer:
-    """Find the data set with this path, or the only one, and check its size."""
+    """Find the data set with this path, or the only data set, and check its size."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     with open_file(h5py, file) as content:
         dataset = _dataset(h5py, content, inside)
@@ -216,7 +216,7 @@ def datasets(h5py: Any, group: Any) -> dict[str, Any]:
 
 
 def check_dataset(dataset: Any, path: Path) -> None:
-    """Reject a data set that is larger than the file can contain; unwritten chunks are zeros."""
+    """Reject a data set that is larger than the file can contain, except for unwritten chunks."""
     with library_call():
         shape, chunks, itemsize = tuple(dataset.shape), dataset.chunks, dataset.dtype.itemsize
         stored = dataset.id.get_storage_size()
@@ -239,7 +239,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
 
 
 def _dataset(h5py: Any, file: Any, inside: str) -> Any:
-    """Return the data set with this path, or the only numeric one."""
+    """Return the data set with this path, or the only numeric data set."""
     numeric = datasets(h5py, file)
     with library_call():
         linked = file.get(inside) if inside else None  # links are not listed

@@ -1,8 +1,8 @@
 """Headers of NIfTI, Analyze and MGH.
 
-This module parses NIfTI-1, the format of nearly all files, itself: importing nibabel takes 0.2
-seconds of CPU time beyond NumPy, longer than reading and comparing two images of typical size
-(0.14 seconds). nibabel parses the rarer formats.
+This module itself parses NIfTI-1, the format of nearly all files, because importing nibabel takes
+0.2 seconds of CPU time in addition to NumPy. Reading and comparing two images of typical size takes
+only 0.14 seconds. The rarer formats are parsed by nibabel.
 """
 
 import math
@@ -85,7 +85,7 @@ def _class_of(head: bytes) -> str:
         return "nifti1.Nifti1Header"
     if head[4:7] in (b"n+2", b"ni2"):
         return "nifti2.Nifti2Header" if head[5:6] == b"+" else "nifti2.Nifti2PairHeader"
-    if head[:4] in (b"\x5c\x01\0\0", b"\0\0\x01\x5c") and len(head) >= 348:  # its size, 348
+    if head[:4] in (b"\x5c\x01\0\0", b"\0\0\x01\x5c") and len(head) >= 348:  # the header size
         return "spm2analyze.Spm2AnalyzeHeader"
     kind = int.from_bytes(head[20:24], "big")
     if head[:4] == b"\0\0\0\x01" and kind in (0, 1, 3, 4, 10) and len(head) >= 284:
@@ -186,7 +186,7 @@ def affine_of(header: Any) -> NDArray[np.float64] | None:
 
 
 def _first_valid(unit: int, *forms: tuple[int, NDArray[Any]]) -> NDArray[np.float64] | None:
-    """Return the first valid form in millimetres; some tools set a code but no matrix."""
+    """Return the first valid affine in millimetres. Some tools set a code without a matrix."""
     for code, form in forms:
         if code > 0:
             affine = np.array(form, dtype=np.float64)

@@ -16,14 +16,14 @@ from probdice.files.sources import is_image, split_paths
 
 __all__ = ["Comparable", "as_background_image", "as_mask", "as_segmentation", "as_surfaces"]
 
-# What can be compared, and what can be a mask: see the table in docs/how-to/inputs.md.
+# The types that can be compared or used as a mask. See the table in docs/how-to/inputs.md.
 Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 
 
 def as_segmentation(value: Comparable, name: str) -> Segmentation:
-    """Convert to a segmentation: integers are labels, floating-point numbers probabilities.
+    """Convert integers (labels) or floating-point numbers (probabilities) to a segmentation.
 
-    `name` is the argument that errors name.
+    Errors use `name` as the name of the argument.
     """
     if isinstance(value, Segmentation):
         return value

@@ -135,7 +135,7 @@ def segmentation_of_many(
     sums: Sums,
     priority: Sequence[str] = (),
 ) -> Segmentation:
-    """Combine several images, each the probability or the mask of one region."""
+    """Combine several images, each of which is the probability or the mask of one region."""
     first: Segmentation | None = None
     arrays: list[Array] = []
     beyond: float | None = None  # the first value other than 0 and 1
@@ -226,7 +226,7 @@ def _are_labels(image: Image, values: Array) -> bool:
 def _divided(
     masks: Sequence[Array], names: Sequence[Label], sums: Sums, prefix: str = ""
 ) -> tuple[Sums, tuple[Note, ...]]:
-    """Return how to divide pixels in several masks, and a note; raise if the user set no option."""
+    """Return the rule for pixels in several masks, and a note. Raise an error if no rule is set."""
     shared = shared_pixels(masks, names)
     if not shared.pixels:
         return sums, ()
@@ -267,7 +267,7 @@ def _geometry(image: Image) -> Geometry | None:
 
 
 def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str) -> Segmentation:
-    """Reorder the axes of one region to match the grid of the first."""
+    """Reorder the axes of one region to match the grid of the first region."""
     file, first_file = short_paths(file, first_file)
     if region.geometry is not None and first.geometry is not None:
         try:

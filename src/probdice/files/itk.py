@@ -1,8 +1,8 @@
 """Read and write MetaImage, NRRD and other SimpleITK formats (extra `itk`).
 
-The child process parses files. Arrays are transposed to (x, y, z); components and fourth axes are
-regions. A 3D Slicer .seg.nrrd names its segments; segments in several layers may overlap. MetaImage
-values remain on disk if they are uncompressed and in one file.
+The child process parses files. Arrays are transposed to (x, y, z). The components, or the fourth
+axis, are regions. A 3D Slicer .seg.nrrd names its segments; segments in several layers may overlap.
+MetaImage values remain on disk if they are uncompressed and in one file.
 
 If a VTK, GIPL or MRC file lacks lengths or values, SimpleITK returns uninitialised memory. This
 module therefore also parses these headers, as far as needed to detect such files.
@@ -55,7 +55,7 @@ BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # not recognisable by their fir
 
 
 def _io(source: Source) -> str:
-    """Return the name of ITK's reader, or ""; chosen by the first bytes if possible."""
+    """Return the name of ITK's reader, or "". It is chosen by the first bytes if possible."""
     head = source.head.lstrip()
     for start, io in MAGIC.items():
         if head.startswith(start):
@@ -298,7 +298,7 @@ def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
 
 
 def _voxels_in_header(head: bytes, io: str) -> int | None:
-    """Return the number of voxels in a header, 0 if it is missing; None for other formats.
+    """Return the number of voxels in a header: 0 if it is missing, and None for other formats.
 
     SimpleITK uses uninitialised memory for missing numbers.
     """

@@ -14,8 +14,8 @@ CLEAR, END, FIRST, MOST = 256, 257, 258, 4096  # special codes, and the largest 
 def is_valid(packed: NDArray[np.uint8]) -> bool:
     """Return whether every code of a stream is defined when it is used.
 
-    Codes have 9 bits, highest bit first, and one more bit each time the table is nearly full.
-    Each code except the first after a clear code defines a new code, which may be the same code.
+    Codes have 9 bits, highest bit first, and one more bit each time the table is nearly full. Each
+    code except the first after a clear code defines a new code, and may be that new code itself.
     """
     width, next_code = 9, FIRST
     fresh = True

@@ -1,6 +1,6 @@
 """Overlapping masks, one per region: count the shared pixels and assign them by priority.
 
-A tumour inside a kidney is part of both masks. Dividing its pixels equally is rarely intended, so
+A tumour inside a kidney is part of both masks. Dividing these pixels equally is rarely intended, so
 `priority` sets which region gets them.
 """
 
@@ -36,7 +36,7 @@ class OverlappingMasks(FormatError):
 
 @dataclass(frozen=True)
 class SharedPixels:
-    """The number of pixels in several masks, and the names of those masks, smallest first."""
+    """The number of pixels in several masks, and the names of these masks, smallest mask first."""
 
     pixels: int
     names: tuple[Label, ...]
@@ -49,7 +49,7 @@ class SharedPixels:
 
     @property
     def error(self) -> "OverlappingMasks":
-        """The error if no option is set."""
+        """The error that is raised if no option is set."""
         return OverlappingMasks(
             f"{self.text}, so their label is ambiguous. To assign them to the first of several "
             f"regions, use ",

@@ -5,10 +5,10 @@ MATLAB's numbers are floating-point by default: whole numbers are labels; other 
 more axes are probabilities with the regions last, as in MATLAB. Version 7.3 is HDF5 and requires
 the extra `hdf5`.
 
-The child process parses files, with SciPy up to version 7. SciPy does not verify the checksum of a
-compressed variable whose stream is truncated: it read wrong values from one of 3,000 corrupted
-files. So this module decompresses the streams first. This also determines the memory that they
-require.
+The child process parses files. SciPy parses the versions up to 7. SciPy does not verify the
+checksum of a compressed variable whose stream is truncated: it read wrong values from one of 3,000
+corrupted files. This module therefore decompresses the streams first, which also determines how
+much memory the variables require.
 """
 
 import math
@@ -120,7 +120,7 @@ def list_older(file: str, max_bytes: int) -> Answer:
 
 
 def _variables(file: str, names: list[str], max_bytes: int) -> Mapping[str, Any]:
-    """Read the variables with these names, or all if `names` is empty."""
+    """Read the variables with these names, or all variables if `names` is empty."""
     io = need("scipy.io", "all", "reading MATLAB")
     grant(_unpacked_size(file, max_bytes))
     with library_call():

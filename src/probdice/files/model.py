@@ -89,7 +89,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Content:
-    """One array in a container: its inner path and how `read` would interpret it."""
+    """One array in a container, with its inner path and the interpretation by `read`."""
 
     inside: str
     shape: tuple[int, ...]
@@ -147,7 +147,7 @@ class Format:
 def meaning_of(
     shape: tuple[int, ...], dtype: np.dtype[Any], regions: int | None, *, labels: bool = True
 ) -> str:
-    """Describe how an array would be interpreted, by its shape and type alone.
+    """Describe how an array would be interpreted, based on its shape and type alone.
 
     `regions` is the possible region axis. `labels` determines whether whole floating-point numbers
     are labels.
@@ -188,7 +188,7 @@ def _missing(library: str, extra: str, what: str) -> MissingExtraError:
 
 
 def as_colour(values: Sequence[Any], most: float) -> str | None:
-    """Convert red, green and blue from 0 to `most` to "#RRGGBB"; None if they are invalid."""
+    """Convert red, green and blue (0 to `most`) to "#RRGGBB", or to None if they are invalid."""
     try:
         red, green, blue = (round(255 * float(value) / most) for value in values)
     except (TypeError, ValueError, OverflowError):
@@ -199,7 +199,7 @@ def as_colour(values: Sequence[Any], most: float) -> str | None:
 
 
 def shares_of(colour: str) -> tuple[float, float, float]:
-    """Return red, green and blue from 0 to 1 of a colour such as "#0072B2"."""
+    """Convert a colour such as "#0072B2" to red, green and blue between 0 and 1."""
     red, green, blue = bytes.fromhex(colour[1:])
     return red / 255, green / 255, blue / 255
 
@@ -211,5 +211,5 @@ def as_label(name: str) -> Label:
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert coordinates from left, posterior (ITK and DICOM) to right, anterior."""
+    """Convert coordinates from left, posterior (as in ITK and DICOM) to right, anterior."""
     return np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine

@@ -90,7 +90,7 @@ def with_region_name(segmentation: Segmentation, name: str) -> Segmentation:
 
 
 def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[Label, Entry]:
-    """Read a table of names, and of colours if it has any, by label.
+    """Read the names, and the colours if there are any, from a table of labels.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[
         FreeSurfer or 3D Slicer colour table, ITK-SNAP label description, BIDS .tsv, FSL .lut or
         atlas .xml, CSV or JSON.
     channels : bool, optional
-        Whether the regions are channels of probabilities. A probabilistic FSL atlas numbers them
-        from 0, and the labels of its label map from 1.
+        Whether the regions are channels of probabilities. A probabilistic FSL atlas numbers its
+        channels from 0, and the labels of its label map from 1.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[
 def read_unions(path: str | os.PathLike[str]) -> dict[str, tuple[Label, ...]]:
     """Read the derived regions of nnU-Net's dataset.json: labels that are lists of labels.
 
-    If there are any, single labels other than 0 are derived regions too.
+    If there are derived regions, single labels other than 0 become derived regions too.
 
     Examples
     --------
@@ -361,7 +361,7 @@ def labels_in(segmentation: Segmentation) -> set[int]:
 
 
 def _distinct(values: NDArray[Any]) -> list[int]:
-    """Return the distinct integers; a lookup table for a short range is faster than sorting."""
+    """Return the distinct integers. For a short range, a lookup table is faster than sorting."""
     lowest, highest = values.min(), values.max()
     if int(highest) - int(lowest) >= SHORT_RANGE:
         return [int(value) for value in np.unique(values).tolist()]

@@ -4,11 +4,11 @@ Values are memory-mapped or decompressed. nibabel writes files and reads the rar
 are those of the file (i, j, k), with the regions last. The format is three-dimensional: a 2-D image
 has a third axis of length 1.
 
-**Geometry.** The sform is used if valid, otherwise the qform, converted to millimetres. A NIfTI
-header may have neither. In this case, tools make different assumptions (nibabel: centred and
-flipped; ITK: neither), so such an image has no geometry. It can be compared with another image
-without geometry; comparing it with an image that has a geometry requires `ignore_geometry`. The
-same is true for Analyze.
+**Geometry.** The sform is used if it is valid, otherwise the qform. Both are converted to
+millimetres. A NIfTI header may have neither. In this case, tools make different assumptions
+(nibabel centres and flips the image, and ITK does neither), so such an image has no geometry. An
+image without geometry can be compared with another such image. Comparing it with an image that has
+a geometry requires `ignore_geometry`. Images in Analyze format have no geometry either.
 """
 
 import math
@@ -37,7 +37,7 @@ __all__ = ["NIFTI", "of_nibabel", "other_half", "stored_values"]
 
 HEADER = 352  # bytes of a NIfTI-1 header
 LONGEST = 1 << 24  # bytes to search for a label table
-LONGEST_AXIS = 32767  # of NIfTI-1
+LONGEST_AXIS = 32767  # length limit of an axis in NIfTI-1
 LONGEST_TRAILER = 1 << 22  # bytes to search after the values of MGH
 MGH_COMMAND = 3  # tag of a command line in the history of the image
 LABEL = re.compile(
@@ -199,7 +199,7 @@ def stored_values(
 
 
 def _raw(extension: Any) -> bytes:
-    """Return the bytes of a nibabel extension; empty for extensions that nibabel parses."""
+    """Return the bytes of a nibabel extension, or no bytes if nibabel parses the extension."""
     content = extension.content if hasattr(extension, "content") else extension.get_content()
     return content if isinstance(content, bytes) else b""
 
@@ -305,7 +305,7 @@ def _place(image: Any, affine: NDArray[np.float64] | None) -> None:
 def _opened(path: Path) -> Iterator[Any]:
     """Open a stream for writing.
 
-    Identical images give identical files: .gz stores no name or time.
+    Identical images result in identical files, because .gz stores no name or time.
     """
     with path.open("wb") as stream:
         if not path.name.lower().endswith((".gz", ".mgz")):

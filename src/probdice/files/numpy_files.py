@@ -1,10 +1,11 @@
-"""Read and write NumPy files: .npy, memory-mapped, and .npz. Pickled objects are never loaded.
+"""Read and write NumPy files (.npy and .npz). Pickled objects are never loaded.
 
-The values have the same meaning as arrays in memory: integers are labels, floating-point numbers
-are probabilities with the regions along the first axis. Floating-point whole numbers above 1 are
-labels. There is no geometry, with two exceptions: an .npz file that probdice wrote, and the
-`probabilities` of nnU-Net, whose axes (region, z, y, x) become (region, x, y, z) and whose geometry
-is that of the label image with the same name in the same folder.
+Values in .npy files are memory-mapped. Values have the same meaning as arrays in memory: integers
+are labels, and floating-point numbers are probabilities with the regions along the first axis.
+Floating-point whole numbers above 1 are labels. There is no geometry, with two exceptions. An .npz
+file that probdice wrote may contain a geometry. The `probabilities` of nnU-Net have the geometry of
+the label image with the same name in the same folder; their axes (region, z, y, x) become (region,
+x, y, z).
 """
 
 import math
@@ -61,7 +62,7 @@ def _write_npy(path: Path, payload: Payload) -> None:
     array = payload.array
     if payload.kind != "map":
         _check_plain(payload)
-    if payload.kind == "foreground":  # the first axis of a floating-point array is the regions
+    if payload.kind == "foreground":  # the first axis of a floating-point array is the region axis
         array = np.stack([np.clip(1 - array, 0, 1), array])
     with path.open("wb") as stream:
         np.save(stream, array, allow_pickle=False)

@@ -38,7 +38,7 @@ MILLIMETRES = {
     "meter": 1000.0,
 }
 WORLD = "xyz"  # the order of world axes
-VERSION = "0.5"  # when writing
+VERSION = "0.5"  # the version that `write` uses
 
 
 class _Axis(NamedTuple):
@@ -168,7 +168,7 @@ def _affine(
 
 
 def _label_names(labels: Any) -> dict[int, str]:
-    """Return the names of labels, or their classes if there are no names and no duplicates."""
+    """Return the names of labels, or their classes if there are no names and classes are unique."""
     entries = _entries(labels, "properties")
     names, classes = (
         {entry["label-value"]: str(entry[key]) for entry in entries if entry.get(key)}
@@ -187,7 +187,7 @@ def _colours(labels: Any) -> dict[int, str]:
 
 
 def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
-    """Return the objects that a key lists; an object about a label must have its number."""
+    """Return the objects listed under a key. An object that describes a label needs its number."""
     entries = holder.get(name) if isinstance(holder, Mapping) else None
     return [
         entry

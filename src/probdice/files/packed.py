@@ -35,8 +35,8 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
     """Decompress the first `size` bytes of a gzipped file and up to `trailing` further bytes.
 
     The result is shorter if the file is shorter. The checksum is at the end, so the remaining bytes
-    are decompressed and dropped. More than `SURPLUS` remaining bytes are an error, because a small
-    file may decompress to terabytes.
+    are decompressed and dropped. If more than `SURPLUS` bytes remain, an error is raised, because a
+    small file may decompress to terabytes.
     """
     whole = _unpack_at_once(path, size, trailing)
     if whole is not None:
@@ -51,7 +51,7 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 
 
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
-    """Decompress a file with a single gzip member in one call; None for other files.
+    """Decompress a file with a single gzip member in one call. Return None for other files.
 
     While another thread runs Python code, several calls would wait for the GIL, which takes longer
     than the decompression.
@@ -69,7 +69,7 @@ def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
 
 
 def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
-    """Count the bytes of a zlib or gzip stream in a file; raise if its checksum is wrong.
+    """Count the bytes of a zlib or gzip stream in a file, and raise an error on a wrong checksum.
 
     The stream is between the bytes `start` and `stop` of the file and should contain `size` bytes.
     """
@@ -88,7 +88,7 @@ def unpack_pieces(
 ) -> Iterator[bytes]:
     """Yield the content of a zlib stream, or of one or more gzip members, in small pieces.
 
-    The last bytes of a stream verify its checksum. Bytes that follow it are ignored.
+    The checksum is verified at the end of a stream. Bytes that follow the stream are ignored.
     """
     module = zlib_module()
     unpacker = module.decompressobj(wbits=31 if gzipped else 15)

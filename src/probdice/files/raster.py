@@ -76,7 +76,7 @@ def _read_png(source: Source) -> Image:
 
 
 def _png_description(content: bytes) -> str:
-    """Return the description that `write` stores in a PNG, or ""."""
+    """Return the description that `write` stores in a PNG, or "" if there is none."""
     match = re.search(rb"(.{4})tEXt" + DESCRIPTION.encode() + rb"\0", content, re.DOTALL)
     if match is None:
         return ""
@@ -95,7 +95,7 @@ def _labels_of(picture: Any) -> Image:
 
 @contextmanager
 def png_picture(source: Source) -> Iterator[Any]:
-    """Open a PNG with Pillow after verifying its checksums."""
+    """Open a PNG file with Pillow after verifying its checksums."""
     from PIL import PngImagePlugin
 
     stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
@@ -108,7 +108,7 @@ def png_picture(source: Source) -> Iterator[Any]:
 
 @contextmanager
 def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
-    """Open a file with a class of Pillow after comparing its header with the size of the file.
+    """Open a file with a Pillow image class after checking its header against the file size.
 
     `ratio` is the largest compression ratio of the format.
     """
@@ -296,7 +296,7 @@ def _check_planes(file: Any) -> None:
 
 
 def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
-    """Memory-map contiguous uncompressed values; decompress others."""
+    """Memory-map contiguous uncompressed values, and decompress all other values."""
     with library_call():
         shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
     if dtype is None:

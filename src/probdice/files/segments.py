@@ -1,4 +1,4 @@
-"""Segments of 3D Slicer. Headers of NRRD and MetaImage list their labels, layers and names."""
+"""Segments of 3D Slicer, whose labels, layers and names are in NRRD and MetaImage headers."""
 
 import re
 from collections.abc import Mapping

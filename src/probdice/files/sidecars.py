@@ -52,7 +52,7 @@ def fingerprint(file: str | os.PathLike[str]) -> str:
 
 
 def _companions(file: Path, inside: str) -> Iterator[Path]:
-    """Yield the other files that are read with this one."""
+    """Yield the other files that are read with this file."""
     if not file.is_file():
         return
     table = label_table(file)

@@ -49,7 +49,7 @@ class Part:
 
     @property
     def source(self) -> str:
-        """Its path, or its type if it has no path."""
+        """The path of the input, or its type if it has no path."""
         if isinstance(self.file, str):
             return self.file
         return _filename(self.file) or f"a {type_named(self.file)}"
@@ -94,7 +94,7 @@ def is_image(value: object) -> bool:
 
 
 def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
-    """Open a file and read its first bytes; raise if it is missing, unreadable or empty."""
+    """Open a file and read its first bytes. A missing, unreadable or empty file is an error."""
     if is_url(path):
         return Source(Path(path), "", b"", False, max_bytes, store=path)
     file, inside = split_inside(path)
@@ -182,7 +182,7 @@ def _differences(paths: Sequence[str]) -> list[str]:
 
 
 def _filename(image: Any) -> str:
-    """Return the file of an image of nibabel, or ""."""
+    """Return the file name of a nibabel image, or "" if it has no file."""
     return (image.get_filename() or "") if hasattr(image, "get_filename") else ""
 
 
@@ -220,7 +220,7 @@ def _matches(text: str) -> list[str]:
 
 
 def _only(text: str, name: str) -> str:
-    """Return the only file of `name=file`."""
+    """Return the file of `name=file`, which must be a single file."""
     files = _matches(text)
     if len(files) > 1:
         raise FormatError(
@@ -239,7 +239,7 @@ def split_inside(path: str) -> tuple[Path, str]:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts pve_2 before pve_10; 1 and 01 are sorted as text."""
+    """Return a key that sorts pve_2 before pve_10. The numbers 1 and 01 are sorted as text."""
     parts = re.split(r"(\d+)", name)
     numbered = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
     return [*numbered, (0, name)]

@@ -38,7 +38,7 @@ INT32 = np.iinfo(np.int32)
 
 
 class LabelRow(NamedTuple):
-    """A row of a label table; the colour is "#RRGGBB", or "" if the file has none."""
+    """A row of a label table. The colour is "#RRGGBB", or "" if the label has no colour."""
 
     label: int
     name: str
@@ -54,17 +54,17 @@ class Maps:
     values : ndarray
         One row per map.
     names : sequence of str
-        The name of each map; empty if it has none.
+        The name of each map, or "" for a map without a name.
     space : VertexSpace
-        The vertices of the columns.
+        The vertex of each column.
     tables : sequence of list of Entry or None
         The label table of each map; None if the maps are not labels.
     description : str
         The description stored by `write`, or "".
     slope : float
-        Factor of the stored values.
+        The factor by which the stored values are multiplied.
     inter : float
-        Number added to the scaled values.
+        The number that is added to the scaled values.
     """
 
     values: NDArray[Any]
@@ -124,9 +124,9 @@ def names_and_colours(table: Sequence[LabelRow]) -> tuple[dict[int, str], dict[i
 
 
 def label_entries(rows: Sequence[tuple[Any, ...]]) -> list[LabelRow]:
-    """Convert rows of label, name, red, green, blue and alpha from 0 to 1.
+    """Convert rows of label, name, red, green, blue and alpha to `LabelRow`.
 
-    A label with alpha 0, such as the medial wall, has no colour.
+    Colour values are between 0 and 1. A label with alpha 0, such as the medial wall, has no colour.
     """
     entries = []
     for label, name, *shades, alpha in rows:
@@ -162,7 +162,7 @@ def map_name(payload: Payload, number: int) -> str:
 
 
 def space_of(payload: Payload) -> VertexSpace:
-    """Return the vertices of the values to write; those of a plain list have no structure name."""
+    """Return the vertices of the values to write. A plain list of values has no structure name."""
     if isinstance(payload.geometry, VertexSpace):
         return payload.geometry
     if len(payload.shape) != 1 or payload.geometry is not None:
@@ -175,7 +175,7 @@ def space_of(payload: Payload) -> VertexSpace:
 
 
 def only_structure(payload: Payload, name: str) -> Structure:
-    """Return the surface to write; raise if the format `name` cannot store the vertices."""
+    """Return the surface to write, or raise an error if the format `name` cannot store it."""
     space = space_of(payload)
     if len(space.structures) > 1 or space.structures[0].used is not None:
         raise InputError(

@@ -17,13 +17,13 @@ from probdice.files.surface_maps import structure_of_file
 
 __all__ = ["surface_of"]
 
-FREESURFER = b"\xff\xff\xfe"  # of triangle files
+FREESURFER = b"\xff\xff\xfe"  # the first bytes of triangle files
 FARTHEST = 1e6  # largest coordinate in millimetres
 ROW = 12  # bytes of a vertex or a triangle: three 32-bit numbers
 
 
 def surface_of(source: Source) -> Surface:
-    """Read a mesh; its structure comes from the metadata or the file name."""
+    """Read a mesh. The structure is read from the metadata or the file name."""
     structure = ""
     if source.head.startswith(FREESURFER):
         points, triangles = _freesurfer(source)

@@ -4,7 +4,7 @@ SimpleITK reads these formats, but accepts compressed values with a wrong checks
 one flipped bit, version 2.5.7 read wrong values without an error in 139 of 141 compressed .mha
 files and 18 of 144 compressed .nrrd files. This module therefore decompresses the streams first
 with isal, which takes a third of SimpleITK's time. SimpleITK also fills missing values with
-uninitialised memory, so this module checks their number. It interprets no other header fields.
+uninitialised memory, so this module checks their number. Other header fields are not interpreted.
 """
 
 import re
@@ -42,7 +42,7 @@ class Values:
         return self.encoding == "raw" and len(self.files) == 1
 
     def spans(self) -> list[tuple[Path, int, int]]:
-        """Return the start and the end of the values of every file, in bytes."""
+        """Return the byte offsets of the start and the end of the values in every file."""
         spans = []
         for file, start in self.files:
             size = file.stat().st_size - start if self.packed_size is None else self.packed_size
@@ -63,7 +63,7 @@ def check_stored(values: Values, shape: tuple[int, ...], needed: int) -> None:
 
 
 def check_sums(values: Values, needed: int) -> None:
-    """Reject compressed values that are too few or have a wrong checksum."""
+    """Reject compressed values if there are too few or their checksum is wrong."""
     if values.encoding != "packed":
         return
     needed += values.skipped
@@ -130,7 +130,7 @@ def metaimage_values(path: Path, needed: int = 0) -> Values:
         return Values(encoding, ((path, end),), packed_size=packed_size, order=order)
     start = whole_number(fields.get("headersize") or 0, "HeaderSize")
     files = tuple(path.parent / name for name in names or _numbered(name) or [name])
-    if start == -1 and len(files) == 1 and files[0].is_file():  # the values end the file
+    if start == -1 and len(files) == 1 and files[0].is_file():  # the values are last in the file
         start = files[0].stat().st_size - needed
     placed = tuple((file, max(0, start)) for file in files)
     return Values(encoding, placed, packed_size=None if files[1:] else packed_size, order=order)
@@ -141,7 +141,7 @@ def _is_true(fields: dict[str, str], name: str) -> bool:
 
 
 def _header_lines(stream: BinaryIO) -> Iterator[str]:
-    """Yield the lines of a text header; raise if it is too long."""
+    """Yield the lines of a text header, and raise an error if the header is too long."""
     while line := stream.readline(LONGEST):
         if stream.tell() > LONGEST:
             raise corrupt(f"its header is longer than {LONGEST} bytes")

@@ -106,7 +106,7 @@ def replacing_store(target: Path) -> Iterator[Path]:
 
 
 def _probabilities(value: Segmentation) -> NDArray[Any]:
-    """Return all probabilities. Lazy arrays are copied to a memory map, as they may be large."""
+    """Return all probabilities. Lazy arrays may be large, so they are copied to a memory map."""
     if isinstance(value.array, np.ndarray) or value.reading != "error":
         return value.probabilities()
     count, *shape = value.array.shape

@@ -1,8 +1,8 @@
 """Read and write Zarr and OME-Zarr (extra `zarr`), formats 2 and 3, from a folder or a URL.
 
-An OME-Zarr image has several levels; the first is read unless the path selects another. An image
-with a geometry is written as OME-Zarr 0.5, an image without a geometry as a plain array. Arrays
-remain in their store: chunks are decoded on demand.
+An OME-Zarr image has several levels; the first level is read unless the path selects another level.
+An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is written as a
+plain array. Arrays remain in their store: chunks are decoded on demand.
 """
 
 import math
@@ -37,8 +37,8 @@ from probdice.files.sources import is_store, is_url
 
 __all__ = ["ZARR", "NewStore", "ZarrArray", "is_upright"]
 
-MOST_CHUNKS = 1 << 20  # along an axis
-LARGE, PADDED = 1 << 25, 8  # a larger chunk (bytes) may be at most PADDED times the image
+MOST_CHUNKS = 1 << 20  # largest number of chunks along an axis
+LARGE, PADDED = 1 << 25, 8  # a chunk above LARGE bytes is at most PADDED times the image size
 EDGE = {1: 2**20, 2: 1024, 3: 128}  # chunk length when writing, by the number of axes
 CHANNEL = {"c", *REGION_DIMENSIONS}
 
@@ -191,7 +191,7 @@ def _check_no_objects(node: Any) -> None:
 
 
 def _check_chunks(node: Any) -> None:
-    """Reject invalid chunks: of length 0, too many, too small or too large.
+    """Reject an array if its chunks have length 0 or are too many, too small or too large.
 
     Zarr lists all chunks, and it decompresses whole chunks. Each chunk takes time and memory.
     """
@@ -282,7 +282,8 @@ def _write(path: Path, payload: Payload) -> None:
 class NewStore:
     """A new store: `array` creates its array, and `describe` stores its metadata.
 
-    With a geometry it is an OME-Zarr image with the axes z, y, x, otherwise a plain array.
+    With a geometry, the store is an OME-Zarr image with the axes z, y, x. Otherwise, it is a plain
+    array.
     """
 
     def __init__(

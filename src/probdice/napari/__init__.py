@@ -1,4 +1,4 @@
-"""A plugin for napari: compare two layers in a dock widget (extra `napari`)."""
+"""A napari plugin that compares two layers in a dock widget (extra `napari`)."""
 
 from probdice.errors import MissingExtraError
 

@@ -1,4 +1,4 @@
-"""Run a function in a thread of Qt, with progress and cancellation."""
+"""Run a function in a Qt thread, with progress and cancellation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,20 +12,21 @@ __all__ = ["Job"]
 
 
 class _Signals(WorkerBaseSignals):
-    progressed = Signal(str, int, int)  # the step, finished blocks and all blocks
-    compared = Signal(object)  # the summary, before the new layers are computed
+    progressed = Signal(str, int, int)  # step, number of finished blocks, number of all blocks
+    compared = Signal(object)  # the summary; emitted before the new layers are computed
 
 
 class Job(WorkerBase):
-    """Calls a function in a Qt thread. `quit` raises `Cancelled` in it after the current block.
+    """Calls a function in a Qt thread.
 
-    The signals are those of `napari.qt.threading.WorkerBase` (`returned`, `errored`, `finished`),
-    and `progressed` and `compared`.
+    The method `quit` raises `Cancelled` in the function after the current block. In addition to the
+    signals of `napari.qt.threading.WorkerBase` (such as `returned`, `errored` and `finished`), a
+    job has the signals `progressed` and `compared`.
 
     Parameters
     ----------
     task : callable
-        Called with the `Steps` and a function that emits `compared`.
+        The function to call. Its arguments are a `Steps` and a function that emits `compared`.
 
     Examples
     --------
@@ -41,6 +42,6 @@ class Job(WorkerBase):
         self._task = task
 
     def work(self) -> Any:
-        """Call the function; Qt calls this method in the thread."""
+        """Call the function. Qt calls this method in the thread."""
         steps = Steps(self.progressed.emit, lambda: self.abort_requested)
         return self._task(steps, self.compared.emit)

@@ -1,4 +1,4 @@
-"""A dock widget of napari that compares two layers."""
+"""A napari dock widget that compares two layers."""
 
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
 __all__ = ["ComparisonWidget"]
 
 WIDTH = 360  # pixels
-MEASURED = 50  # rows that determine the width of columns
+MEASURED = 50  # number of rows that determine the width of columns
 
 
 class ComparisonWidget(QWidget):
-    """Compares two layers and shows the result in a viewer.
+    """A widget that compares two layers and shows the result in a viewer.
 
     Parameters
     ----------
     napari_viewer : napari.Viewer
-        The viewer whose layers are compared. New layers are added to it.
+        The viewer whose layers are compared. New layers are added to this viewer.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class ComparisonWidget(QWidget):
         rows.setVisible(False)
         rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # rows are not measured
         view.selectionModel().currentRowChanged.connect(self._row_changed)
-        view.clicked.connect(self._row_changed)  # also if the row was current before
+        view.clicked.connect(self._row_changed)  # also if the row is already the current row
         return view
 
     def reset_choices(self, event: Any = None) -> None:
@@ -184,8 +184,8 @@ class ComparisonWidget(QWidget):
         self._show_summary(None)
         if reference is None or prediction is None:
             self._show_error(
-                "No layers to compare. Add a Labels layer, or an Image layer of probabilities "
-                "with the regions along the first axis, for each side."
+                "No layers to compare. For each side, add a Labels layer, or an Image layer of "
+                "probabilities with the regions along the first axis."
             )
             return
         try:
@@ -209,7 +209,7 @@ class ComparisonWidget(QWidget):
         self._start(task, self._show_outcome)
 
     def options(self) -> CompareOptions:
-        """Return the options set in the controls, after checking them."""
+        """Check and return the options set in the controls."""
         first, second = (_label(control.text()) for control in self.background)
         background = None
         if first is not None or second is not None:
@@ -297,7 +297,7 @@ class ComparisonWidget(QWidget):
     # -- the result ------------------------------------------------------------------------------
 
     def _show_summary(self, summary: Summary | None) -> None:
-        """Show the numbers of a comparison, or remove the numbers of the last comparison."""
+        """Show the numbers of a comparison, or clear them if there is no summary."""
         self.outcome = None
         self.table.show(summary)
         self.headline.setText("" if summary is None else summary.headline)
@@ -358,7 +358,7 @@ def _field(placeholder: str, tool_tip: str) -> QLineEdit:
 
 
 def _label(text: str) -> Label | None:
-    """Return the label or name in a field; None if it is empty."""
+    """Return the label or name in a field, or None if the field is empty."""
     text = text.strip()
     return int(text) if text.removeprefix("-").isdecimal() else text or None
 

@@ -1,4 +1,4 @@
-"""The position where the two sides of each group differ most."""
+"""Find the position where the two sides of each group differ most."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 __all__ = ["group_places"]
 
 PARTS = 8  # the image is divided into this number of parts along each axis
-# Weight of a pixel where both sides agree. It decides only for groups without a difference.
+# Weight of a pixel where both sides agree. It matters only for groups without a difference.
 AGREEING = 1e-12
 
 
 def group_places(comparison: "Comparison") -> Integers:
     """Return one pixel per group, in the part of the image where its two sides differ most.
 
-    The image is divided into eight parts along each axis. The part with the largest sum of
-    |p − q| is chosen for each group. The result is the pixel with the largest difference in that
-    part or, for two label maps, the middle one of the differing pixels. For a group without any
-    difference, it is a pixel in the part that contains most of the group.
+    Each axis of the image is divided into eight parts. For each group, the part with the largest
+    sum of |p − q| is chosen. The result is the pixel with the largest difference in that part or,
+    for two label maps, the middle one of the differing pixels. For a group without any difference,
+    the result is a pixel in the part that contains most of the group.
 
     Parameters
     ----------
     comparison : Comparison
-        A comparison with its images. One pass reads their pixels.
+        A comparison with its images. All pixels are read once.
 
     Returns
     -------
     ndarray of int
-        The index of a pixel of the reference for each group, in rows.
+        One row per group: the index of a pixel of the reference.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class _Candidates:
 
     @classmethod
     def total(cls, several: "Iterable[_Candidates]") -> "_Candidates":
-        """Add up candidates of the same part, and keep the pixel of the largest weight."""
+        """Sum the weights of each group and part, and keep the pixel of the largest weight."""
         group, part, weight, pixel = (
             np.concatenate(columns)
             for columns in zip(
@@ -96,10 +96,10 @@ class _Candidates:
         )
 
     def best(self, groups: int) -> Integers:
-        """Return the pixel of each group, in the part with the largest weight."""
+        """Return the pixel of each group in the part with the largest weight."""
         order = np.lexsort((self.part, -self.weight, self.group))[::-1]
         pixels = np.zeros(groups, np.int64)
-        pixels[self.group[order]] = self.pixel[order]  # the last one of each group stays
+        pixels[self.group[order]] = self.pixel[order]  # the last pixel of each group is kept
         return pixels
 
 
@@ -171,9 +171,9 @@ def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Read
 def _middle_pixels(
     reference: NDArray[np.int32], prediction: NDArray[np.int32], counted: NDArray[np.bool_]
 ) -> tuple[Integers, Floats, Integers]:
-    """Return the groups of a part of two label maps, their weights, and a pixel of each.
+    """Return the groups in a part of two label maps, with a weight and a pixel for each group.
 
-    The weight is the number of pixels at which the group is on one side only.
+    The weight is the number of pixels that belong to the group on one side only.
     """
     p, q = reference.reshape(-1), prediction.reshape(-1)
     apart = np.flatnonzero(p != q)
@@ -193,7 +193,7 @@ def _middle_pixels(
 
 
 def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """Yield the parts of the image in a block: the number of each, and its box in the block."""
+    """Yield the number of each part of the image in a block, and its box in the block."""
     axes = []
     for extent, length in zip(block.box, shape, strict=True):
         edges = [length * k // PARTS for k in range(PARTS + 1)]

@@ -1,4 +1,4 @@
-"""The numbers that the widget shows: headline, notes, and columns of the table of groups."""
+"""The content of the widget: headline, notes, and columns of the table of groups."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from probdice.text.formatting import decimal
 
 __all__ = ["DICE", "Column", "Summary", "volume_unit"]
 
-SHOWN = 4  # labels of a group in one cell
-NOTES = 5  # notes below the table; the report has all
-DICE = 2  # the column of Dice
-SMALL = 1e-4  # pixels below this volume in mm³, or area in mm², are given in micrometres
+SHOWN = 4  # largest number of labels of a group in one cell
+NOTES = 5  # largest number of notes below the table; the report lists all notes
+DICE = 2  # index of the Dice column
+SMALL = 1e-4  # µm³ or µm² are used for pixels below this volume in mm³ or area in mm²
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +31,11 @@ class Column:
     title : str
         The title.
     text : callable
-        The text of a group.
+        Returns the text of the cell for a group.
     keys : ndarray
-        A number per group to sort by.
+        A number per group, by which the column is sorted.
     numeric : bool
-        Whether the texts are numbers.
+        Whether the cells contain numbers.
     """
 
     title: str
@@ -55,9 +55,9 @@ class Summary:
     columns : tuple of Column
         The columns.
     headline : str
-        Dice, score and the number of groups, as HTML.
+        Dice, score, and the numbers of groups and unmatched regions, as HTML.
     notes : str
-        The first notes, one per line.
+        The first few notes, one per line.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _columns(comparison: Comparison) -> tuple[Column, ...]:
 
 
 def _amount(volume: float) -> str:
-    """Format a volume with four significant digits; large and whole numbers have all digits."""
+    """Format a volume with four significant digits, or as an integer if it is large or whole."""
     return f"{volume:,.0f}" if volume >= 1000 or volume == round(volume) else f"{volume:.4g}"
 
 
@@ -153,7 +153,7 @@ def _labels(group: Group, side: Side) -> str:
 
 
 def _ranks(lists: Sequence[tuple[Label, ...]]) -> NDArray[np.int64]:
-    """Rank lists of labels: numbers first, then names, then groups without labels."""
+    """Return the rank of each list by its first label: numbers, then names, then empty lists."""
 
     def key(labels: tuple[Label, ...]) -> tuple[int, float, str]:
         if not labels:

@@ -1,4 +1,4 @@
-"""Compare two layers step by step, with progress and cancellation. Nothing here needs Qt."""
+"""Compare two layers step by step, with progress and cancellation. This module does not use Qt."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,15 +46,16 @@ class Cancelled(ProbdiceError):
 
 
 class Steps:
-    """Shows the current step and its progress, and raises `Cancelled` on request.
+    """Reports the current step and its progress, and raises `Cancelled` if the user cancels.
 
     Parameters
     ----------
     show : callable
-        Called with the step, the number of finished blocks and the number of all blocks. Both
+        A function of the step, the number of finished blocks and the number of all blocks. Both
         numbers are 0 if the length of the step is unknown.
     cancelled : callable
-        Returns whether the user has cancelled. It is called after every block of a pass.
+        A function that returns whether the user has cancelled. It is called at the start of every
+        step and after every block of a pass.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Steps:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Report the progress of all passes over the pixels within the `with` block."""
+        """Report the progress of all passes over the pixels in the `with` block."""
         token = watcher.set(self.advance)
         try:
             yield
@@ -102,13 +103,13 @@ class Outcome:
     Attributes
     ----------
     comparison : Comparison
-        The result. Score, groups and notes are computed.
+        The result, whose score, groups and notes are already computed.
     shown : ShownGroups
         The labels and colours of the groups.
     layers : tuple
-        New layers: data, arguments and type.
+        The data, arguments and type of each new layer.
     places : ndarray of int
-        A pixel of each group, where its two sides differ most.
+        For each group, a pixel where its two sides differ most.
     """
 
     comparison: Comparison
@@ -144,14 +145,14 @@ class ComparedLayers:
         steps: Steps,
         compared: Callable[[Summary], None] = lambda summary: None,
     ) -> Outcome:
-        """Compare the layers. `compared` gets the summary before the new layers are computed."""
+        """Compare the layers. `compared` is called with the summary before layers are created."""
         with steps.watching():
             steps.begin("comparing")
             images = images_of(self.sides.reference, self.sides.prediction, options)
             comparison = compare_images(images, options)
             steps.begin("listing the groups")
             compared(Summary.of(comparison))
-            steps.begin("finding the places of groups")
+            steps.begin("finding the largest differences")
             places = group_places(comparison)
             steps.begin("computing the similarity map")
             similarity = map_layer(comparison, self.grid, "similarity map")

@@ -28,7 +28,7 @@ class LayerGrid:
     Attributes
     ----------
     matrix : ndarray
-        Homogeneous matrix that maps a pixel index to world coordinates, in `units`.
+        The homogeneous matrix that maps a pixel index to world coordinates in `units`.
     units : tuple
         The unit of each axis, as in ``layer.units``.
 
@@ -50,7 +50,7 @@ class LayerGrid:
 
     @classmethod
     def of(cls, layer: "Layer") -> "LayerGrid":
-        """Combine scale, translate, rotate, shear and affine of a layer."""
+        """Combine the scale, translation, rotation, shear and affine transform of a layer."""
         axes = layer.ndim
         origin = np.array(layer.data_to_world((0,) * axes), np.float64)
         steps = [np.array(layer.data_to_world(tuple(unit))) - origin for unit in np.eye(axes)]
@@ -59,7 +59,7 @@ class LayerGrid:
         if np.any(linear[:first, first:]) or np.any(linear[first:, :first]):
             raise GeometryError(
                 f"the transform of layer {layer.name!r} mixes its first axis (the regions) with "
-                f"the axes of the image. Remove rotation and shear of the first axis"
+                f"the axes of the image. Remove the rotation and shear of the first axis."
             )
         size = axes - first
         matrix = np.eye(size + 1)
@@ -69,13 +69,13 @@ class LayerGrid:
 
     @property
     def plain(self) -> bool:
-        """Whether pixels are one unit apart, start at 0 and have no physical unit."""
+        """Whether the pixels are one unit apart, start at 0 and have no physical unit."""
         return not any(_is_length(unit) for unit in self.units) and np.array_equal(
             self.matrix, np.eye(len(self.matrix))
         )
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
-        """Return the geometry in millimetres. A scale without a unit is taken as millimetres."""
+        """Return the geometry in millimetres. A scale without a unit is in millimetres."""
         factors = [_millimetres(unit) for unit in self.units]
         return Geometry(shape, np.diag([*factors, 1.0]) @ self.matrix)
 
@@ -85,7 +85,7 @@ class LayerGrid:
         return tuple(float(x) for x in point[:-1])
 
     def placement(self, *, regions: bool = False) -> dict[str, Any]:
-        """Return the arguments that place a new layer on this grid."""
+        """Return the arguments that place a new layer, with or without regions, on this grid."""
         matrix, units = self.matrix, self.units
         if regions:
             matrix = np.eye(len(matrix) + 1)
@@ -102,10 +102,10 @@ def segmentations_of(
 ) -> Both[Segmentation]:
     """Convert two layers to segmentations.
 
-    A Labels layer is a label map. An Image layer of floating-point numbers holds probabilities
-    with the region axis first. Dask arrays and chunked stores such as Zarr are not loaded. Names of
-    regions are taken from ``layer.metadata["names"]``: a mapping of labels to names, or a list of
-    one name per region of an Image layer.
+    A Labels layer becomes a label map. An Image layer of floating-point numbers contains
+    probabilities with the region axis first. Dask arrays and chunked stores such as Zarr are not
+    loaded into memory. The names of regions are read from ``layer.metadata["names"]``, which is a
+    mapping of labels to names or, for an Image layer, a list of one name per region.
 
     Parameters
     ----------
@@ -117,7 +117,8 @@ def segmentations_of(
     Returns
     -------
     Both of Segmentation
-        They have no geometry if both layers have unit scale and no physical unit.
+        The segmentations. They have no geometry if neither layer has a transform or a physical
+        unit.
 
     Examples
     --------
@@ -147,14 +148,14 @@ def segmentations_of(
 
 
 def is_labels(layer: "Layer") -> bool:
-    """Return whether a layer is a label map."""
+    """Return whether a layer is a Labels layer, which contains a label map."""
     from napari.layers import Labels
 
     return isinstance(layer, Labels)
 
 
 def is_stack(layer: "Layer") -> bool:
-    """Return whether a layer is an image. Its first axis is the region axis."""
+    """Return whether a layer is an Image layer, whose first axis is the region axis."""
     from napari.layers import Image
 
     return isinstance(layer, Image)
@@ -162,7 +163,7 @@ def is_stack(layer: "Layer") -> bool:
 
 @contextmanager
 def _naming(side: str, layer: "Layer") -> Iterator[None]:
-    """Name the side and the layer in errors."""
+    """Prefix errors with the names of the side and the layer."""
     try:
         yield
     except ProbdiceError as error:
@@ -184,23 +185,23 @@ def _check_stack(layer: "Layer", array: Any) -> None:
     if layer.rgb:
         raise InputError(
             "is a colour image. Compare Labels layers, or Image layers of probabilities with the "
-            "regions along the first axis"
+            "regions along the first axis."
         )
     if np.dtype(array.dtype).kind != "f":
         raise InputError(
             f"is an Image layer of {array.dtype}, so it is unclear whether it holds labels or "
             f"probabilities. Convert labels to a Labels layer (right-click the layer, Convert to "
-            f"Labels), or probabilities to floating-point numbers between 0 and 1"
+            f"Labels), or probabilities to floating-point numbers between 0 and 1."
         )
     if len(array.shape) < 2:
         raise InputError(
             f"has {len(array.shape)} axis. Probabilities must have the regions along the first "
-            f"axis, followed by the axes of the image"
+            f"axis, followed by the axes of the image."
         )
 
 
 def _lazy(array: Any) -> Any:
-    """Convert a store with chunks to a Dask array, so that results are computed when shown."""
+    """Convert a chunked store to a Dask array, so that new layers are computed when shown."""
     if isinstance(array, np.ndarray) or has_type(array, "dask", "Array"):
         return array
     if chunks_of(array) is None:
@@ -215,5 +216,5 @@ def _is_length(unit: Any) -> bool:
 
 
 def _millimetres(unit: Any) -> float:
-    """Return the length of a unit in millimetres; 1 for pixels, seconds and other units."""
+    """Return the length of a unit in millimetres, or 1 if it is not a unit of length."""
     return float((1.0 * unit).to("millimeter").magnitude) if _is_length(unit) else 1.0

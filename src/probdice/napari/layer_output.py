@@ -35,18 +35,18 @@ TRANSPARENT = "#00000000"
 class ShownGroups:
     """The label of each group in Labels layers, and the colours of these labels.
 
-    A matched group has the label of its reference region. An unmatched prediction region has the
-    label of the relabelled prediction.
+    A group with a reference region has the label of that region. An unmatched prediction region has
+    its label in the relabelled prediction.
 
     Attributes
     ----------
     labels : tuple of int
         The label of each group.
     channels : mapping
-        For probabilities, the label of each channel: of the reference, and of the relabelled
+        For probabilities, the labels of the channels of the reference and of the relabelled
         prediction.
-    colormap : colormap of napari
-        The colours of all labels. If the reference is a Labels layer, this is its colormap.
+    colormap : napari colormap
+        The colours of all labels: the colormap of the reference if it is a Labels layer.
     """
 
     labels: tuple[int, ...]
@@ -57,7 +57,7 @@ class ShownGroups:
     def of(
         cls, comparison: "Comparison", relabelled: Segmentation, colormap: Any = None
     ) -> "ShownGroups":
-        """Choose the labels of the groups, and colours if there is no colormap."""
+        """Choose the label of each group, and its colour if no colormap is given."""
         overlap = comparison.overlap
         numbers = dict(zip(overlap.reference.labels, reference_numbers(overlap), strict=True))
         own = _own_numbers(relabelled, numbers)
@@ -75,12 +75,12 @@ class ShownGroups:
 
     @property
     def colours(self) -> NDArray[np.float64]:
-        """Red, green, blue and opacity of each group, between 0 and 1."""
+        """The red, green, blue and opacity of each group, as values between 0 and 1."""
         return np.asarray(self.colormap.map(np.array(self.labels)), np.float64)
 
 
 def map_layer(comparison: "Comparison", grid: LayerGrid, name: str) -> LayerData:
-    """Create an Image layer of the similarity at every pixel; it is lazy for Dask arrays."""
+    """Create an Image layer of the similarity at every pixel, lazily for Dask arrays."""
     arguments = {
         **grid.placement(),
         "name": name,
@@ -96,8 +96,8 @@ def relabelled_layers(
 ) -> list[LayerData]:
     """Create a Labels layer of the prediction with the labels of the reference.
 
-    For probabilities, an Image layer shows them with the region axis first, and a Labels layer
-    shows the most probable region of each pixel.
+    For a probabilistic prediction, create an Image layer of the probabilities with the region axis
+    first, and a Labels layer of the most probable region of each pixel.
     """
     if relabelled.crisp:
         return [_labels_layer(relabelled.array, shown, grid, name)]
@@ -118,7 +118,7 @@ def relabelled_layers(
 def reference_layers(
     reference: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int | None
 ) -> list[LayerData]:
-    """Create a Labels layer of the most probable regions of a probabilistic reference."""
+    """Create a Labels layer of the most probable regions if the reference is probabilistic."""
     if reference.crisp:
         return []
     likeliest = _most_probable(reference, shown.channels["reference"], workers)
@@ -130,7 +130,7 @@ def _labels_layer(array: Array, shown: ShownGroups, grid: LayerGrid, name: str) 
 
 
 def _most_probable(segmentation: Segmentation, labels: Sequence[int], workers: int | None) -> Any:
-    """Return the label of the largest probability at every pixel; lazy for Dask arrays."""
+    """Return the label of the most probable region of each pixel, lazily for Dask arrays."""
     numbers = np.array(labels, np.int32 if max(labels) < 2**31 else np.int64)
     visit = partial(_likeliest, labels=numbers)
     return image(visit, Blocks(segmentation), numbers.dtype, workers)
@@ -156,7 +156,7 @@ def _own_numbers(relabelled: Segmentation, numbers: Mapping[Label, int]) -> dict
 
 
 def _colormap(comparison: "Comparison", numbers: Mapping[Label, int], labels: Sequence[int]) -> Any:
-    """Create a colormap with the colours of reports. The background is transparent."""
+    """Create a colormap with the same colours as the report. The background is transparent."""
     from napari.utils.colormaps import DirectLabelColormap
 
     colours = colours_of(comparison)
@@ -167,7 +167,7 @@ def _colormap(comparison: "Comparison", numbers: Mapping[Label, int], labels: Se
     ):
         by_label[numbers[label]] = colour
     background = background_group(comparison.correspondence.groups, comparison.background_regions)
-    if background is None:  # none was named
+    if background is None:  # no background was given
         background = drawn_as_background(comparison.groups)
     if background is not None:
         by_label[labels[background]] = TRANSPARENT

@@ -1,4 +1,4 @@
-"""Sample data for napari: the pair of segmentations of ``probdice demo``."""
+"""Sample data for napari: the two segmentations that ``probdice demo`` creates."""
 
 from typing import TYPE_CHECKING
 

@@ -13,13 +13,13 @@ from probdice.napari.group_summary import Column, Summary
 
 __all__ = ["GroupTable"]
 
-LISTED = 50  # labels of a group in a tool tip
+LISTED = 50  # largest number of labels of a group in a tool tip
 
 Root = QModelIndex()
 
 
 class GroupTable(QAbstractTableModel):
-    """One row per group. Texts are created for visible rows only.
+    """A table with one row per group. Texts are created for visible rows only.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class GroupTable(QAbstractTableModel):
         self._sorted: tuple[int, Any] = -1, Qt.SortOrder.AscendingOrder
 
     def show(self, summary: Summary | None) -> None:
-        """Show the groups of a comparison, or none, sorted as before."""
+        """Show the groups of a comparison, or an empty table, in the current sort order."""
         self.beginResetModel()
         self._groups = () if summary is None else summary.groups
         self._columns = () if summary is None else summary.columns
@@ -92,7 +92,7 @@ class GroupTable(QAbstractTableModel):
         return None
 
     def sort(self, column: int, order: Any = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column; a negative column restores the order of the groups. NaN is last."""
+        """Sort by a column, with NaN last. A negative column restores the original order."""
         self.layoutAboutToBeChanged.emit()
         before = self._rows
         self._sorted = column, order

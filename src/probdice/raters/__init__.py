@@ -47,25 +47,25 @@ def consensus(
     Parameters
     ----------
     raters : sequence or mapping of name to Segmentation, array_like, path or image
-        At least two segmentations of one image, label maps or probabilities. If they have no names,
-        the raters are named 1, 2, …. A pixel is excluded if any rater has an ignored label at this
+        At least two segmentations of one image, as label maps or probabilities. The raters of a
+        sequence are named 1, 2, …. A pixel is excluded if any rater has an ignored label at this
         pixel (``Segmentation.from_labels(..., ignore=255)`` or ``read(..., ignore=255)``).
     method : {"mean", "staple"}, optional
         The mean of the raters, or multi-label STAPLE (Warfield, Zou & Wells 2004), which estimates
         the reliability of each rater for every region. For label maps with two regions, STAPLE
         returns the same result as ITK's STAPLEImageFilter.
     match : {"overlap", "labels"}, optional
-        How regions of different raters are matched: by overlap, or by equal labels.
+        How to match regions of different raters: by overlap or by equal labels.
     weights : sequence or mapping of float, optional
-        The weight of each rater in the mean; equal by default.
+        The weight of each rater in the mean. All weights are equal by default.
     mask : array_like, Segmentation, path or image, optional
         The pixels to use (see `compare`).
     background : int or str, optional
-        Label or name of the background of all raters. The backgrounds correspond to each other
-        under every matching rule.
+        The label or name of the background of all raters. The backgrounds of all raters are matched
+        with each other under every matching rule.
     resample : {"linear", "nearest"}, optional
-        How to resample all raters onto the grid with the smallest pixels (see `compare`). If pixels
-        are outside the field of view of a rater, a `background` is required.
+        How to resample all raters onto the grid with the smallest pixels (see `compare`). If some
+        pixels are outside the field of view of a rater, a `background` is required.
     workers : int, optional
         The number of threads. The result does not depend on it.
 
@@ -103,12 +103,12 @@ def agreement(
     resample: Interpolation | None = None,
     workers: int | None = None,
 ) -> Agreement:
-    """Compute the inter-rater agreement of every pair, and of each rater with the others' mean.
+    """Compute the agreement of every pair of raters, and of each rater with the mean of the others.
 
     Parameters
     ----------
     raters, match, mask, background, resample, workers
-        As for `consensus`. With a background, the result includes measures of the foreground.
+        The same as for `consensus`. With a background, the result includes foreground measures.
         Without a background, pixels outside the field of view of a rater are excluded, and a note
         reports their number.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional

@@ -29,24 +29,24 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "AgainstOthers", "Agreement"]
 
 FORMAT = 1  # format version of to_dict and to_json
-LISTED = 20  # regions in the text, at most
+LISTED = 20  # largest number of regions in the text
 
 
 @dataclass(frozen=True)
 class AgainstOthers:
-    """One rater compared with the mean of all others.
+    """A comparison of one rater with the mean of all other raters.
 
     Attributes
     ----------
     name : str
     score : float
-        The score of the rater compared with that mean.
+        The score of the rater and the mean of the others.
     adjusted_score : float
-        The adjusted score of the rater compared with that mean.
+        The adjusted score of the rater and the mean of the others.
     explained : float
-        The share of the rater's variance that the others explain.
+        The share of the rater's variance that the mean of the others explains.
     foreground_dice : float
-        The foreground Dice of the rater compared with that mean; NaN without a background.
+        The foreground Dice of the rater and the mean of the others; NaN without a background.
     adjusted_foreground_score : float
         The adjusted foreground score; NaN without a background.
     """
@@ -72,10 +72,10 @@ class Agreement:
     adjusted_score : ndarray
         The adjusted score of every pair, rater × rater; 1 on the diagonal.
     explained : ndarray
-        The share of the row's rater that is explained by the column's rater.
+        The share of the variance of the row's rater that the column's rater explains.
     others : tuple of AgainstOthers
-        Each rater compared with the mean of all others. A method reaches these values if it agrees
-        with the raters as well as a rater does. With two raters, the mean is the other rater.
+        Each rater compared with the mean of all others. A method that agrees with the raters as
+        well as a rater does reaches these values. With two raters, each is compared with the other.
     pixels : int
         The number of compared pixels.
     regions : tuple of RegionAgreement
@@ -145,7 +145,7 @@ class Agreement:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """An order in which similar raters are adjacent: the leaves of average linkage."""
+        """The raters' indices in the leaf order of average linkage: similar raters are adjacent."""
         if len(self.names) < 3:
             return tuple(range(len(self.names)))
         from scipy.cluster.hierarchy import leaves_list, linkage
@@ -195,7 +195,7 @@ class Agreement:
         }
 
     def _matrices(self) -> dict[str, Floats]:
-        """Return the numbers of every pair by name. Foreground numbers need a background."""
+        """Return the matrices of pairwise measures by name."""
         matrices = {
             "score": self.score,
             "adjusted_score": self.adjusted_score,
@@ -252,7 +252,7 @@ class Agreement:
         return data_frame({name: [row[name] for row in rows] for name in COLUMNS})
 
     def to_csv(self) -> str:
-        """Return the table of `region_frame` as CSV; NaN is an empty cell.
+        """Return the table of `region_frame` as CSV; NaN becomes an empty cell.
 
         Examples
         --------
@@ -311,7 +311,7 @@ class Agreement:
 
 
 def agreement_of(panel: Panel) -> Agreement:
-    """Compare all pairs, and each rater with the mean of the others."""
+    """Compare all pairs of raters, and each rater with the mean of the others."""
     names = panel.names
     others = tuple(
         AgainstOthers(name, **_numbers(against_mean(panel, name), "prediction")) for name in names
@@ -333,7 +333,7 @@ def agreement_of(panel: Panel) -> Agreement:
 
 
 def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
-    """Return the numbers of a pair by name. `side` is the side that is explained."""
+    """Return the measures of a pair by name. `explained` is the explained share of `side`."""
     names: tuple[str, ...] = ("score", "adjusted_score")
     if comparison.background is not None:
         names += ("foreground_dice", "adjusted_foreground_score")
@@ -342,7 +342,7 @@ def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
 
 
 def against_mean(panel: Panel, name: str) -> Comparison:
-    """Compare a rater, as prediction, with the mean of the others."""
+    """Compare a rater (the prediction) with the mean of the others (the reference)."""
     others = [other for other in panel.names if other != name]
     several = panel.several
     reference = several.sides[others[0]] if len(others) == 1 else mean_of(panel, others)

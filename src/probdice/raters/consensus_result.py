@@ -46,11 +46,13 @@ class Rater:
         The common region of every non-empty region of the rater, by the rater's label.
     confusion : ndarray
         The probability that the rater marks the row's common region where the column's common
-        region is the true one. Columns sum to 1. Regions are those of `Consensus.segmentation`.
+        region is the true one. Each column sums to 1, or is NaN if its region has no expected
+        pixels. The order of regions is that of `Consensus.segmentation`.
     sensitivity : ndarray
-        Per common region, the probability that the rater marks it where it is true.
+        For each common region, the probability that the rater marks it where it is the true region.
     specificity : ndarray
-        Per common region, the probability that the rater does not mark it where it is not true.
+        For each common region, the probability that the rater does not mark it where another
+        region is the true one.
     accuracy : float
         The expected share of pixels that the rater marks correctly.
 
@@ -77,8 +79,8 @@ class Consensus:
     Attributes
     ----------
     segmentation : Segmentation
-        The probability of every common region. It is computed when it is read and is not stored in
-        memory; ``segmentation.probabilities()`` returns the whole array.
+        The probability of every common region. Probabilities are computed when they are read and
+        are not stored in memory; ``segmentation.probabilities()`` returns the whole array.
     raters : tuple of Rater
         The performance of each rater, in the given order.
     names : tuple of str
@@ -86,7 +88,7 @@ class Consensus:
     volumes : ndarray
         The mean volume of each common region over the raters, in pixels.
     method : {"mean", "staple"}
-        How the raters are combined.
+        The method that combines the raters.
     iterations : int
         The number of iterations of STAPLE; 0 for the mean.
     agreement : Agreement
@@ -116,7 +118,7 @@ class Consensus:
 
     @property
     def pixels(self) -> int:
-        """The number of pixels."""
+        """The number of compared pixels."""
         return next(iter(self._panel.comparisons.values())).pixels
 
     @property
@@ -168,10 +170,10 @@ class Consensus:
         return agreement_of(self._panel)
 
     def entropy(self) -> NDArray[np.float32]:
-        """Return the entropy of the consensus per pixel, in bits. It is high where raters disagree.
+        """Return the entropy of the consensus per pixel, in bits, as a measure of disagreement.
 
-        It is 0 where all raters agree, and log₂ of the number of regions where all regions are
-        equally probable. Outside the mask, it is NaN.
+        The entropy is 0 where all raters agree, and log₂ of the number of regions where all regions
+        are equally probable. It is NaN outside the mask.
 
         Examples
         --------
@@ -188,8 +190,8 @@ class Consensus:
         """Return the most probable region of every pixel, as a label map with the raters' labels.
 
         If several regions are equally probable (within 1e-9), the pixel gets the region with the
-        smallest label. Regions that have only a name come last, by name, and get the next free
-        labels. Pixels that raters ignore have an ignored label, which the label map ignores too.
+        smallest label. Regions that have only a name come last, sorted by name, and get the next
+        free labels. Pixels that any rater ignores get a label that the label map ignores.
 
         Returns
         -------
@@ -210,7 +212,7 @@ class Consensus:
 
     @property
     def background(self) -> int | None:
-        """The channel of the background; None if none was named or no rater has it."""
+        """The channel of the background; None if no background is given or no rater has it."""
         for name in self.names:
             key = self._panel.background_key(name)
             if key is not None:
@@ -219,17 +221,17 @@ class Consensus:
 
     @property
     def images(self) -> Images:
-        """Two raters. Background images must be on the same grid."""
+        """The first two raters. A background image must be on the grid of these raters."""
         return self._panel.several.pair(*self.names[:2])
 
     @property
     def options(self) -> CompareOptions:
-        """The options for comparing two raters."""
+        """The options of the pairwise comparisons."""
         return self._panel.options
 
     @property
     def probabilities(self) -> Fused:
-        """The probabilities of the consensus and the decisions of raters, read in parts."""
+        """The probabilities of the consensus and the decisions of the raters, read in parts."""
         array = self.segmentation.array
         assert isinstance(array, Fused)
         return array
@@ -251,7 +253,8 @@ class Consensus:
         Parameters
         ----------
         place : sequence of int, optional
-            The pixel whose slice of a volume is shown; by default where raters disagree most.
+            The pixel whose slice of a volume is shown; by default, a pixel where the raters
+            disagree most.
 
         Examples
         --------
@@ -379,7 +382,7 @@ def consensus_of(
         result = staple(Evidence(panel.several.only(common.names), common), model)
         model, iterations, joint = result.model, result.iterations, result.joint
         if not result.converged:
-            text = f"STAPLE did not converge within {iterations} iterations"
+            text = f"STAPLE did not converge within {iterations} iterations."
             notes = (*notes, Note("unsettled", (text,)))
     segmentation = fused_segmentation(panel, common, model, common.channels)
     return Consensus(method, segmentation, iterations, notes, panel, common, model, joint)
@@ -396,7 +399,7 @@ def _weights(
     )
     if set(given) != set(names) or len(weights) != len(names):
         raise InputError(
-            f"weights: expected one for each of the {len(names)} raters, found {weights!r}"
+            f"weights: expected one weight for each of {len(names)} raters, found {weights!r}"
         )
     values = np.array([given[name] for name in names], np.float64)
     if not (np.all(np.isfinite(values)) and np.all(values >= 0) and values.any()):

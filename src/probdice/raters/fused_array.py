@@ -16,7 +16,7 @@ from probdice.raters.panel import Common, Panel
 
 __all__ = ["Fused", "fused_segmentation", "label_map_of", "mean_of"]
 
-TIE = 1e-9  # largest difference of equal probabilities; larger than rounding errors
+TIE = 1e-9  # smaller differences of probabilities count as rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,12 @@ class Fused:
     channels: tuple[int, ...]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without cached values."""
+        """Return the fields without cached values, for pickling."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of regions, then the shape of the image."""
+        """The number of regions, followed by the shape of the image."""
         return len(self.common.labels), *self.several.any.shape
 
     @property
@@ -74,7 +74,7 @@ class Fused:
     def rater(
         self, name: str, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], Decision]]:
-        """Yield the decisions of one rater in a box, in parts: channels or probabilities."""
+        """Yield the channels or probabilities of one rater in a box, in parts."""
         reader = self._readers[self.common.names.index(name)]
         channel_of = np.append(
             np.argsort(self.channels), -1
@@ -91,7 +91,7 @@ class Fused:
         return [range(*part.indices(n)) for part, n in zip(box, self.shape[1:], strict=True)]
 
     def _parts(self, box: Sequence[slice]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """Yield parts of a box by their slices in the box and in the image."""
+        """Yield the parts of a box, as slices in the box and slices in the image."""
         chosen = self._within(box)
         size = tuple(len(indices) for indices in chosen)
         for part in boxes(size, self.shape[0]):
@@ -124,7 +124,7 @@ def fused_segmentation(
 
 
 def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[int, str]:
-    """Return colours by channel: the colour of the first rater who has one for the region."""
+    """Return the colour of each channel, from the first rater who has a colour for the region."""
     colours: dict[int, str] = {}
     for name in common.names:
         given = panel.regions(name).colours
@@ -135,7 +135,7 @@ def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[in
 
 
 def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
-    """Return a label map of the most probable regions; in a tie, the first region.
+    """Return a label map of the most probable region, or of the first one in a tie.
 
     Regions without a label get the next free labels. Ignored pixels get an ignored label.
     """
@@ -162,7 +162,7 @@ def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
 
 
 def mean_of(panel: Panel, names: Sequence[str]) -> Segmentation:
-    """Return the mean of the given raters. The order of its regions does not depend on labels."""
+    """Return the mean of the given raters. The order of regions does not depend on labels."""
     common = panel.common(names)
     model = Model(np.ones(len(common.names)), len(common.labels))
     return fused_segmentation(panel, common, model, tuple(range(len(common.labels))))

@@ -1,10 +1,10 @@
-"""The mean of raters and STAPLE: probabilities per pixel, and the performance of each rater.
+"""Combine raters with the mean or STAPLE, and estimate the performance of each rater.
 
 STAPLE (Warfield, Zou and Wells, IEEE TMI 2004) is implemented in its multi-label form. θ_k[j, c] is
-the probability that rater k marks j where the truth is c. The prior probability π_c of c is its
-share of all raters' pixels. It stays fixed. As in ITK's binary filter, the algorithm starts from
-the mean of the raters with an M step and ends when no θ changes by more than 10⁻⁷. A rater with
-probabilities d has the likelihood Σ_j d_j θ_k[j, c].
+the probability that rater k marks region j where the true region is c. The prior probability π_c of
+region c is its share of the pixels of all raters, and stays fixed. As in ITK's binary filter, the
+algorithm starts from the mean of the raters with an M step and ends when no θ changes by more than
+10⁻⁷. A rater with probabilities d has the likelihood Σ_j d_j θ_k[j, c].
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ __all__ = ["Evidence", "Model", "Staple", "expected_counts", "staple"]
 STEP = 1e-7  # largest change of θ at convergence, as in ITK
 MOST_STEPS = 100_000  # most iterations on a table of combinations
 MOST_PASSES = 200  # most iterations over pixels
-BATCH = 2**21  # probabilities in memory at once
+BATCH = 2**21  # number of probabilities in memory at once
 LARGEST = 2**26  # most entries of all confusion matrices
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model that computes probabilities of the common regions from decisions.
+    """A model that computes the probabilities of the common regions from the raters' decisions.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Model:
     regions : int
         The number of common regions.
     prior : ndarray or None
-        π of STAPLE; None for the mean.
+        The prior probabilities π of STAPLE; None for the mean.
     theta : ndarray or None
-        θ, rater × marked region × true region; None for the mean.
+        The probabilities θ of STAPLE, rater × marked region × true region; None for the mean.
     """
 
     weights: Floats
@@ -53,7 +53,7 @@ class Model:
     def everywhere(self, decisions: Sequence[Decision]) -> Floats:
         """Return the probability of every common region at many pixels, regions first.
 
-        If all decisions are labels, each combination of labels is computed once.
+        If all decisions are labels, the probabilities of each combination are computed only once.
         """
         if any(decision.ndim == 2 for decision in decisions):
             return self(decisions, decisions[0].shape[-1])
@@ -96,7 +96,7 @@ class Model:
 
 
 def likelihood(decision: Decision, theta: Floats) -> Floats:
-    """Return the likelihood of a rater's decision for every true region; 1 without a decision."""
+    """Return the likelihood of a decision for every true region, or 1 if there is no decision."""
     if decision.ndim == 2:
         return np.asarray(theta.T @ decision)
     rows = np.vstack(
@@ -118,7 +118,7 @@ class Evidence:
 
     @cached_property
     def combinations(self) -> Combinations | None:
-        """The count of each combination of regions; None if a rater has probabilities."""
+        """The number of pixels per combination of regions; None if a rater has probabilities."""
         return self.several.combinations(self.common.numbers) if self.several.crisp else None
 
     def total(self, work: Callable[[list[Decision], Floats], Floats]) -> Floats:
@@ -142,13 +142,13 @@ class Evidence:
 def _one_pixel_each(
     work: Callable[[list[Decision], Floats], Floats], decisions: list[Decision]
 ) -> Floats:
-    """Call `work`. Each decision counts for one pixel."""
+    """Call `work` with a count of 1 for every pixel."""
     return work(decisions, np.ones(decisions[0].shape[-1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Staple:
-    """The result of STAPLE; `joint` has the expected pixels, rater × marked × true region."""
+    """The result of STAPLE. `joint` is the last result of `expected_counts`."""
 
     model: Model
     joint: Floats
@@ -157,7 +157,7 @@ class Staple:
 
 
 def staple(evidence: Evidence, mean: Model) -> Staple:
-    """Run expectation maximisation until convergence."""
+    """Run expectation maximisation until convergence or the largest number of iterations."""
     joint = expected_counts(evidence, mean)
     totals = evidence.total(partial(_pixels_per_region, mean.regions)).sum(axis=0)
     prior, model = totals / totals.sum(), mean
@@ -179,9 +179,9 @@ def expected_counts(evidence: Evidence, model: Model) -> Floats:
         raise TooLargeError(
             f"the confusion matrices of {regions:,} common regions need "
             f"{raters * regions**2 * 8 / 2**30:.1f} GiB, more than the limit of "
-            f"{LARGEST * 8 / 2**30:.1f} GiB. For the consensus alone, use ",
+            f"{LARGEST * 8 / 2**30:.1f} GiB. If only the consensus is needed, use ",
             Option("method", "mean"),
-            " and do not access the performance of raters",
+            " and do not access the performance of raters.",
         )
     return evidence.total(partial(_joint, model))
 
@@ -224,6 +224,6 @@ def _joint(model: Model, decisions: list[Decision], counts: Floats) -> Floats:
 
 
 def _confusion_matrices(joint: Floats) -> Floats:
-    """Return P(marked | true): divide every column by its sum."""
+    """Divide every column by its sum, which gives P(marked region | true region)."""
     sums = joint.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(joint, sums, out=np.zeros_like(joint), where=sums > 0))

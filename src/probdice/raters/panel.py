@@ -1,4 +1,4 @@
-"""Match the regions of several raters, independently of the order of raters and labels.
+"""Match the regions of several raters. The result does not depend on the order of raters or labels.
 
 The regions of a rater belong to distinct common regions. The matching maximises the sum, over all
 pairs of raters, of the overlaps of regions in the same common region. A local search starts from
@@ -40,7 +40,7 @@ RaterMatch = Literal["overlap", "labels"]
 
 FEWEST = 2
 BACKGROUND = -1  # index of the common region of the background, before numbering
-DIGITS = 9  # of a sum of scores; smaller differences are rounding errors
+DIGITS = 9  # decimals of a sum of scores; smaller differences are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +52,11 @@ class Common:
     names : tuple of str
         The raters, in an order that depends only on their content.
     numbers : tuple of dict
-        For each rater, the index of the common region of every label or channel.
+        For each rater, a mapping of labels or channels to indices of common regions.
     region_labels : tuple of int or None
-        The integer label that most raters use for every common region, or None.
+        For each common region, the integer label that most raters use; None if it has only a name.
     region_names : mapping of int to str
-        The names of common regions by index, for regions with a name.
+        The names of common regions, by index. Regions without a name are omitted.
     """
 
     names: tuple[str, ...]
@@ -70,12 +70,12 @@ class Common:
         return shown_labels(self.region_labels, self.region_names)
 
     def of(self, name: str) -> dict[int, int]:
-        """Return the common region of every region of one rater."""
+        """Return the index of the common region for every region of one rater."""
         return self.numbers[self.names.index(name)]
 
     @cached_property
     def channels(self) -> tuple[int, ...]:
-        """The common regions sorted by integer label, followed by regions with only a name."""
+        """The indices of common regions, by integer label. Regions with only a name come last."""
 
         def order(k: int) -> tuple[bool, int, str]:
             number = self.region_labels[k]
@@ -93,7 +93,7 @@ class Panel:
     options: CompareOptions
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without cached values."""
+        """Return the fields without cached values, for pickling."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
@@ -103,7 +103,7 @@ class Panel:
 
     @cached_property
     def contents(self) -> dict[str, Content]:
-        """The content of each rater, independent of its labels."""
+        """The content of each rater's segmentation, which does not depend on labels."""
         return self.several.contents()
 
     @cached_property
@@ -117,7 +117,7 @@ class Panel:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Return the notes on the images, and a note if no rater has the given background."""
+        """The notes on the images, and a note if no rater has the given background."""
         notes = self.several.notes
         background = self.options.background
         if background is None or any(self.background_key(name) is not None for name in self.names):
@@ -183,7 +183,7 @@ class Panel:
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
 
     def volumes(self, common: Common) -> Floats:
-        """Return the volume of every common region (rows) of every rater, in pixels."""
+        """Return the volume of every common region (rows) for every rater (columns), in pixels."""
         volumes = np.zeros((len(common.labels), len(self.names)))
         for i, name in enumerate(self.names):
             of_regions = self.regions(name).volumes
@@ -192,7 +192,7 @@ class Panel:
         return volumes
 
     def background_key(self, name: str) -> int | None:
-        """Return the background region of a rater, or None if it has none."""
+        """Return the background region of a rater, or None if the rater has no background."""
         pair = next(pair for pair in self.comparisons if name in pair)
         side: Side = "reference" if name == pair[0] else "prediction"
         place = self.comparisons[pair].background_regions[side]
@@ -207,7 +207,7 @@ class Panel:
         """Return the integer label and the name of a region."""
         regions = self.regions(name)
         number, called = regions.number_of(key), regions.names.get(key)
-        # A channel without label and name has its index as label.
+        # A channel that has neither a label nor a name is labelled by its index.
         return key if number is None and called is None else number, called
 
     def _keys(self, name: str) -> list[int]:
@@ -217,10 +217,10 @@ class Panel:
         return [key for key in self.contents[name].keys.tolist() if key in occupied]
 
     def _by_label(self, ranked: Sequence[str], keys: Sequence[list[int]]) -> list[list[int]]:
-        """Match equal names if every rater has names, else equal integer labels.
+        """Match equal names if every rater has names, and equal integer labels otherwise.
 
-        A region without a name belongs to the only named region with the same integer label, if
-        its rater has no region of this name.
+        A region without a name is matched by integer label with a region that has a name, if
+        exactly one name has this label and the rater has no region with this name.
         """
         by_name = all(self.regions(name).places_by_name for name in ranked)
         called: list[list[tuple[int | None, str | None]]] = []
@@ -277,10 +277,10 @@ class Panel:
 def match_regions(
     volumes: Sequence[NDArray[Any]], tables: Mapping[tuple[int, int], Pairs]
 ) -> list[list[int]]:
-    """Match the regions of all raters: return the common region of every region, per rater.
+    """Match the regions of all raters, and return the common region of every region, per rater.
 
     Each rater is matched with the raters before it, and then again with all others until nothing
-    improves. Every step increases the sum of all overlaps within common regions, so the search
+    improves. A new match must increase the sum of all overlaps within common regions, so the search
     terminates.
     """
     numbers: list[Integers | None] = [None] * len(volumes)
@@ -315,8 +315,8 @@ def _overlap_with_others(
 ) -> Overlap:
     """Return the overlap of one rater with the common regions, summed over the other raters.
 
-    This is the overlap of the concatenated images of the others with repeated copies of the rater's
-    image.
+    This equals the overlap of the concatenated images of the other raters with as many copies of
+    the rater's image.
     """
     own = volumes[i]
     crisp = all(side.dtype.kind == "i" for side in volumes)
@@ -352,7 +352,7 @@ def _match_to_common(overlap: Overlap) -> Integers:
 
 
 def _shared_overlap(overlap: Overlap, numbers: Integers) -> float:
-    """Return the overlap of a rater with the others if its regions have these common regions."""
+    """Return the overlap of a rater with the others, given the common region of each region."""
     meeting = overlap.meeting
     agreeing = overlap.reference.keys[meeting.rows] == numbers[meeting.columns]
     return float(meeting.savings[agreeing].sum())
@@ -364,8 +364,8 @@ def _most_frequent_labels(
     """Choose the integer label and the name that most raters use for every common region.
 
     Integer labels are unique, and so are the names of regions without an integer label. The result
-    does not depend on the order of raters: ties are resolved in favour of the lowest label, and a
-    label that several regions could have is assigned to the region with more votes.
+    does not depend on the order of raters. Ties are resolved in favour of the lowest label. A label
+    that several regions could have is assigned to the region with the most votes for it.
     """
     votes = [Counter(of[k] for of in called if k in of) for k in range(regions)]
     requests: Counter[tuple[Label, int]] = Counter()
@@ -400,7 +400,7 @@ def _place_of(regions: Regions, key: int) -> int:
 
 
 def by_name(raters: Raters) -> dict[str, Comparable]:
-    """Return raters by name; raters without names are named 1, 2, …."""
+    """Return raters by name. The raters of a sequence are named 1, 2, …."""
     if isinstance(raters, Mapping):
         return {str(name): rater for name, rater in raters.items()}
     if isinstance(raters, str | PathLike | np.ndarray | Segmentation):
@@ -428,7 +428,7 @@ def panel_of(
     sides = {name: as_segmentation(rater, f"rater {name}") for name, rater in named.items()}
     if isinstance(background, Mapping):
         raise InputError(
-            f"background must be one label or name of all raters, found {background!r}"
+            f"background must be one label or name for all raters, found {background!r}"
         )
     options = CompareOptions.of(
         similarity=similarity, match=match, background=background, resample=resample

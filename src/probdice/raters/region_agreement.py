@@ -1,4 +1,4 @@
-"""Inter-rater agreement per region: the Dice of every pair of raters, and their volumes."""
+"""Inter-rater agreement per region: the Dice of every pair of raters, and the volume per rater."""
 
 from dataclasses import dataclass
 from math import nan
@@ -29,10 +29,10 @@ class RegionAgreement:
     Attributes
     ----------
     label : int or str
-        The name or label of the region that most raters use.
+        The name or label that most raters use for the region.
     dice : ndarray
         The fuzzy Dice of every pair, rater × rater. It is 0 if only one of the two raters has the
-        region, and NaN if neither has it. On the diagonal, it is 1 for raters with the region.
+        region, and NaN if neither has the region. The diagonal is 1 for raters who have the region.
     volumes : ndarray
         The volume of the region per rater, in pixels.
     pixel_volume : float or None
@@ -94,7 +94,7 @@ class RegionAgreement:
         return content
 
     def rows(self, names: tuple[str, ...]) -> list[dict[str, Any]]:
-        """Return one row per pair of raters, with `COLUMNS`."""
+        """Return one row per pair of raters, with the columns of `COLUMNS`."""
         first, second = (part.tolist() for part in np.triu_indices(len(names), 1))
         volumes, ml = self.volumes.tolist(), self.volumes_ml.tolist()
         return [
@@ -110,7 +110,7 @@ class RegionAgreement:
         ]  # fmt: skip
 
     def shown_volumes(self) -> list[str]:
-        """Return the volume of every rater as text, in millilitres if possible, else in pixels."""
+        """Return the volume per rater as text, in millilitres if known, otherwise in pixels."""
         if self.pixel_volume is not None:
             return [millilitres(volume, self.pixel_volume) for volume in self.volumes]
         return [f"{volume:,.6g}" for volume in self.volumes]
@@ -123,7 +123,7 @@ class RegionAgreement:
 
 
 def regions_of(panel: Panel) -> tuple[RegionAgreement, ...]:
-    """Return the agreement on every common region, in the order of the consensus."""
+    """Return the agreement on every common region, in the order of `Common.channels`."""
     common, names = panel.common_regions, panel.names
     count = len(common.labels)
     volumes = panel.volumes(common)

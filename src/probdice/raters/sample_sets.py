@@ -1,9 +1,9 @@
 """Compare the variability of sampled segmentations with the variability of raters.
 
-The regions of all raters and samples are matched to common regions. The distance of two
+The regions of all raters and samples are matched to common regions. The distance between two
 segmentations is 1 − their mean IoU over the common regions that at least one of them has, without
-the background. If neither has any region, their IoU is 1. IoU is fuzzy, Σ min / Σ max, which is the
-usual IoU for label maps.
+the background. If neither has any region, their IoU is 1. The IoU is fuzzy, Σ min / Σ max. For
+label maps, it equals the usual IoU.
 """
 
 from collections.abc import Sequence
@@ -31,22 +31,21 @@ class SetComparison:
     ----------
     energy_distance : float
         The squared generalised energy distance (Székely & Rizzo 2013, Kohl et al. 2018),
-        2 E d(R, S) − E d(R, R′) − E d(S, S′), with d = 1 − IoU and means over all pairs, including
-        each segmentation with itself. It is 0 if both sets are identical.
+        2 E d(R, S) − E d(R, R′) − E d(S, S′), where d = 1 − IoU and E is the mean over all pairs,
+        including pairs of a segmentation with itself. It is 0 if both sets are identical.
     matched_iou : float
-        The mean IoU of the best one-to-one matching (Kohl et al. 2019). Both sets are repeated
-        until they have the same size.
+        The mean IoU of the best one-to-one matching of raters and samples (Kohl et al. 2019). Both
+        sets are repeated until they have the same size.
     iou : ndarray
-        The mean IoU of every pair, raters × samples.
+        The mean IoU of every rater (rows) with every sample (columns).
     rater_diversity : float
         The mean distance between raters, E d(R, R′).
     sample_diversity : float
         The mean distance between samples, E d(S, S′).
     volume_scores : dict
         The continuous ranked probability score of the volume of every common region, in pixels.
-        The volumes of the samples are the forecast of each rater's volume r,
-        E|S − r| − ½ E|S − S′|, averaged over the raters. The score is exact, without a Gaussian
-        approximation.
+        The volumes S of the samples are a forecast of each rater's volume r. The score is
+        E|S − r| − ½ E|S − S′|, averaged over the raters. It does not assume a normal distribution.
     regions : tuple of int or str
         The common regions without the background.
 
@@ -115,7 +114,7 @@ def compare_sets(
         The label of the common region to exclude. The label of a common region is the label that
         most segmentations use. By default, no region is excluded.
     match, mask, workers
-        As for `consensus`.
+        The same as for `consensus`.
 
     Returns
     -------
@@ -187,8 +186,8 @@ def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:
 def _best_matching(iou: Floats) -> float:
     """Return the mean IoU of the best matching of two sets.
 
-    Both sets are repeated until they have the same size. This equals optimal transport between the
-    sets with equal weights within each set.
+    Both sets are repeated until they have the same size. The matching equals optimal transport
+    between the sets, with equal weights within each set.
     """
     from scipy.optimize import linear_sum_assignment, linprog
 
@@ -205,7 +204,7 @@ def _best_matching(iou: Floats) -> float:
 
 
 def _ranked_probability_score(raters: Floats, samples: Floats) -> float:
-    """Return the mean continuous ranked probability score of the samples over the raters."""
+    """Return the continuous ranked probability score of the samples, averaged over the raters."""
     error = np.abs(samples[:, None] - raters[None]).mean()
     spread = np.abs(samples[:, None] - samples[None]).mean()
     return float(error - spread / 2)

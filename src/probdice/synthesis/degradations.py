@@ -1,7 +1,7 @@
 """Degradations of a segmentation, each with a non-negative strength.
 
-All take ``(segmentation, strength, *, seed)`` and return a Segmentation whose probabilities sum
-to 1. At strength 0 they return the segmentation unchanged.
+All functions take ``(segmentation, strength, *, seed)`` and return a Segmentation whose
+probabilities sum to 1. With a strength of 0, they return the segmentation unchanged.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ __all__ = [
 Floats = NDArray[Any]  # float32 or float64, as in the segmentation
 Changed = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
 
-SMOOTHNESS = 1 / 10  # of a deformation: correlation length as a share of the image
+SMOOTHNESS = 1 / 10  # correlation length of a deformation, as a share of the image size
 TINY = np.finfo(np.float32).tiny
 
 
@@ -46,21 +46,21 @@ class Degradation(Protocol):
 
 
 def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Blur the probabilities: boundaries become less certain.
+    """Blur the probabilities, so that boundaries become less certain.
 
     Parameters
     ----------
     segmentation : Segmentation or array_like
         The segmentation to degrade; a label map becomes probabilities.
     strength : float
-        Standard deviation of the Gaussian in pixels; 0 changes nothing.
+        The standard deviation of the Gaussian filter, in pixels. 0 changes nothing.
     seed : int, optional
-        Not used; all degradations take a seed.
+        Without effect, because the blur is not random. All degradations take a seed.
 
     Returns
     -------
     Segmentation
-        Probabilities of the same regions that sum to 1.
+        Probabilities of the same regions, which sum to 1 at every pixel.
 
     Examples
     --------
@@ -79,10 +79,10 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
 
 
 def deform(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Move the pixels along a smooth random field.
+    """Displace the pixels by a smooth random field.
 
-    The parameters are those of `blur`; `strength` is the largest displacement in pixels. For a
-    given seed, the strength only scales the field.
+    The parameters are those of `blur`; `strength` is the largest displacement, in pixels. For a
+    given seed, `strength` only scales the field.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def shrink(
 def split(
     segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
-    """Split a region along a soft straight line through its centre, `strength` times.
+    """Split a region along a soft line or plane through its centre, `strength` times.
 
     Parameters
     ----------
@@ -175,13 +175,13 @@ def split(
     strength : int
         The number of cuts.
     region : int or str, optional
-        The region of all cuts; by default the largest region at each cut.
+        The region to cut every time. By default, each cut is through the largest region.
 
     Returns
     -------
     Segmentation
-        One additional region per cut, at the end. Its label is a new number, or the name of the
-        region and a number.
+        Each cut adds one region at the end. The label of the new region is a new integer, or the
+        name of the split region followed by a number.
 
     Examples
     --------
@@ -204,8 +204,8 @@ def split(
 def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Merge two regions, `strength` times; the first of the two keeps its label.
 
-    The two regions are drawn at random, as long as at least two regions remain. The parameters
-    are those of `split`.
+    The two regions are drawn at random. Nothing changes if only one region remains. The parameters
+    are those of `split`, without `region`.
 
     Examples
     --------
@@ -228,9 +228,9 @@ def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
 
 
 def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Exchange the labels of two regions, `strength` times; nothing else changes.
+    """Exchange the labels of two random regions, `strength` times. Nothing else changes.
 
-    The parameters are those of `split`.
+    The parameters are those of `split`, without `region`.
 
     Examples
     --------
@@ -263,7 +263,7 @@ DEGRADATIONS: dict[str, Degradation] = {
 
 
 def probabilities(segmentation: Comparable) -> Changed:
-    """Return the probabilities of a segmentation as an array, regions first, and the labels.
+    """Return the probabilities of a segmentation, regions first, and the labels of its regions.
 
     Examples
     --------
@@ -276,13 +276,13 @@ def probabilities(segmentation: Comparable) -> Changed:
     if segmentation.ignore:
         raise InputError(
             f"segmentation ignores labels {segmentation.ignore}, which have no probability. "
-            f"Create it without ignore and pass a mask to compare instead."
+            f"Create the segmentation without ignored labels, and pass a mask to compare instead."
         )
     return segmentation.probabilities(), _regions(segmentation)
 
 
 def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
-    """Return the labels of all regions, those of a label map in ascending order."""
+    """Return the labels of all regions. The labels of a label map are in ascending order."""
     if not segmentation.crisp:
         return segmentation.regions
     whole = np.asarray(segmentation.array[(slice(None),) * len(segmentation.shape)])
@@ -350,7 +350,7 @@ def _resize(
         before = values[which].copy()
         after, next_after = before, before
         for k in range(floor(strength) + 1):
-            # Alternate between crosses and boxes, which is nearly isotropic.
+            # Alternating between crosses and boxes is nearly isotropic.
             box = np.ones((3,) * before.ndim, bool)
             near = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
             after, next_after = next_after, step(next_after, footprint=near, mode="nearest")
@@ -362,7 +362,10 @@ def _resize(
 
 
 def _shares(others: Floats) -> Floats:
-    """Return the shares of the other regions. Where all are 0, use the nearest other pixel."""
+    """Return the probabilities of the other regions, divided by their sum.
+
+    Where the sum is 0, use the nearest pixel at which it is above 0.
+    """
     total = others.sum(axis=0)
     if len(others) == 0 or not total.any():
         return np.ones_like(others) / max(len(others), 1)
@@ -377,7 +380,7 @@ def _shares(others: Floats) -> Floats:
 
 
 def _half(values: Floats, rng: np.random.Generator) -> Floats:
-    """Return a soft step from 1 to 0 across a plane through the centre of a region."""
+    """Return a soft step between 0 and 1 across a random plane through the centre of a region."""
     places = np.indices(values.shape)
     weight = max(float(values.sum(dtype=np.float64)), float(TINY))
     middle = [(place * values).sum(dtype=np.float64) / weight for place in places]

@@ -17,8 +17,8 @@ def demo_pair(
 ) -> tuple[Segmentation, Segmentation]:
     """Create a brain-like reference with four named regions, and a prediction with seven.
 
-    The prediction is deformed, blurred, over-segmented, shuffled and noisy, and its labels are
-    arbitrary numbers. Both have the same grid with a spacing of 2.5 mm.
+    The prediction is the reference after deformation, blur, splits, permutation and noise. Its
+    labels are arbitrary numbers. Both have the same grid, with a spacing of 2.5 mm by default.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ def demo_pair(
     Returns
     -------
     reference : Segmentation
-        Probabilities in float32 with a geometry.
+        Probabilities in float32, with a geometry.
     prediction : Segmentation
-        The same.
+        Probabilities in float32, with the same geometry.
 
     Examples
     --------

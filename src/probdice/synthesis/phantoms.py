@@ -1,4 +1,4 @@
-"""Phantoms in two or three dimensions: synthetic label maps, softened to probabilities."""
+"""Phantoms in two or three dimensions: synthetic label maps that are softened to probabilities."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -193,7 +193,7 @@ def stripes(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Create wavy stripes, two of each region.
+    """Create wavy stripes, with two stripes per region.
 
     The parameters are those of `nested_ellipses`.
 
@@ -250,7 +250,7 @@ def soften(
     [[0.75, 0.75, 0.25, 0.25], [0.25, 0.25, 0.75, 0.75]]
     """
     if not softness >= 0 or not np.isfinite(softness):
-        raise InputError(f"softness must be a number of pixels of at least 0, found {softness}")
+        raise InputError(f"softness must be a finite number of at least 0, found {softness}")
     if not 0 <= doubt < 1:
         raise InputError(f"doubt must be at least 0 and below 1, found {doubt}")
     labels = np.asarray(labels)
@@ -276,7 +276,7 @@ def _checked(shape: Sequence[int], regions: int) -> tuple[int, ...]:
 
 
 def _grid(shape: tuple[int, ...]) -> Floats:
-    """Return pixel centres: from −1 to 1 along the shortest axis, with 0 in the centre."""
+    """Return the coordinates of pixel centres: −1 to 1 along the shortest axis, 0 in the centre."""
     axes = [(np.arange(n) - (n - 1) / 2) / (min(shape) / 2) for n in shape]
     return np.stack(np.meshgrid(*axes, indexing="ij"))
 
@@ -287,13 +287,13 @@ def _column(values: Floats) -> NDArray[Any]:
 
 
 def _rotated_grid(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Return pixel centres like `_grid`, rotated at random."""
+    """Return the coordinates of `_grid`, rotated at random."""
     rotation, _ = np.linalg.qr(rng.normal(size=(len(shape), len(shape))))
     return np.tensordot(rotation, _grid(shape), axes=1)
 
 
 def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:
-    """Return the nearest point of every pixel, and its distance."""
+    """Return the index and the distance of the point that is nearest to each pixel."""
     nearest = np.zeros(grid.shape[1:], np.int64)
     least = np.full(grid.shape[1:], np.inf)
     for k, point in enumerate(points):

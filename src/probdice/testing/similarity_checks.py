@@ -21,11 +21,12 @@ SAME = 1e-9  # largest difference between two ways to compute the same number
 def check_similarity(similarity: Similarity) -> None:
     """Check that a similarity has the properties that matching, merging and scores rely on.
 
-    The checks use random vectors of two to six regions, some with entries of 0:
+    The checks use random vectors of two to six regions. Some vectors have entries of 0. For a
+    similarity f:
 
     - f is 1 for equal vectors, is between 0 and 1, and is symmetric.
     - Neither the order of the regions nor a region that is 0 in both vectors changes f.
-    - 1 − f of two different certain vectors is always `disagreement`, and above 0.
+    - 1 − f of two different certain vectors always equals `disagreement`, which is above 0.
     - 1 − f of two binary vectors is at most the sum of their losses against an empty region.
     - The score of `compare` is the mean of f.
     - The similarity can be stored as JSON and pickled.
@@ -38,8 +39,7 @@ def check_similarity(similarity: Similarity) -> None:
     Raises
     ------
     AssertionError
-        If a check fails. The message contains the property and the vectors for which it does not
-        hold.
+        If a check fails. The message contains the property, and the vectors that violate it.
 
     Examples
     --------
@@ -57,18 +57,18 @@ def check_similarity(similarity: Similarity) -> None:
     empty = np.broadcast_to([[0.0], [1.0]], p.shape)
     alone = _loss(similarity, p, empty) + _loss(similarity, empty, q)
     both = (p[0] > 0) & (q[0] > 0)
-    _require("a pair costs at most as much as its regions alone", p, q,
+    _require("1 − f is at most the sum of the losses against an empty region", p, q,
              (_loss(similarity, p, q) <= alone + SAME) | ~both)  # fmt: skip
     _check_comparison(similarity, rng)
     stored = json.loads(json.dumps(similarity.to_dict()))
     if similarity_from_dict(stored) != similarity:
         raise AssertionError(f"{similarity!r} cannot be restored from {stored}")
     if pickle.loads(pickle.dumps(similarity)) != similarity:
-        raise AssertionError(f"{similarity!r} changes when it is pickled")
+        raise AssertionError(f"{similarity!r} changes when it is pickled and unpickled")
 
 
 def _vectors(rng: np.random.Generator, regions: int) -> Floats:
-    """Probability vectors as columns. Every third vector has an entry of 0."""
+    """Return random probability vectors as columns. Every third vector has an entry of 0."""
     vectors = rng.dirichlet(np.full(regions, 0.7), VECTORS).T
     vectors = np.maximum(vectors, 1e-6)
     vectors[rng.integers(regions), ::3] = 0
@@ -98,7 +98,7 @@ def _check_invariances(
     _require("f does not depend on the order of regions", p, q, np.abs(f - shuffled) <= SAME)
     padded_p, padded_q = (np.insert(side, 1, 0.0, axis=0) for side in (p, q))
     padded = np.asarray(similarity(padded_p, padded_q, axis=0))
-    _require("a region that is 0 in both does not change f", p, q, np.abs(f - padded) <= SAME)
+    _require("a region that is 0 on both sides does not change f", p, q, np.abs(f - padded) <= SAME)
 
 
 def _check_certain_vectors(similarity: Similarity, regions: int) -> None:
@@ -124,7 +124,7 @@ def _check_comparison(similarity: Similarity, rng: np.random.Generator) -> None:
 
 
 def _require(law: str, p: Floats, q: Floats, holds: NDArray[np.bool_]) -> None:
-    """Raise an error with the first vectors for which a property does not hold."""
+    """Raise an error with the first two vectors that violate a property."""
     if not np.all(holds):
         k = int(np.argmin(holds))
         raise AssertionError(

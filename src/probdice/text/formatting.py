@@ -10,7 +10,7 @@ ABSENT = "–"  # shown for undefined numbers
 INFINITE = "∞"
 CONTAINER = re.compile(
     r".*\.zarr|.*\.\w+:.*", re.IGNORECASE
-)  # the following parts are inside a file
+)  # the parts of a path after this one are inside a file
 
 
 def decimal(value: float | None, digits: int = 4) -> str:
@@ -22,7 +22,7 @@ def decimal(value: float | None, digits: int = 4) -> str:
     Parameters
     ----------
     value : float or None
-        The number. NaN, and None (NaN in JSON), become a dash, and infinite numbers become ∞.
+        The number. NaN and None (NaN in JSON) become a dash. Infinite numbers become ∞ or −∞.
     digits : int, optional
         The number of decimals.
 
@@ -79,12 +79,12 @@ def percent(value: float | None, digits: int = 1) -> str:
     """
     if value is None or isnan(value):
         return ABSENT
-    # Multiplying a fraction just below 1 may give 100, so `_rounded` gets the fraction itself.
+    # A fraction just below 1 may become 100 when multiplied, so `_rounded` gets the fraction.
     return f"{_rounded(float(value), 100, digits)} %"
 
 
 def _rounded(value: float, whole: int, digits: int) -> str:
-    """Round `value` × `whole`, or truncate it if rounding would reach `whole`."""
+    """Round `value` × `whole`. If `value` is below 1, the result is below `whole`."""
     text = f"{value * whole:.{digits}f}"
     if abs(value) < 1 <= abs(float(text)) / whole:
         text = f"{whole - 10**-digits:.{digits}f}"
@@ -110,8 +110,8 @@ def short_paths(*sources: str) -> tuple[str, ...]:
     Parameters
     ----------
     *sources : str
-        Paths that `read` accepts. For several files, the result contains the first file and the
-        number of files.
+        Paths that `read` accepts. A list of files becomes the first file and the number of further
+        files.
 
     Examples
     --------
@@ -141,6 +141,6 @@ def short_paths(*sources: str) -> tuple[str, ...]:
 
 
 def _files(source: str) -> list[str]:
-    """Split a comma-separated list of files; a comma may also be part of a path."""
+    """Split a comma-separated list, unless a part has no suffix and the comma is part of a path."""
     files = source.split(",")
     return files if all(PurePath(file).suffix for file in files) else [source]

@@ -28,9 +28,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def data_frame(content: Any, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
-    """Return a data frame of rows or columns; raise `MissingExtraError` without pandas.
+    """Create a data frame from rows or columns. If pandas is missing, raise `MissingExtraError`.
 
-    `columns` selects and orders the columns, or names those of rows that are lists.
+    `columns` selects and orders the columns. If the rows are lists, it contains the column names.
 
     Examples
     --------
