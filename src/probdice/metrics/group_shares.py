@@ -22,7 +22,7 @@ class Shares:
     """Per group, the intersection and the volumes of both sides, in pixels.
 
     `regions` is the number of regions per side and group. `counted` marks the groups that are
-    included in means. Background regions are excluded from all four.
+    included in means. Background regions are excluded from all attributes.
     """
 
     common: Floats
@@ -104,7 +104,7 @@ def _summed(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floa
 
 
 def _quotients(parts: Floats, wholes: Floats) -> Floats:
-    """Quotients; NaN where a divisor is 0."""
+    """Return the quotients; NaN where the divisor is 0."""
     quotients = np.full(wholes.shape, nan)
     np.divide(parts, wholes, out=quotients, where=wholes > 0)
     return quotients
