@@ -27,7 +27,7 @@ LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # of the rank stability figure, in pi
 
 @dataclass(frozen=True)
 class Dot:
-    """The mean of a method and its confidence interval; None if an end is unknown."""
+    """The mean of a method and its confidence interval; unknown positions are None."""
 
     name: str
     colour: str
@@ -36,7 +36,7 @@ class Dot:
     x: float | None
     low: float | None
     high: float | None
-    with_raters: float | None  # mean agreement with the raters, which compares with the band
+    with_raters: float | None  # mean agreement with the raters, to compare with the band
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def interval_plot(
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """At most `TICKS` multiples of 1, 2 or 5 times a power of ten between two values."""
+    """Return at most `TICKS` multiples of 1, 2 or 5 times a power of ten between two values."""
     unit = 10.0 ** floor(log10((high - low) / TICKS))
     step = next(s * unit for s in (1, 2, 5, 10, 20) if (high - low) / (s * unit) <= TICKS - 1)
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)

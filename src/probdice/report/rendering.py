@@ -95,7 +95,7 @@ def _environment(package: str) -> "Environment":
 
 
 def _data(value: Any) -> Any:
-    """JSON with escaped <, > and &, so that user text cannot close the script element."""
+    """Return JSON with escaped <, > and &, so that user text cannot close the script element."""
     from markupsafe import Markup
 
     content = null_for_nan(value)
