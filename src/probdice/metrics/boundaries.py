@@ -4,10 +4,10 @@ Popular tools measure distances between voxel centres and therefore disagree wit
 Here, the outline is a surface of triangles (in 2-D, a curve of line segments) halfway between the
 pixels inside and outside the set, and distances are exact:
 
-- The surface passes through the midpoints between neighbouring pixels inside and outside the set,
-  in every cell of 2 × 2 × 2 (or 2 × 2) pixels; pixels that touch only diagonally are separate. It
-  is closed at the border of the image. A cell that contains a pixel outside the mask contains no
-  surface.
+- In every cell of 2 × 2 × 2 (in 2-D, 2 × 2) pixels, the surface passes through the midpoints
+  between neighbouring pixels inside and outside the set. Pixels that touch only diagonally are
+  separate. It is closed at the border of the image. A cell that contains a pixel outside the mask
+  contains no surface.
 - Each triangle or segment (an *element*) has one distance: from its centroid to the nearest point
   of the other surface. Its area or length is its weight.
 - Probabilities are not thresholded at one half. The set at level t contains the pixels whose

@@ -281,7 +281,7 @@ def _volume(overlap: Overlap, union: Union, side: Side) -> float:
 
 
 def _common(result: "Comparison", unions: Sequence[Union], volumes: Both[Floats]) -> Floats:
-    """Σ min(P, Q) of every union, in pixels."""
+    """Return Σ min(P, Q) of every union, in pixels."""
     overlap = result.overlap
     if not (overlap.reference.crisp or overlap.prediction.crisp):
         lists: Both[Lists] = Both(

@@ -56,8 +56,8 @@ def shares_of(
 ) -> Shares:
     """Return the intersection and the volumes of the two sides of every group.
 
-    If the intersection does not follow from the overlap table (several soft regions, or
-    aitchison), it is computed from the Dice coefficients of the groups, if given.
+    If the overlap table does not determine the intersection (several soft regions, or aitchison),
+    the intersection is computed from the Dice coefficients of the groups, if they are given.
     """
     inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
     numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))

@@ -170,7 +170,8 @@ class Indices:
 
         (I − E) / (H − E), where E is the exact mean of I over all permutations of the pixels of
         one side, and H is an average of the two entropies. It is not computed with the other
-        metrics because it visits every pair of distinct volumes, which is slow for many regions.
+        metrics, because the computation visits every pair of distinct volumes and is slow for many
+        regions.
 
         Parameters
         ----------

@@ -24,8 +24,8 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     measure : str
         A name in `REGION_NUMBERS` or `boundary_names`.
     region : str
-        The name of a derived region of the options, or the label or name of a region of the
-        reference. A merged region has the value of its group.
+        The name of a derived region, or the label or name of a reference region. A merged region
+        has the value of its group.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def region_mean(groups: Iterable["Group"], measure: str) -> float:
     Returns
     -------
     float
-        NaN if there are none.
+        The mean; NaN if there are no such groups.
 
     Examples
     --------

@@ -89,10 +89,11 @@ def certainty_claim(data: figures.Plane) -> Claim:
     return Claim(
         "Contradicted certainty",
         "f₂ is 0 if one segmentation is certain and the other is not certain of the same region. "
-        "(The paper states: if either is certain. But then f₂ would not reduce to the crisp "
-        "coefficient. Here, two equal certain vectors have f₂ = 1.)",
-        f"Largest f₂ of {edges.size} pairs with one certain and one different side: "
-        f"{edges.max():g}. Both certain of the same region: {shared[0]:g} and {shared[1]:g}.",
+        "(The paper states that f₂ is 0 if either is certain, but then f₂ would not reduce to the "
+        "crisp coefficient. Here, two equal certain vectors have f₂ = 1.)",
+        f"Largest f₂ of {edges.size} pairs in which one side is certain and the other differs: "
+        f"{edges.max():g}. If both sides are certain of the same region, f₂ is {shared[0]:g} and "
+        f"{shared[1]:g}.",
         float(edges.max()) == 0 and shared == (1, 1),
     )
 
@@ -117,7 +118,7 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
         "Both reduce to the crisp coefficient",
         "With all probabilities 0 or 1, D₁ and D₂ are the crisp multi-region coefficient: the "
         "fraction of pixels with the same label.",
-        f"Largest difference of D₁ or D₂ from that fraction over {len(differences) // 2} pairs of "
+        f"Largest difference of D₁ or D₂ from this fraction over {len(differences) // 2} pairs of "
         f"crisp segmentations, given as one-hot probabilities: {max(differences):.1g}.",
         max(differences) < ROUNDING,
     )

@@ -124,7 +124,7 @@ def weights(references: Segmentations, seed: int) -> Section:
         "pair-weight",
         "The weight of a pair of regions",
         f"Reference region {data.pair[0]} and prediction region {data.pair[1]}, each as a binary "
-        f"segmentation with the sum of the others (white is 1), their similarity f at every pixel, "
+        f"segmentation with the sum of all others (white is 1), their similarity f at every pixel, "
         f"and the weight of the edge: 1 − mean f = {data.weight:.4f}. The matching selects the "
         f"edges with the least total weight.",
         correspondence.draw_pair_weight(data),
@@ -184,9 +184,9 @@ def study(coefficient: str, study: Study) -> Section:
         f"study-{coefficient.lower()}",
         f"Ranks by {name} and by known degradation strength",
         f"Each point is one degraded segmentation. Slope {fit.slope:.2f}, Pearson "
-        f"{fit.pearson:.2f}, Spearman {fit.spearman:.2f}; the three are equal for ranks "
-        f"without ties. Any agreement with the paper's values is coincidental, because the units "
-        f"that relate blur, deformation and noise are our choice.",
+        f"{fit.pearson:.2f}, Spearman {fit.spearman:.2f}; all three are equal for ranks "
+        f"without ties. Any agreement with the paper's values is coincidental, because the "
+        f"relative strengths of blur, deformation and noise were chosen arbitrarily.",
         drawings.draw_study(study, title=f"{name}: no human data"),
         numbers={f"stand-in study {coefficient}": study.to_dict()},
     )

@@ -42,9 +42,9 @@ class Fit:
     slope_interval : Interval
         95 % percentile bootstrap confidence interval of the slope.
     pearson_interval : Interval
-        The same for Pearson's correlation.
+        95 % percentile bootstrap confidence interval of Pearson's correlation.
     spearman_interval : Interval
-        The same for Spearman's correlation.
+        95 % percentile bootstrap confidence interval of Spearman's correlation.
     """
 
     slope: float
@@ -124,9 +124,9 @@ def rank_study(
     correlations are computed from these two kinds of ranks.
 
     For the confidence intervals of one image, the bootstrap resamples people. For the overall
-    intervals, it resamples people and whole images, because the segmentations of an image are
-    ranked relative to each other. With fewer than 6 people or images, no confidence interval is
-    computed.
+    confidence intervals, the bootstrap resamples people and whole images, because the segmentations
+    of an image are ranked relative to each other. With fewer than 6 people or images, no confidence
+    interval is computed.
 
     Parameters
     ----------

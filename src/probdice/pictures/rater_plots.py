@@ -75,7 +75,7 @@ def background_channel(consensus: Consensus) -> int | None:
 
 
 def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
-    """Return one slice through a given pixel, or where the raters disagree most.
+    """Return one slice: through a given pixel, or the slice with the most disagreement.
 
     The slice contains all raters, or only the first `most` raters.
     """

@@ -77,7 +77,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Stability:
-    """Rank stability: how often each method has each place, with the methods ordered by place."""
+    """Rank stability of every method at every place, with the methods ordered by place."""
 
     width: int
     height: int
@@ -167,7 +167,10 @@ def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> St
 
 
 def _limits(values: list[float]) -> tuple[float, float]:
-    """Return the ends of the axis: all values with a margin, but within 0 and 1 for shares."""
+    """Return the ends of the axis, with a margin around all values.
+
+    The axis of a share does not extend beyond 0 and 1.
+    """
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 0.05
     floor_, ceiling = (0.0 if low >= 0 else low - margin), (1.0 if high <= 1 else high + margin)

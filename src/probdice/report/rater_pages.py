@@ -182,7 +182,10 @@ def _overlap(agreement: Agreement, words: PixelWords) -> str:
         return f"{agreeing}, but regions overlap less: {number}"
     if dice < GOOD and explained >= DETERMINED:
         share = percent(explained, 0)
-        return f"The same regions, split differently: a rater explains {share} of another; {number}"
+        return (
+            f"The same regions, split differently: on average, a rater explains {share} of "
+            f"another rater; {number}"
+        )
     return f"{overlap_in_words(dice)} between raters ({number})"
 
 

@@ -79,7 +79,7 @@ class Stack:
 
     @property
     def left_out(self) -> str:
-        """A sentence about the displayed pixels, or "" if all are displayed."""
+        """A sentence about the displayed pixels, or "" if all pixels are displayed."""
         steps = {indices.step for indices in self.ranges}
         if not steps - {1}:
             return ""

@@ -50,7 +50,7 @@ def check_surfaces(
     """Return the vertices of a comparison, and the surfaces with the index of their structure.
 
     An error is raised if the images are on a grid or if a surface does not belong to them. If
-    `every` is False, only one surface must belong to a structure.
+    `every` is True, each surface must belong to a structure; otherwise, at least one must.
     """
     space = vertex_space_of(images)
     if space is None:

@@ -192,7 +192,7 @@ def check_alike(preds: Batch, target: Batch) -> None:
         )
     if preds.values.device != target.values.device:
         raise InputError(
-            f"preds is on {preds.values.device} and target on {target.values.device}. Move both to "
+            f"preds is on {preds.values.device}, target is on {target.values.device}. Move both to "
             f"the same device."
         )
 

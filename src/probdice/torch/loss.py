@@ -186,7 +186,7 @@ class RegionDiceLoss(nn.Module):
         Returns
         -------
         Tensor
-            A scalar; with ``reduction="none"`` one loss per image.
+            A scalar; one loss per image with ``reduction="none"``.
         """
         if isinstance(preds, Tensor):
             losses = self._losses(preds, target, mask)
@@ -343,7 +343,7 @@ def region_dice_loss(
     Returns
     -------
     Tensor
-        A scalar; with ``reduction="none"`` one loss per image.
+        A scalar; one loss per image with ``reduction="none"``.
 
     Examples
     --------

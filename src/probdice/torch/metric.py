@@ -420,7 +420,9 @@ class RegionDice(Metric):
             )
         self.compute()
         if self._result is None:
-            raise InputError("there is no result yet: no pixels were added, or all are ignored")
+            raise InputError(
+                "there is no result yet: no pixels were added, or all pixels are ignored"
+            )
         return self._result
 
     @property
