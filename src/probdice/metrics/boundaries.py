@@ -6,10 +6,10 @@ pixels inside and outside the set, and distances are exact:
 
 - In every cell of 2 × 2 × 2 (in 2-D, 2 × 2) pixels, the surface passes through the midpoints
   between neighbouring pixels inside and outside the set. Pixels that touch only diagonally are
-  separate. It is closed at the border of the image. A cell that contains a pixel outside the mask
-  contains no surface.
+  separate. The surface is closed at the border of the image. A cell that contains a pixel outside
+  the mask contains no surface.
 - Each triangle or segment (an *element*) has one distance: from its centroid to the nearest point
-  of the other surface. Its area or length is its weight.
+  of the other surface. The weight of an element is its area or length.
 - Probabilities are not thresholded at one half. The set at level t contains the pixels whose
   probability exceeds t, and every number is the mean over the levels. Levels at which both sets are
   empty are excluded.

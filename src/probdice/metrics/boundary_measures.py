@@ -56,7 +56,7 @@ def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
 def boundary_mean(comparison: "Comparison", name: str) -> BoundaryMean:
     """Return the mean of one measure over the included groups.
 
-    It is NaN if boundaries were not computed.
+    The mean is NaN if boundaries were not computed.
 
     Examples
     --------

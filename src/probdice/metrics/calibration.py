@@ -8,9 +8,9 @@ moments per bin. All numbers are computed from these moments. Conventions:
   bins of |mean predicted probability − share of correct pixels|. CURVAS computes both errors
   against each rater. For a soft reference, the reference's mean probability of that region replaces
   the share of correct pixels.
-- *Chance* is the mean error of a calibrated predictor. It is computed for references whose regions
-  are drawn at random with the predicted probabilities. Neighbouring pixels of a real image are not
-  independent, so a calibrated predictor may have larger errors for such an image.
+- *Chance* is the mean error of a calibrated predictor. Chance values are computed for references
+  whose regions are drawn at random with the predicted probabilities. Neighbouring pixels of a real
+  image are not independent, so a calibrated predictor may have larger errors for such an image.
 - *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), decomposed as in
   Murphy (1973) with the within-bin terms of Stephenson et al. (2008), so that the parts sum to the
   score.
@@ -127,7 +127,7 @@ class Brier:
     """The Brier score and its decomposition.
 
     score = reliability − resolution + uncertainty + variance_within − 2 · covariance_within. The
-    last two terms describe the differences between pixels of the same bin. They are 0 if all
+    last two terms describe the differences between pixels of the same bin. Both terms are 0 if all
     predictions in a bin are equal.
 
     Examples

@@ -2,8 +2,8 @@
 
 A class is a group of corresponding regions. Components are matched within a class, in two ways:
 
-One-to-one: components are paired with the largest total overlap, which includes every pair with a
-Jaccard index above one half.
+One-to-one: components are matched such that the total overlap is largest. Every pair with a Jaccard
+index above one half is matched.
 
 Many-to-one: a component is a *part* of a component of the other side if more than half of it is
 inside that component. A component is compared with the union of its parts, and each part counts
@@ -47,12 +47,13 @@ class ComponentRow:
     ----------
     side : {"reference", "prediction"}
     label : str
-        Its class: the reference label of its group, or the prediction label if the group is
-        unmatched.
+        The class of the component: the reference label of its group, or the prediction label if the
+        group is unmatched.
     volume : float
-        Its size, in the unit of the table.
+        The size of the component, in the unit of the table.
     place : tuple of float
-        Its centroid: millimetres if the image has a geometry, else array indices.
+        The centroid of the component, in millimetres if the image has a geometry, else as array
+        indices.
     voxel : tuple of int
         The array indices of its voxel nearest to the centroid.
     parts : int

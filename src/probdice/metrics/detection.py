@@ -109,8 +109,8 @@ class Detection:
         `recognition_quality` × `segmentation_quality`.
     average_precision : float
         The mean of TP/(TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95, as defined by the 2018
-        Data Science Bowl. It differs from the average precision of COCO, which ranks instances by
-        confidence.
+        Data Science Bowl. This mean differs from the average precision of COCO, which ranks
+        instances by confidence.
     f1_area : float
         The exact area under the curve of F1 over all thresholds from 0 to 1.
     splits : tuple of Split

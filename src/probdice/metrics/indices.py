@@ -91,8 +91,8 @@ class Indices:
         of the other side; for the reference, 1/N Σ_i a_i max_j J_ij. Label maps.
     achievable_accuracy : dict
         ``["reference"]`` is the accuracy if every prediction region is assigned the reference label
-        that it overlaps most: 1/N Σ_j max_i n_ij. ``["prediction"]`` is the same with the sides
-        exchanged. Label maps.
+        that it overlaps most: 1/N Σ_j max_i n_ij. ``["prediction"]`` is the same measure with the
+        sides exchanged. Label maps.
     under_segmentation_error : float
         The super-pixel error of Neubert and Protzel: 1/N Σ_ij min(n_ij, b_j − n_ij). For each pair
         of overlapping regions, it counts the smaller part of the prediction region, inside or
@@ -106,19 +106,19 @@ class Indices:
         Cohen's κ: (accuracy − e) / (1 − e), where e is the sum over the groups of the product of
         both sides' shares of the pixels.
     mean_iou : float
-        Mean Jaccard index of all groups except faint ones (`Group.faint`). Unmatched regions count
-        as 0.
+        Mean Jaccard index of all groups except faint groups (`Group.faint`). Unmatched regions
+        count as 0.
     weighted_iou : float
         The mean Jaccard index, weighted by the volume in the reference.
     mean_dice : float
-        Mean Dice coefficient of all groups except faint ones. Unmatched regions count as 0.
+        Mean Dice coefficient of all groups except faint groups. Unmatched regions count as 0.
     mean_foreground_dice : float
         The same mean without the background, like nnU-Net's foreground mean of one case. NaN
         without a background, or if no other group is included.
     explained : dict
         ``["reference"]`` is the share of the reference that the prediction determines (1 if the
-        prediction only subdivides reference regions). ``["prediction"]`` is the same with the sides
-        exchanged. For label maps it is Goodman and Kruskal's τ.
+        prediction only subdivides reference regions). ``["prediction"]`` is the same measure with
+        the sides exchanged. For label maps it is Goodman and Kruskal's τ.
     background : dict or None
         Per side, the label or name of the background.
     notes : tuple of Note

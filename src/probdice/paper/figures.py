@@ -299,7 +299,7 @@ def merged_pair(
 
 
 def auxiliary(segmentation: Segmentation, labels: Sequence[Label]) -> Floats:
-    """Return the binary segmentation of some regions and the sum of all others."""
+    """Return the binary segmentation of some regions and the sum of all other regions."""
     values, regions = probabilities(segmentation)
     chosen = np.array([label in labels for label in regions])
     return np.stack([values[which].sum(axis=0, dtype=np.float64) for which in (chosen, ~chosen)])

@@ -1,7 +1,7 @@
 """The paper's study: do ranks by score agree with human ranks?
 
-People rank segmentations of an image from the most to the least similar to a reference. Their
-average rank is compared with the rank by score.
+People rank segmentations of an image from the most to the least similar to a reference. The average
+human rank is compared with the rank by score.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -39,7 +39,7 @@ def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
 
 
 def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Segmentation]]:
-    """Create a reference of three regions, a poor prediction and a good one."""
+    """Create a reference with three regions, a poor prediction and a good prediction."""
     reference = phantoms.nested_ellipses((96, 96), regions=3, seed=seed + 1)
     far = degradations.noise(degradations.deform(reference, 14, seed=seed + 2), 0.8, seed=seed)
     near = degradations.noise(

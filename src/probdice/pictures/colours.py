@@ -1,8 +1,8 @@
 """One colour per group, the same in all pictures and on all pages.
 
 Groups have the colours that files or label tables define for their regions. All other groups use a
-colour-blind safe palette. It starts with the colours of Okabe and Ito (2008). Each further colour
-has the largest possible distance (in CIELAB) from the previous colours, black, white and the
+colour-blind safe palette. The palette starts with the colours of Okabe and Ito (2008). Each further
+colour has the largest possible distance (in CIELAB) from the previous colours, black, white and the
 neutral grey, for normal, deuteranopic and protanopic vision (Machado et al. 2009).
 
 Similarity has the same colour scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that

@@ -57,16 +57,16 @@ def plot_evaluation(
     kind : str, optional
         "distributions": one row per method, with every case as a dot, quartiles, and the mean with
         its 95 % confidence interval. "regions": the same for the Dice of every reference label; if
-        not all labels fit on one page, only those with the lowest mean are shown. "differences":
-        the difference of every pair of methods per case, for the cases of both methods. "volumes":
-        Bland–Altman plots of the difference of volumes against their mean, with limits of
-        agreement, which contain 95 % of a normal distribution. "ranks": the mean rank of every
-        method with its 95 % confidence interval. "schemes": the place of every method by every
-        ranking scheme, which shows whether the winner depends on the scheme; the area of a disc is
-        the share of bootstrap samples in which the method has this place.
+        not all labels fit on one page, only the labels with the lowest mean are shown.
+        "differences": the difference of every pair of methods per case, for the cases of both
+        methods. "volumes": Bland–Altman plots of the difference of volumes against their mean, with
+        limits of agreement, which contain 95 % of a normal distribution. "ranks": the mean rank of
+        every method with its 95 % confidence interval. "schemes": the place of every method by
+        every ranking scheme, which shows whether the winner depends on the scheme; the area of a
+        disc is the share of bootstrap samples in which the method has this place.
     measure : str, optional
         The measure to draw; by default the first ranking measure, or all ranking measures for
-        "ranks" and "schemes". It cannot be used with "regions" or "volumes".
+        "ranks" and "schemes". A measure cannot be used with "regions" or "volumes".
     ax : Axes or several, optional
         Axes to draw on: one per method for "volumes", otherwise one. A new figure by default.
     figsize : (float, float), optional

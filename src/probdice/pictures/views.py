@@ -133,7 +133,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
 
 
 def images_of(comparison: Comparison) -> Images:
-    """Return the images of a comparison, or raise an error if it has none."""
+    """Return the images of a comparison, or raise an error if it has no images."""
     return comparison.need_images("a picture of the pixels")
 
 

@@ -43,7 +43,7 @@ def write(
     title : str, optional
         The title of the page; the file names by default.
     image : array, path or image, or several, optional
-        One or more background images, such as the scan that was segmented. They must have the
+        One or more background images, such as the scan that was segmented. The images must have the
         same grid as the segmentations, within the tolerance of the comparison. Colour images are
         supported.
     surface : path or several, optional

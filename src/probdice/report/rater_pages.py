@@ -143,7 +143,7 @@ def _subtitle(consensus: Consensus) -> str:
 
 
 def _worst_first(regions: Sequence[RegionAgreement]) -> list[int]:
-    """Return the indices of regions by ascending mean Dice; those without a Dice are last."""
+    """Return the indices of regions by ascending mean Dice; regions without a Dice are last."""
     dice = [region.mean_dice for region in regions]
     return sorted(range(len(dice)), key=lambda k: (isnan(dice[k]), dice[k]))
 

@@ -13,8 +13,8 @@ three additional values for its head and its end::
     {% for script in scripts %}<script>{{ script }}</script>{% endfor %}
 
 All other values are escaped, an undefined name is an error, and ``{{ value | data }}`` writes JSON
-for scripts. The content security policy forbids all requests. It allows embedded images, and the
-inline style and scripts by their hashes.
+for scripts. The content security policy forbids all requests. The policy allows embedded images,
+and the inline style and scripts by their hashes.
 """
 
 import json

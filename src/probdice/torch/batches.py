@@ -46,7 +46,7 @@ class Batch:
     values : Tensor
         Labels (images × pixels), or probabilities or logits (images × channels × pixels).
     regions : int
-        Number of regions, including empty ones.
+        Number of regions, including empty regions.
     shape : tuple of int
         Shape of one image.
     ignored : tuple of int

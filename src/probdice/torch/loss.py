@@ -40,8 +40,8 @@ class RegionDiceLoss(nn.Module):
     Parameters
     ----------
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        Aitchison compares logits with the target's log-ratios. It requires ``measure="score"`` and
-        an activation and, for targets with zeros such as labels, a floor:
+        Aitchison compares logits with the target's log-ratios. Aitchison requires
+        ``measure="score"`` and an activation and, for targets with zeros such as labels, a floor:
         ``Aitchison(floor=1e-3)``.
     measure : {"dice", "score", "foreground"}, optional
         The number that is subtracted from 1:
@@ -53,10 +53,10 @@ class RegionDiceLoss(nn.Module):
         - ``"foreground"``: the pooled Dice of all regions except the background. If the target has
           no foreground, the loss is the mean probability of the foreground. Requires `background`.
     match : {"labels", "overlap"}, optional
-        ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. They are
-        matched to target regions one to one, per image or per batch, with the largest total
-        overlap. An unmatched target region has Dice 0. An unmatched channel contributes its mean
-        probability. With ``measure="score"``, an unmatched channel is compared with an empty
+        ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. The
+        channels are matched to target regions one to one, per image or per batch, with the largest
+        total overlap. An unmatched target region has Dice 0. An unmatched channel contributes its
+        mean probability. With ``measure="score"``, an unmatched channel is compared with an empty
         region.
     activation : {"softmax", "sigmoid"} or None, optional
         Converts `preds` to probabilities. ``"sigmoid"`` is for a single channel, the foreground;
@@ -81,10 +81,10 @@ class RegionDiceLoss(nn.Module):
     inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
     Values are checked only with ``match="overlap"``, because a check synchronises with the device.
 
-    For deep supervision, `preds` is a list of outputs from fine to coarse. Their losses have the
-    weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of the same length,
-    or one tensor. A single tensor is averaged to the size of every output, and becomes soft. A
-    coarse pixel is included if any of its fine pixels is included.
+    For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
+    outputs have the weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of
+    the same length, or one tensor. A single tensor is averaged to the size of every output, and
+    becomes soft. A coarse pixel is included if any of its fine pixels is included.
 
     Examples
     --------

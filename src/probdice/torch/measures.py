@@ -94,10 +94,10 @@ def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> 
 def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: float) -> Tensor:
     """Return f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) of every pixel.
 
-    clr(softmax z) is z − mean z. Target values below the floor are raised to it. With a floor of 0,
-    f₂ is 0 at pixels where the target has a zero. `unmatched` (images, regions, pixels) contains
-    the unmatched target regions, whose prediction is 0. A region that is 0 on both sides is
-    excluded.
+    clr(softmax z) is z − mean z. Target values below the floor are raised to the floor. With a
+    floor of 0, f₂ is 0 at pixels where the target has a zero. `unmatched` (images, regions, pixels)
+    contains the unmatched target regions, whose prediction is 0. A region that is 0 on both sides
+    is excluded.
     """
     smallest = floor or torch.finfo(q.dtype).tiny
     if unmatched.shape[1]:

@@ -21,7 +21,7 @@ STEP = 2**30  # numbers are summed as integer multiples of 2⁻⁶⁰, so the or
 
 
 def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
-    """Return all keys of `scalars`. They are the same for every input.
+    """Return all keys of `scalars`. The keys are the same for every input.
 
     `foreground` adds the measures that require a background.
     """
