@@ -331,7 +331,7 @@ def test_probabilities_have_elements_at_each_level():
     assert at_half.reference.distances.max() == pytest.approx(boundaries.by_level("hd")[0, 4])
     with pytest.raises(InputError, match=r"level must be one of 0.1, 0.2, .*, found None"):
         boundaries.group(0)
-    with pytest.raises(InputError, match="k must be the number of one of 1 groups, found 3"):
+    with pytest.raises(InputError, match="k must be the index of one of 1 groups, found 3"):
         boundaries.group(3, level=0.5)
     single = measured(cone(0.95), cone(0.85), levels=[0.5])
     assert single.group(0).reference.distances.max() == at_half.reference.distances.max()
@@ -383,7 +383,7 @@ def test_many_groups_are_shown_in_part():
     labels = np.arange(20).repeat(9).reshape(20, 3, 3).transpose(1, 0, 2).reshape(3, 60)
     boundaries = measured(labels, labels)
     assert "… and 8 more groups" in repr(boundaries)
-    assert "8 more groups are in to_frame()" in boundaries._repr_html_()
+    assert "to_frame() lists 8 more groups" in boundaries._repr_html_()
     assert len(boundaries.to_frame()) == len(boundaries) == 20
 
 

@@ -1024,7 +1024,7 @@ def test_indices_of_probabilities_report_undefined_ones(tmp_path: Path) -> None:
     np.save(path, np.array([[[0.9, 0.2]], [[0.1, 0.8]]]))
     shown = run("compare", path, path, "--indices").out
     assert "kappa" in shown and "adjusted rand" not in shown
-    assert "note: A side contains probabilities. Rand, variation of information" in shown
+    assert "note: A side contains probabilities. Rand indices, variation of information" in shown
 
 
 def test_components_are_separate_regions(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_the_page_shows_both_rules_where_they_differ(out: Path) -> None:
     for row in rules.values():
         assert row["overlap"]["matched_score"] >= row["paper"]["matched_score"]
     text = (out / "index.html").read_text(encoding="utf-8")
-    assert "Where the default rule differs" in text
+    assert "Differences from the default rule" in text
     for example in rules:
         assert f"<td>{example}</td>" in text
 
@@ -354,7 +354,7 @@ def test_rank_prints_the_fit_and_the_values_of_the_paper(
     words = ("--column", "D1", "--plot", plot, "--json", stored)
     answer = command("rank", rankings, scores, *words)
     assert answer.exit_code == 0, answer.output
-    assert "ranked by a stand-in, not by people" in answer.output
+    assert "ranked by known degradation strength, not by people" in answer.output
     assert re.search(r"the paper +0\.82 +0\.72", answer.output)
     assert json.loads(stored.read_text())["stand_in"] is True
     assert plot.read_text().startswith("<?xml")

@@ -152,7 +152,9 @@ def test_a_stand_in_is_never_called_a_person() -> None:
     study = rank_study([Answer(STAND_IN, "cup", "a", 1), Answer(STAND_IN, "cup", "b", 2)],
                        scores_of((0.9, 0.1)))  # fmt: skip
     assert study.stand_in
-    assert study.title == "2 segmentations of 1 image, ranked by a stand-in, not by people"
+    assert study.title == (
+        "2 segmentations of 1 image, ranked by known degradation strength, not by people"
+    )
     assert study.to_dict()["stand_in"] is True
     real = rank_study(answers_of({"Ann": (1, 2)}), scores_of((0.9, 0.1)))
     assert real.title == "2 segmentations of 1 image, ranked by 1 person"

@@ -469,7 +469,7 @@ def test_metrics_without_pixels_are_nan(correspondence):
     assert torch.isnan(values["iou_1"])
     assert torch.isnan(values["chance"])
     if correspondence == "set":
-        with pytest.raises(InputError, match="no pixels were added, or all are ignored"):
+        with pytest.raises(InputError, match="no pixels were added, or all pixels are ignored"):
             metric.result  # noqa: B018
 
 

@@ -92,7 +92,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return torch.cat([part.to(torch.float64).flatten() for part in state])
 
     def _gathered(self) -> RegionDice:
-        """Return the metric with the sums of all processes."""
+        """Return the metric after adding the sums of all processes."""
         row = self.get_buffer().sum(dim=0)
         self.metric.reset()
         start = 0
@@ -105,12 +105,12 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return self.metric
 
     def aggregate(self, key: str = "score") -> Tensor:
-        """Return one number for all data. `values` returns all numbers.
+        """Return one value of the metric, computed over all data. `values` returns all values.
 
         Parameters
         ----------
         key : str, optional
-            Name of the number: "score", "mean_iou", ….
+            Name of the value, such as "score" or "mean_iou".
         """
         values = self.values()
         if key not in values:
@@ -118,7 +118,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
         return values[key]
 
     def values(self) -> dict[str, Tensor]:
-        """Return all numbers of `RegionDice.compute`."""
+        """Return all values of `RegionDice.compute`."""
         return self._gathered().compute()
 
     @property
@@ -133,11 +133,11 @@ class RegionDiceMetric(CumulativeIterationMetric):
 
 
 class RegionDiceHandler(IgniteMetricHandler):
-    """Store the numbers of a `RegionDice` in ``engine.state.metrics`` after every epoch.
+    """Store the values of a `RegionDice` in ``engine.state.metrics`` after every epoch.
 
-    One value is stored under the name of the handler, the others as ``name_mean_iou`` and so on.
-    Add the handler to ``val_handlers=[…]``, before handlers that report metrics, or to
-    ``key_val_metric={name: handler}``.
+    One value is stored under the name of the handler. All other values have names such as
+    ``name_mean_iou``. Add the handler to ``val_handlers=[…]``, before handlers that report metrics,
+    or to ``key_val_metric={name: handler}``.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class RegionDiceHandler(IgniteMetricHandler):
         super().attach(engine, name or self.name)
 
     def completed(self, engine: Engine, name: str) -> None:
-        """Store all numbers in the state of the engine."""
+        """Store all values in the state of the engine."""
         values = self.metric_fn.values()
         stored = self.value or (name if name in values else "score")
         for key, value in values.items():

@@ -1,17 +1,18 @@
 """Distances between the outlines of corresponding regions.
 
 Popular tools measure distances between voxel centres and therefore disagree with each other.
-Here the outline is a surface of triangles (in 2-D, a curve of segments) halfway between the pixels
-inside and outside, and distances are exact:
+Here, the outline is a surface of triangles (in 2-D, a curve of line segments) halfway between the
+pixels inside and outside the set, and distances are exact:
 
-- The surface passes through the midpoints between neighbouring pixels inside and outside the set,
-  in every cell of 2 × 2 × 2 (or 2 × 2) pixels; pixels that touch only diagonally are separate. It
-  is closed at the border of the image. A cell with a pixel outside the mask has no surface.
+- In every cell of 2 × 2 × 2 (in 2-D, 2 × 2) pixels, the surface passes through the midpoints
+  between neighbouring pixels inside and outside the set. Pixels that touch only diagonally are
+  separate. The surface is closed at the border of the image. A cell that contains a pixel outside
+  the mask contains no surface.
 - Each triangle or segment (an *element*) has one distance: from its centroid to the nearest point
-  of the other surface. Its area or length is its weight.
-- Probabilities are not thresholded at one half. The set at level t has the pixels whose probability
-  exceeds t, and every number is the mean over the levels. Levels at which both sets are empty are
-  excluded.
+  of the other surface. The weight of an element is its area or length.
+- Probabilities are not thresholded at one half. The set at level t contains the pixels whose
+  probability exceeds t, and every number is the mean over the levels. Levels at which both sets are
+  empty are excluded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,8 +67,8 @@ def boundaries_of(
     percentiles : iterable of float, optional
         Above 0 and at most 100.
     tolerances : iterable of float, optional
-        Tolerances of the surface Dice, in the unit of distances. None by default, since no
-        tolerance suits all images.
+        Tolerances of the surface Dice, in the unit of the distances. By default, there are no
+        tolerances, because no tolerance suits all images.
     levels : iterable of float, optional
         Probability levels, at least 0 and below 1; 0.1, 0.2, … 0.9 by default. Label maps are the
         same at every level.
@@ -129,7 +130,7 @@ def union_boundaries(
     unions : sequence of Union
         The regions of both sides that form each derived region.
     overlap : Overlap
-        The overlap of the comparison. A union without a present region is excluded from means.
+        The overlap of the comparison. A union in which no region is present is excluded from means.
     percentiles, tolerances, levels, infinite
         As for `boundaries_of`.
 
@@ -162,7 +163,10 @@ def union_boundaries(
 
 @dataclass(frozen=True, eq=False)
 class _Elements:
-    """Computes the elements of a group again, because those of all groups need too much memory."""
+    """Compute the elements of one group again.
+
+    Storing the elements of all groups would need too much memory.
+    """
 
     outlines: "Outlines"
 

@@ -29,7 +29,7 @@ MISSING = "infinite_distances"  # the column with the number of regions that one
 
 
 def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
-    """Return the names of all numbers: distances, and the surface Dice at every tolerance.
+    """Return the names of all measures: distances, and the surface Dice at every tolerance.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
 
 
 def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the table of cases.
+    """Return the boundary columns of the table of cases.
 
     Examples
     --------
@@ -54,7 +54,9 @@ def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def boundary_mean(comparison: "Comparison", name: str) -> BoundaryMean:
-    """Return the mean of one measure over the included groups; NaN without boundaries.
+    """Return the mean of one measure over the included groups.
+
+    The mean is NaN if boundaries were not computed.
 
     Examples
     --------
@@ -83,12 +85,12 @@ def boundary_cells(comparison: "Comparison", names: Sequence[str]) -> dict[str, 
 
 
 def boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
-    """Return the numbers of every group; empty for a comparison without boundaries."""
+    """Return the measures of every group; rows are empty if boundaries were not computed."""
     return _rows(comparison.numbers.known("boundaries"), len(comparison.groups))
 
 
 def derived_boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
-    """Return the numbers of every derived region; empty for a comparison without boundaries."""
+    """Return the measures of every derived region; rows are empty without boundaries."""
     known = comparison.numbers.known("derived_boundaries")
     return _rows(known, len(comparison.options.derived))
 
@@ -105,17 +107,21 @@ def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:
 def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> str:
     """Return the definition of the distances, for a methods section."""
     missing = (
-        "regions that are absent from one side have infinite distances, and so do means over them"
+        "Regions that are absent from one side have infinite distances, and means over them are "
+        "infinite too"
         if infinite is None
-        else f"regions that are absent from one side count as {infinite:g} mm"
+        else f"Regions that are absent from one side have a distance of {infinite:g} mm"
     )
     shares = ", ".join(f"{tolerance:g} mm" for tolerance in tolerances)
-    surface = f"; nsd is the share of both surfaces within {shares}" if tolerances else ""
+    surface = (
+        f"; nsd is the share of both surfaces within {shares} of the other" if tolerances else ""
+    )
     return (
         f"Boundary distances are exact distances from the centroids of the elements of one surface "
-        f"to the nearest point of the other, weighted by area (Podobnik and Vrtovec, MeshMetrics, "
-        f"arXiv:2509.05670), between surfaces halfway between voxels: hd is the maximum, hd95 the "
-        f"larger of the two directed 95th percentiles, assd the mean over both surfaces, masd the "
-        f"mean of the two directed means{surface}; {missing}. Probabilities are compared at the "
-        f"levels 0.1 to 0.9. Distances are in mm, or in voxels for images without geometry."
+        f"to the nearest point of the other surface, weighted by area (Podobnik and Vrtovec, "
+        f"MeshMetrics, arXiv:2509.05670). Surfaces lie halfway between voxels. hd is the maximum, "
+        f"hd95 is the larger of the two directed 95th percentiles, assd is the mean over both "
+        f"surfaces, and masd is the mean of the two directed means{surface}. {missing}. "
+        f"Probabilities are compared at the levels 0.1 to 0.9. Distances are in mm, or in "
+        f"voxels for images without geometry."
     )

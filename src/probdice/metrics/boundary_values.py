@@ -35,8 +35,8 @@ FIRST = ("hd", "assd", "masd")  # the numbers before percentiles and tolerances
 class BoundaryMean:
     """The mean of one measure over groups.
 
-    A missed or false region has an infinite distance, and so does a mean that includes it, because
-    excluding the region would reward missing it.
+    A missed or false region has an infinite distance. A mean that includes it is infinite too,
+    because excluding the region would reward missing it.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class BoundaryMean:
         The mean over all included groups. Infinite distances are replaced by the penalty distance,
         if there is one.
     finite_mean : float
-        The mean over the included groups that are finite without a penalty.
+        The mean over the included groups whose value is finite without a penalty.
     infinite : int
-        The number of included groups that are infinite without a penalty.
+        The number of included groups whose value is infinite without a penalty.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class BoundaryMean:
 
     @classmethod
     def of(cls, values: Floats, penalised: Floats) -> "BoundaryMean":
-        """Return the mean of values without and with a penalty; NaN values are ignored."""
+        """Return the means of values without a penalty and with it; NaN values are ignored."""
         return cls(
             mean=_mean(penalised[~np.isnan(penalised)]),
             finite_mean=_mean(values[np.isfinite(values)]),
@@ -74,7 +74,7 @@ class BoundaryMean:
 class Boundaries:
     """Distances between the outlines of the groups of a comparison.
 
-    ``boundaries["hd95"]`` is one number of every group. The numbers are
+    ``boundaries["hd95"]`` contains one number per group. The measures are
 
     - ``"hd"``: the Hausdorff distance, the largest distance of both directions;
     - ``"hd95"``, or any other percentile: the larger of the two directed weighted percentiles;
@@ -172,8 +172,8 @@ class Boundaries:
         k : int
             The index of the group.
         level : float, optional
-            One of the levels; required for probabilities if there are several. Label maps are
-            the same at every level.
+            One of the levels; required for probabilities if there are several levels. Label maps
+            are the same at every level.
 
         Returns
         -------
@@ -184,10 +184,10 @@ class Boundaries:
         """
         if self._elements is None:
             raise InputError(
-                "boundaries without their images have no elements. Compare the images again."
+                "the elements of boundaries require the images. Compare the images again."
             )
         if not -len(self) <= k < len(self):
-            raise InputError(f"k must be the number of one of {len(self)} groups, found {k}")
+            raise InputError(f"k must be the index of one of {len(self)} groups, found {k}")
         if level is None and len(self.levels) < 2:
             level = self.levels[0] if self.levels else 0.5
         if level is None or (self.levels and level not in self.levels):
@@ -196,7 +196,7 @@ class Boundaries:
         return self._elements(k % len(self), level)
 
     def detach(self) -> "Boundaries":
-        """Return the same values without the images and the elements of groups."""
+        """Return the same values without the images and without the elements of groups."""
         return replace(self, _elements=None)
 
     def to_frame(self, *, by_level: bool = False) -> "pandas.DataFrame":
@@ -239,7 +239,7 @@ class Boundaries:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return built-in types for JSON: undefined values are None, infinite values "Infinity"."""
+        """Return built-in types for JSON; NaN becomes None, infinity becomes "Infinity"."""
         values = {name: [_plain(x) for x in self[name].tolist()] for name in self.names}
         by_level = {name: self._of(name).tolist() for name in self.names}
         return {
@@ -303,7 +303,7 @@ class Boundaries:
 
     @property
     def summary(self) -> str:
-        """The means of all numbers in one line."""
+        """The means of all measures in one line."""
         return "   ".join(f"{name} {decimal(mean.mean)}" for name, mean in self.means.items())
 
     def __repr__(self) -> str:
@@ -320,7 +320,7 @@ class Boundaries:
         )
         lines = [self._title(), *self._lines()]
         if len(self) > SHOWN:
-            lines.append(f"{len(self) - SHOWN} more groups are in to_frame()")
+            lines.append(f"to_frame() lists {len(self) - SHOWN} more groups")
         text = "".join(f"<p>{escape(line)}</p>" for line in lines)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div>{text}{table}</div>"
@@ -347,7 +347,7 @@ class Boundaries:
         return f"Boundaries ({self.unit}, mean over the levels {levels}): {groups}"
 
     def _lines(self) -> list[str]:
-        """Return the means with and without infinite groups."""
+        """Return the means over all groups and over the groups with finite values."""
         lines = [f"mean {self.summary}"]
         missing = self.means["hd"].infinite
         if missing:
@@ -390,5 +390,5 @@ def _plain(value: float) -> float | str | None:
 
 
 def _read(value: Any) -> float:
-    """Return the inverse of `_plain`."""
+    """Convert a number from JSON; the inverse of `_plain`."""
     return nan if value is None else float(value)

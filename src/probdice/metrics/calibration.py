@@ -1,17 +1,19 @@
 """Calibration of a prediction's probabilities against a crisp or soft reference.
 
-One pass sorts the pixels of every group into fine bins of the predicted probability and adds up
+One pass sorts the pixels of every group into fine bins of the predicted probability and sums
 moments per bin. All numbers are computed from these moments. Conventions:
 
 - *Expected and maximum calibration error* of the most probable region of every pixel follow Guo et
-  al. (2017): bins are open on the left; the errors are the mean and the largest |mean predicted
-  probability − share of correct pixels|. CURVAS computes both errors against each rater. For a soft
-  reference, the share of correct pixels is the reference's mean probability.
-- *Chance* is the value of a calibrated predictor: the region of each pixel is drawn at random with
-  the predicted probabilities. Neighbouring pixels of a real image are not independent, so a
-  calibrated predictor may have larger errors for such an image.
+  al. (2017). Bins are open on the left. The errors are the mean over pixels and the maximum over
+  bins of |mean predicted probability − share of correct pixels|. CURVAS computes both errors
+  against each rater. For a soft reference, the reference's mean probability of that region replaces
+  the share of correct pixels.
+- *Chance* is the mean error of a calibrated predictor. Chance values are computed for references
+  whose regions are drawn at random with the predicted probabilities. Neighbouring pixels of a real
+  image are not independent, so a calibrated predictor may have larger errors for such an image.
 - *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), decomposed as in
-  Murphy (1973) with the within-bin terms of Stephenson et al. (2008), so that the parts add up.
+  Murphy (1973) with the within-bin terms of Stephenson et al. (2008), so that the parts sum to the
+  score.
 - *Thresholded Dice* follows QUBIQ: both sides are thresholded (values above the threshold are
   inside), and the classical Dice coefficients are averaged over the thresholds. Two empty masks
   count as 1.
@@ -77,9 +79,9 @@ class Reliability:
     chance_maximum_error : float
         The mean MCE of a calibrated predictor with the same probabilities.
     chance_expected_limit : float
-        The 95th percentile of the ECE of such predictors.
+        The 95th percentile of the ECE of calibrated predictors with the same probabilities.
     chance_maximum_limit : float
-        The 95th percentile of the MCE of such predictors.
+        The 95th percentile of the MCE of calibrated predictors with the same probabilities.
 
     Examples
     --------
@@ -125,7 +127,7 @@ class Brier:
     """The Brier score and its decomposition.
 
     score = reliability − resolution + uncertainty + variance_within − 2 · covariance_within. The
-    last two terms describe the differences between pixels of the same bin. They are 0 if all
+    last two terms describe the differences between pixels of the same bin. Both terms are 0 if all
     predictions in a bin are equal.
 
     Examples
@@ -164,7 +166,7 @@ class RegionCalibration:
     brier : Brier
         Brier score of the group.
     dice : tuple of float
-        Classical Dice of both sides at each threshold.
+        Classical Dice coefficient of the two thresholded sides, at each threshold.
     mean_dice : float
         Mean of `dice`.
     """
@@ -201,7 +203,7 @@ class Calibration:
     likely : Reliability
         Reliability diagram of the most probable region of every pixel.
     regions : tuple of RegionCalibration
-        The calibration of every group of the comparison, in its order.
+        The calibration of every group, in the order of the comparison.
     brier : Brier
         The mean over pixels of the sum of squared differences over all regions.
     log_loss : float
@@ -236,7 +238,7 @@ class Calibration:
     pixels: int
 
     def plot(self) -> Figure:
-        """Return the reliability diagram, as a Matplotlib figure.
+        """Draw the reliability diagram as a Matplotlib figure.
 
         Examples
         --------
@@ -298,7 +300,7 @@ class Calibration:
 def calibration_of(
     comparison: Comparison, *, bins: int, binning: Binning, thresholds: Iterable[float]
 ) -> Calibration:
-    """Return the calibration of a comparison, which requires its images."""
+    """Return the calibration of a comparison that has its images."""
     if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= FINE:
         raise InputError(f"bins must be a whole number from 1 to {FINE}, found {bins!r}")
     if not isinstance(binning, str) or binning not in get_args(Binning):
@@ -348,7 +350,7 @@ def _region(group: Group, forecast: Forecast, k: int, binned: _Bins) -> RegionCa
 def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
     """Dice at each threshold.
 
-    `above` is the number of pixels by the thresholds that they exceed on each side.
+    `above` counts the pixels by the number of thresholds that each side exceeds.
     """
     exceeding = above[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
     values = []
@@ -367,7 +369,7 @@ class _Bins:
     crisp: bool
 
     def join(self, fine: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Return the moments of each bin, and the edges of the bins in numbers of fine bins."""
+        """Return the moments of each bin, and the edges of the bins as indices of fine bins."""
         if self.binning == "width":
             cuts = np.arange(0, len(fine) + 1, len(fine) // self.bins)
         else:
@@ -420,11 +422,11 @@ class _Bins:
         cuts: NDArray[np.int64],
         occupied: Sequence[int] | NDArray[np.int64],
     ) -> tuple[Floats, Floats]:
-        """Random draws of the expected and the maximum error of a calibrated predictor.
+        """Draw the expected and the maximum error of calibrated predictors at random.
 
-        The sum of a bin with large variance is drawn from a normal distribution, otherwise from a
-        binomial distribution per fine bin. The distribution of a soft reference is unknown, so its
-        observed variance about the prediction is used.
+        If the variance of a bin is large, its sum is drawn from a normal distribution. Otherwise,
+        the sum is drawn from one binomial distribution per fine bin. The distribution of a soft
+        reference is unknown, so its observed variance about the prediction is used.
         """
         rng = np.random.default_rng(0)
         n, p, q, pp, qq, pq = moments.T

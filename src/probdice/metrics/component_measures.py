@@ -23,7 +23,7 @@ __all__ = [
     "stratum_rows",
 ]
 
-NUMBERS = {  # names of columns, and of attributes of ComponentCounts
+NUMBERS = {  # names of columns, and attributes of ComponentCounts
     "found": "found",
     "missed": "missed",
     "false": "false",
@@ -33,7 +33,7 @@ NUMBERS = {  # names of columns, and of attributes of ComponentCounts
     "dice": "dice",
 }
 COUNTS = ("found", "missed", "false")
-READINGS: dict[Reading, str] = {"one": "", "many": "_many"}  # endings of names of columns
+READINGS: dict[Reading, str] = {"one": "", "many": "_many"}  # suffixes of column names
 STRATUM_COLUMNS = tuple(f"{name}{ending}" for ending in READINGS.values() for name in NUMBERS)
 COMPONENT_MEASURES = tuple(f"components_{name}" for name in STRATUM_COLUMNS)
 
@@ -41,7 +41,9 @@ COMPONENT_MEASURES = tuple(f"components_{name}" for name in STRATUM_COLUMNS)
 def component_value(
     comparison: "Comparison", measure: str, threshold: float, label: str | None = None
 ) -> float:
-    """Return a value for one class or over classes: the sum of counts, the mean of other measures.
+    """Return a measure of one class or of all classes.
+
+    Over all classes, counts are summed and other measures are averaged.
 
     Examples
     --------
@@ -67,7 +69,7 @@ def component_value(
 
 
 def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the table of cases: over classes, then per class.
+    """Return the columns of the table of cases: first over all classes, then per class.
 
     Examples
     --------
@@ -105,7 +107,7 @@ def stratum_rows(
     classes: Sequence[str],
     strata: Sequence[float],
 ) -> list[dict[str, Any]]:
-    """Return the detection over all cases of a method, per class and range of sizes."""
+    """Return the detection over all cases of a method, one row per class and size range."""
     tables = [one.numbers.known("components") for one in comparisons]
     rows = [row for table in tables if table is not None for row in table.rows]
     units = dict.fromkeys(table.unit for table in tables if table is not None)
@@ -142,20 +144,20 @@ def component_definition(
     neighbours = "all" if connectivity is None else str(connectivity)
     classes = f" of {listed(labels, 20)}" if labels else ""
     smallest = (
-        f"; components smaller than {minimum:g} mm³ (voxels without geometry) are removed from "
-        f"both sides"
+        f"; components smaller than {minimum:g} mm³ (voxels for images without geometry) are "
+        f"removed from both sides"
         if minimum
         else ""
     )
     return (
         f"Components{classes} are connected by {neighbours} neighbours, and matched one to one "
-        f"within corresponding classes by largest total overlap{smallest}. A component is found if "
-        f"the Jaccard index with its matched component is at least {threshold:g}; other components "
-        f"of the reference are missed, and other components of the prediction are false. Panoptic "
+        f"within corresponding classes by the largest total overlap{smallest}. A component is "
+        f"found if the Jaccard index with its match is at least {threshold:g}; other components of "
+        f"the reference are missed, and other components of the prediction are false. Panoptic "
         f"quality (pq) is F1 (recognition quality) times the mean Jaccard index of found "
-        f"components (segmentation quality, sq). In the many-to-one reading (names that end with "
+        f"components (segmentation quality, sq). In many-to-one matching (names that end with "
         f"_many), a component is a part of a component of the other side if more than half of it "
         f"is inside that component. A component and its parts have the Jaccard index of the "
-        f"component with the union of its parts, if this is larger. Values over classes are sums "
-        f"of counts and means of the other measures over the classes of a case."
+        f"component with the union of its parts if this index is larger. Over the classes of a "
+        f"case, counts are summed and other measures are averaged."
     )

@@ -2,14 +2,14 @@
 
 A class is a group of corresponding regions. Components are matched within a class, in two ways:
 
-One-to-one: components are paired with the largest total overlap, which includes every pair with a
-Jaccard index above one half.
+One-to-one: components are matched such that the total overlap is largest. Every pair with a Jaccard
+index above one half is matched.
 
 Many-to-one: a component is a *part* of a component of the other side if more than half of it is
 inside that component. A component is compared with the union of its parts, and each part counts
 with the Jaccard index of this union. A lesion that is predicted in several pieces is therefore
-found, and so are several lesions that one predicted component covers. If the one-to-one match has
-a larger Jaccard index, that index is used, so many-to-one matching never finds fewer components.
+found, and so are several lesions that one predicted component covers. If the one-to-one match has a
+larger Jaccard index, that index is used, so many-to-one matching never finds fewer components.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,19 +47,21 @@ class ComponentRow:
     ----------
     side : {"reference", "prediction"}
     label : str
-        Its class: the label of the reference, or of the prediction if it is unmatched.
+        The class of the component: the reference label of its group, or the prediction label if the
+        group is unmatched.
     volume : float
-        Its size, in the unit of the table.
+        The size of the component, in the unit of the table.
     place : tuple of float
-        Its centroid: millimetres if the image has a geometry, else array indices.
+        The centroid of the component, in millimetres if the image has a geometry, else as array
+        indices.
     voxel : tuple of int
-        The array indices of its voxel that is nearest to the centroid.
+        The array indices of its voxel nearest to the centroid.
     parts : int
-        The number of components of the other side of which more than half is inside it.
+        The number of its parts: components of the other side that are more than half inside it.
     dice : float
-        The Dice coefficient with the matched component; 0 if unmatched.
+        The Dice coefficient with its one-to-one match; 0 if unmatched.
     jaccard : float
-        The Jaccard index with the matched component; 0 if unmatched.
+        The Jaccard index with its one-to-one match; 0 if unmatched.
     dice_many : float
         The Dice coefficient with many-to-one matching.
     jaccard_many : float
@@ -78,7 +80,7 @@ class ComponentRow:
     jaccard_many: float
 
     def address(self, page: str | None) -> str:
-        """Return the address of the page of its case at this component; "" without a page."""
+        """The link to this component on the page of its case; "" without a page."""
         return "" if page is None else f"{page}#at={'.'.join(map(str, self.voxel))}"
 
     def agreement(self, reading: Reading) -> tuple[float, float]:
@@ -221,7 +223,7 @@ def count_components(
     sizes: tuple[float, float] = (0.0, inf),
     reading: Reading = "one",
 ) -> ComponentCounts:
-    """Count the components of one or more tables, by the size of each component."""
+    """Count the components of one or more tables whose size is within a range."""
     low, high = sizes
     chosen = [row for row in rows if label in (None, row.label) and low <= row.volume < high]
     reference = [row for row in chosen if row.side == "reference"]
@@ -309,7 +311,10 @@ def component_table(
 
 @dataclass(frozen=True, eq=False)
 class _Components:
-    """The components of one side: 0, 1, … at their pixels and -1 elsewhere, and their numbers."""
+    """The components of one side, and their measures.
+
+    `numbers` is 0, 1, … at the pixels of the components and −1 elsewhere.
+    """
 
     numbers: NDArray[np.int64]
     groups: NDArray[np.int64]
@@ -357,10 +362,10 @@ def _nearest(
 
 @dataclass(frozen=True, eq=False)
 class _Matches:
-    """Per side and component, the number of its parts and its overlap with other components.
+    """Per side and component, the number of its parts and its overlap with its matches.
 
-    `one` and `many` are the two ways of matching. Each row has the pixels in common and the sum of
-    both sizes.
+    `one` is for one-to-one matching and `many` for many-to-one matching. Each row contains the
+    number of common pixels and the sum of both sizes.
     """
 
     parts: Both[NDArray[np.int64]]
@@ -426,7 +431,7 @@ def _dice_and_jaccard(common_and_total: NDArray[np.int64]) -> tuple[float, float
 
 
 def _chosen_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[np.bool_]:
-    """Return which groups are classes with these labels; all groups if no labels are given."""
+    """Return which groups contain one of these labels; all groups if no labels are given."""
     groups = result.correspondence.groups
     if not labels:
         return np.ones(groups.count, np.bool_)

@@ -1,6 +1,6 @@
 """Connected components of label maps as instances, and scores per component.
 
-Both require the whole image in memory. connected-components-3d computes the components.
+Both require the whole image in memory. The package connected-components-3d computes the components.
 """
 
 from collections import Counter
@@ -151,8 +151,8 @@ class ComponentScores:
     Attributes
     ----------
     components : tuple of Component
-        Components by group, then in the order of their first pixel. An unmatched prediction region
-        is one entry without a component, with a Dice coefficient of 0.
+        The components, sorted by group and then by their first pixel. An unmatched prediction
+        region has one entry, without a component and with a Dice coefficient of 0.
     mean_dice : float
         Mean Dice coefficient of all components; NaN if there are none.
     mean_jaccard : float
@@ -317,7 +317,10 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
 def _divided(
     labels: NDArray[Any], unchanged: Sequence[int], connectivity: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Components numbered from 1, 0 for unchanged labels, and the label of each component."""
+    """Return the component of every pixel, and the label of each component.
+
+    Components are numbered from 1. Pixels with unchanged labels are 0.
+    """
     coded, distinct = labels, None
     if list(unchanged) != [0]:  # cc3d ignores code 0, so labels are coded from 1
         distinct, codes = np.unique(labels, return_inverse=True)
@@ -332,7 +335,10 @@ def _divided(
 
 
 def connected(coded: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
-    """Components of equal codes, numbered from 1 in the order of their first pixel."""
+    """Return connected pixels with equal codes as components, and the number of components.
+
+    Components are numbered from 1 in the order of their first pixel.
+    """
     if coded.ndim == 1:  # cc3d needs at least two axes
         components, count = connected(coded[None], 4)
         return components[0], count

@@ -1,8 +1,8 @@
 """Derived regions: unions of regions that may overlap each other, as used in BraTS and KiTS.
 
-A union is compared as a single region. For label maps its overlap follows from the table of
-the comparison. For probabilities, P is the sum of the members, and one pass over the pixels
-computes Σ|P − Q| of all unions.
+A union is compared as a single region. For label maps, its overlap is computed from the overlap
+table of the comparison. For probabilities, P and Q are the sums over the member regions of each
+side, and one pass over the pixels computes Σ|P − Q| of all unions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ __all__ = ["Derived", "DerivedRegion", "derived_definition", "derived_of"]
 
 @dataclass(frozen=True)
 class DerivedRegion(VolumeDifferences):
-    """A union of regions and its agreement.
+    """A union of regions, and the agreement of both sides on it.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Derived:
     def from_dict(
         cls, content: Mapping[str, Mapping[str, Any]], pixel_volume: float | None
     ) -> "Derived":
-        """Restore derived regions from the output of `to_dict`; None is NaN.
+        """Restore derived regions from the output of `to_dict`; None becomes NaN.
 
         Examples
         --------
@@ -281,7 +281,7 @@ def _volume(overlap: Overlap, union: Union, side: Side) -> float:
 
 
 def _common(result: "Comparison", unions: Sequence[Union], volumes: Both[Floats]) -> Floats:
-    """Σ min(P, Q) of every union, in pixels."""
+    """Return Σ min(P, Q) of every union, in pixels."""
     overlap = result.overlap
     if not (overlap.reference.crisp or overlap.prediction.crisp):
         lists: Both[Lists] = Both(
@@ -295,7 +295,10 @@ def _common(result: "Comparison", unions: Sequence[Union], volumes: Both[Floats]
 
 
 def _from_table(overlap: Overlap, union: Union) -> float:
-    """Σ min(P, Q) if a side is a label map: its indicator is 0 or 1, so minima add up."""
+    """Return Σ min(P, Q) if a side is a label map.
+
+    The indicator of a label is 0 or 1, so the sum over pairs of regions is exact.
+    """
     meeting = overlap.meeting
     inside = np.isin(meeting.rows, union.regions.reference) & np.isin(
         meeting.columns, union.regions.prediction

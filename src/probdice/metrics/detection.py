@@ -37,7 +37,7 @@ Table = Literal["reference", "prediction", "pairs"]
 # The thresholds of the 2018 Data Science Bowl and of COCO: 0.5, 0.55, … 0.95, rounded.
 THRESHOLDS = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
 CURVE = tuple(round(0.05 * k, 2) for k in range(21))
-PART = 0.5  # a region is part of another one if more than this share of it lies there
+PART = 0.5  # a region is part of another one if more than this share of it is inside
 SHOWN = 5  # splits in a printed detection
 
 
@@ -48,7 +48,7 @@ class Split:
     Attributes
     ----------
     side : {"reference", "prediction"}
-        The side of the region. A reference region with parts was split by the prediction; a
+        The side of the region. A reference region with parts is split by the prediction; a
         prediction region with parts merges several reference regions.
     region : int or str
         The label of the region.
@@ -92,9 +92,9 @@ class Detection:
     true_positives : int
         TP: number of groups found.
     false_positives : int
-        FP: number of prediction regions outside these groups.
+        FP: number of prediction regions outside the groups found.
     misses : int
-        FN: number of reference regions outside these groups (false negatives).
+        FN: number of reference regions outside the groups found (false negatives).
     precision : float
         TP / (TP + FP).
     recall : float
@@ -109,8 +109,8 @@ class Detection:
         `recognition_quality` × `segmentation_quality`.
     average_precision : float
         The mean of TP/(TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95, as defined by the 2018
-        Data Science Bowl. It differs from the average precision of COCO, which ranks instances by
-        confidence.
+        Data Science Bowl. This mean differs from the average precision of COCO, which ranks
+        instances by confidence.
     f1_area : float
         The exact area under the curve of F1 over all thresholds from 0 to 1.
     splits : tuple of Split
@@ -303,7 +303,7 @@ class Detection:
         return {side: tuple(self._split(side)) for side in SIDES}
 
     def _split(self, side: Side) -> list[Split]:
-        """Return the regions of one side with at least two parts on the other."""
+        """Return the regions of one side with at least two parts on the other side."""
         meeting, across = self._overlap.meeting, other(side)
         places = Both(meeting.rows, meeting.columns)
         volumes = self._overlap.side(across).volumes[places[across]]
@@ -342,11 +342,12 @@ class Detection:
         ----------
         table : {"pairs", "reference", "prediction"}, optional
             ``"pairs"``: one row per group, with the labels of both sides as tuples and an
-            *outcome*: "found", "below threshold" (its regions are missed and false), "missed",
-            "false" or "faint" (a group that is not included). ``"reference"`` and ``"prediction"``:
-            one row per region, with the corresponding regions, whether it was found, whether its
-            group is faint, and the parts that it is split into. Empty regions are excluded. An
-            unmatched region has a Jaccard index and a Dice coefficient of 0.
+            *outcome*: "found", "below threshold" (its reference regions count as missed and its
+            prediction regions as false), "missed", "false" or "faint" (a group that is not
+            included). ``"reference"`` and ``"prediction"``: one row per region, with the
+            corresponding regions, whether it was found, whether its group is faint, and the parts
+            that it is split into. Empty regions are excluded. An unmatched region has a Jaccard
+            index and a Dice coefficient of 0.
 
         Examples
         --------
@@ -475,7 +476,7 @@ def detection_of(
     threshold: float,
     by: Measure,
 ) -> Detection:
-    """Return the detection of a comparison after merging and, if regions were merged, before it."""
+    """Return the detection after merging and, if regions were merged, before merging."""
     overlap = result.overlap
     if by not in ("jaccard", "dice"):
         raise InputError(f"by must be 'jaccard' or 'dice', found {by!r}")

@@ -22,7 +22,7 @@ class Shares:
     """Per group, the intersection and the volumes of both sides, in pixels.
 
     `regions` is the number of regions per side and group. `counted` marks the groups that are
-    included in means. Background regions are excluded from all four.
+    included in means. Background regions are excluded from all attributes.
     """
 
     common: Floats
@@ -56,8 +56,8 @@ def shares_of(
 ) -> Shares:
     """Return the intersection and the volumes of the two sides of every group.
 
-    If the intersection does not follow from the overlap table (several soft regions, or
-    aitchison), it is computed from the Dice coefficients of the groups, if given.
+    If the overlap table does not determine the intersection (several soft regions, or aitchison),
+    the intersection is computed from the Dice coefficients of the groups, if they are given.
     """
     inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
     numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))
@@ -104,7 +104,7 @@ def _summed(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floa
 
 
 def _quotients(parts: Floats, wholes: Floats) -> Floats:
-    """Quotients; NaN where a divisor is 0."""
+    """Return the quotients; NaN where the divisor is 0."""
     quotients = np.full(wholes.shape, nan)
     np.divide(parts, wholes, out=quotients, where=wholes > 0)
     return quotients

@@ -1,4 +1,4 @@
-"""Other segmentation metrics, computed from the overlap of two segmentations, not their pixels."""
+"""Other segmentation metrics, computed from the overlap table instead of the pixels."""
 
 from dataclasses import dataclass, field, fields
 from math import nan
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["INDICES", "Indices", "indices_of"]
 
 LABEL_MAPS_ONLY = (
-    "A side contains probabilities. Rand, variation of information, mutual information, covering, "
-    "achievable accuracy, under- and over-segmentation are defined for two label maps only."
+    "A side contains probabilities. Rand indices, variation of information, mutual information, "
+    "covering, achievable accuracy, and under- and over-segmentation errors are defined only for "
+    "two label maps."
 )
 
 
@@ -64,8 +65,9 @@ class Indices:
     adapted_rand_error : float
         The adapted Rand error of the SNEMI3D challenge script: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²),
         where a pixel also forms a pair with itself. If a background is given, background pixels of
-        the *reference* are excluded. The other c background pixels of the prediction count in a_i,
-        but not in n_ij and b_j; instead the script adds c/N to Σ n_ij² and to Σ b_j². Label maps.
+        the *reference* are excluded. The c remaining pixels that the prediction assigns to the
+        background count in a_i, but not in n_ij and b_j; instead the script adds c/N to Σ n_ij² and
+        to Σ b_j². Label maps.
     variation_of_information : float
         `variation_split` + `variation_merge`, in bits. Label maps.
     variation_split : float
@@ -88,9 +90,9 @@ class Indices:
         Per side, the mean over its pixels of the best Jaccard index of their region with any region
         of the other side; for the reference, 1/N Σ_i a_i max_j J_ij. Label maps.
     achievable_accuracy : dict
-        ``["reference"]`` is the accuracy if every prediction region is given the reference label
-        that it overlaps most: 1/N Σ_j max_i n_ij. ``["prediction"]`` is the same with the sides
-        exchanged. Label maps.
+        ``["reference"]`` is the accuracy if every prediction region is assigned the reference label
+        that it overlaps most: 1/N Σ_j max_i n_ij. ``["prediction"]`` is the same measure with the
+        sides exchanged. Label maps.
     under_segmentation_error : float
         The super-pixel error of Neubert and Protzel: 1/N Σ_ij min(n_ij, b_j − n_ij). For each pair
         of overlapping regions, it counts the smaller part of the prediction region, inside or
@@ -101,21 +103,22 @@ class Indices:
         The share of pixels whose regions correspond; for probabilities, the probability that
         corresponding regions share per pixel, Σ min(p, q) / N.
     kappa : float
-        Cohen's κ: (accuracy − e) / (1 − e), with e the sum over the groups of the product of both
-        sides' shares of the pixels.
+        Cohen's κ: (accuracy − e) / (1 − e), where e is the sum over the groups of the product of
+        both sides' shares of the pixels.
     mean_iou : float
-        Mean Jaccard index of all groups except faint ones (`Group.faint`). Unmatched regions count
-        as 0.
+        Mean Jaccard index of all groups except faint groups (`Group.faint`). Unmatched regions
+        count as 0.
     weighted_iou : float
         The mean Jaccard index, weighted by the volume in the reference.
     mean_dice : float
-        Mean Dice coefficient of all groups except faint ones. Unmatched regions count as 0.
+        Mean Dice coefficient of all groups except faint groups. Unmatched regions count as 0.
     mean_foreground_dice : float
         The same mean without the background, like nnU-Net's foreground mean of one case. NaN
         without a background, or if no other group is included.
     explained : dict
-        ``["reference"]`` is the share of the reference that the prediction determines (1 if it only
-        subdivides), ``["prediction"]`` the reverse. For label maps it is Goodman and Kruskal's τ.
+        ``["reference"]`` is the share of the reference that the prediction determines (1 if the
+        prediction only subdivides reference regions). ``["prediction"]`` is the same measure with
+        the sides exchanged. For label maps it is Goodman and Kruskal's τ.
     background : dict or None
         Per side, the label or name of the background.
     notes : tuple of Note
@@ -167,7 +170,8 @@ class Indices:
 
         (I − E) / (H − E), where E is the exact mean of I over all permutations of the pixels of
         one side, and H is an average of the two entropies. It is not computed with the other
-        metrics because it visits every pair of distinct volumes, which is slow for many regions.
+        metrics, because the computation visits every pair of distinct volumes and is slow for many
+        regions.
 
         Parameters
         ----------

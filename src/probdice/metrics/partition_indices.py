@@ -125,7 +125,10 @@ def _segments(overlap: Overlap) -> dict[str, Any]:
 
 
 def _sum(values: NDArray[Any]) -> float:
-    """A sum that does not depend on the order, so that relabelling does not change an entropy."""
+    """Return a sum that does not depend on the order of its terms.
+
+    Relabelling therefore does not change an entropy.
+    """
     return fsum(values.tolist())
 
 

@@ -20,12 +20,12 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     Parameters
     ----------
     comparison : Comparison
-        The comparison, with its boundaries if the measure is a distance.
+        The comparison. If the measure is a distance, its boundaries must have been computed.
     measure : str
         A name in `REGION_NUMBERS` or `boundary_names`.
     region : str
-        The name of a derived region of the options, or the label or name of a region of the
-        reference. A merged region has the value of its group.
+        The name of a derived region, or the label or name of a reference region. A merged region
+        has the value of its group.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def region_mean(groups: Iterable["Group"], measure: str) -> float:
     Returns
     -------
     float
-        NaN if there are none.
+        The mean; NaN if there are no such groups.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def region_mean(groups: Iterable["Group"], measure: str) -> float:
 
 
 def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
-    """Return the regions of the reference of any case, and the derived regions, as text.
+    """Return the labels of the reference regions of all cases and the names of derived regions.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
 
 
 def _place(comparison: "Comparison", region: str) -> int | None:
-    """Return the number of the group of a region; None if there is none."""
+    """Return the index of the group that contains a region; None if no group contains it."""
     sides = ["reference", "prediction"] if comparison.match == "labels" else ["reference"]
     for side in sides:
         for number, group in enumerate(comparison.groups):

@@ -1,8 +1,9 @@
 """The measures by which cases are scored and methods are ranked, each declared once.
 
-`REGISTRY` contains the measures that are computed for every case, and `REGION_NUMBERS` those of
-every region. `OTHER_NUMBERS` describes the latter and the measures that options add (boundary
-distances, indices, detection). Tables, ranking, help texts, pages and pictures read all three.
+`REGISTRY` contains the measures that are computed for every case, and `REGION_NUMBERS` contains the
+measures of every region. `OTHER_NUMBERS` describes the measures of regions and the measures that
+options add (boundary distances, indices, detection). Tables, ranking, help texts, pages and
+pictures read all three.
 """
 
 from collections.abc import Callable
@@ -145,7 +146,7 @@ REGISTRY: dict[str, Measure] = {
 
 @dataclass(frozen=True)
 class RegionNumber:
-    """A number of one region, which ranks by a region or by its mean over the foreground.
+    """A measure of one region, for rankings by a single region or by the mean over the foreground.
 
     Attributes
     ----------

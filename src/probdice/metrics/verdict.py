@@ -83,7 +83,7 @@ def worst_first(groups: Sequence[Group]) -> list[int]:
 
 
 def worst_group(groups: Sequence[Group]) -> Group | None:
-    """Return the group with the lowest Dice among those that count, or None."""
+    """Return the group with the lowest Dice among the groups that count, or None."""
     counted = [group for group in groups if not group.faint and not isnan(group.dice)]
     return counted[worst_first(counted)[0]] if counted else None
 
@@ -111,7 +111,8 @@ def side_of(group: Group) -> Side | None:
 
 
 def unmatched_in_words(comparison: Comparison) -> str:
-    """Return the unmatched regions: "2 of 7 reference and 1 of 5 prediction regions", or ""."""
+    """Return the unmatched regions in words: "2 of 7 reference and 1 of 5 prediction regions", or
+    ""."""
     counts = [
         f"{len(comparison.unmatched[side])} of {comparison.counted(side)} {side}"
         for side in SIDES
@@ -121,7 +122,7 @@ def unmatched_in_words(comparison: Comparison) -> str:
 
 
 def words_of(comparison: Comparison) -> PixelWords:
-    """Return the words for the elements of the images of a comparison."""
+    """Return the words for the pixels of a comparison, such as "voxel" and "voxels"."""
     images = comparison.images
     return pixel_words(None if images is None else images.reference, comparison.axes)
 
@@ -148,7 +149,7 @@ def explained_of(comparison: Comparison) -> dict[Side, float]:
 
 
 def _opening(comparison: Comparison) -> str:
-    """Return a description of the overlap, and why it may be low although the regions agree."""
+    """Return a description of the overlap and, if it is low, of a possible reason."""
     name, dice = "mean Dice", comparison.mean_dice
     if comparison.background is not None:
         name, dice = "foreground Dice", comparison.foreground_dice
@@ -201,7 +202,7 @@ def _worst(comparison: Comparison) -> list[str]:
 
 
 def _unmatched(comparison: Comparison) -> str:
-    """Return a clause about the unmatched regions that names the largest, or ""."""
+    """Return a clause about the unmatched regions that names the largest one, or ""."""
     count = sum(len(labels) for labels in comparison.unmatched.values())
     worst = worst_group([group for group in comparison.groups if side_of(group)])
     if not count or worst is None:

@@ -15,7 +15,7 @@ FLOAT32_ROUNDING = 2e-6
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, the measurement, whether it holds, and the exceptions."""
+    """A statement of the paper, its measurement, the result, and the exceptions."""
 
     name: str
     statement: str
@@ -30,9 +30,9 @@ def forms_claim(forms: figures.Plane) -> Claim:
     return Claim(
         "The undefined corner",
         "If both segmentations contain only background, the S₁ form is undefined. It varies "
-        "rapidly nearby; the S₂ form is 1 there.",
+        "rapidly near this point, where the S₂ form is 1.",
         f"At (0, 1): S₁ is {'undefined' if np.isnan(s1) else f'{s1:g}'}, S₂ is {s2:g}. One step of "
-        f"{forms.ticks[1]:g} away S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
+        f"{forms.ticks[1]:g} away, S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
         bool(np.isnan(s1)) and s2 == 1,
     )
 
@@ -70,10 +70,10 @@ def steep_claim(data: figures.Plane) -> Claim:
     return Claim(
         "f₂ falls faster near equality",
         "f₂ varies more rapidly than f₁ when the prediction is close to the reference.",
-        f"Over the first {width:g} of probability f₂ falls by {near.min():.3f} to "
-        f"{near.max():.3f}, f₁ by {straight.max():.3f}; over the next {width:g} f₂ falls by "
+        f"Over the first {width:g} of probability, f₂ falls by {near.min():.3f} to "
+        f"{near.max():.3f}, f₁ by {straight.max():.3f}; over the next {width:g}, f₂ falls by "
         f"{far.min():.3f} to {far.max():.3f}. The first decrease of f₂ is larger than the second "
-        f"in {(near > far).sum()} of {near.size} points, and larger than that of f₁ in "
+        f"at {(near > far).sum()} of {near.size} points, and larger than the decrease of f₁ at "
         f"{(near > straight).sum()}.",
         not exceptions,
         exceptions,
@@ -89,10 +89,11 @@ def certainty_claim(data: figures.Plane) -> Claim:
     return Claim(
         "Contradicted certainty",
         "f₂ is 0 if one segmentation is certain and the other is not certain of the same region. "
-        "(The paper states: if either is certain. But then f₂ would not reduce to the crisp "
-        "coefficient. Here, two equal certain vectors have f₂ = 1.)",
-        f"Largest f₂ of {edges.size} pairs with one certain and one different side: "
-        f"{edges.max():g}. Both certain of the same region: {shared[0]:g} and {shared[1]:g}.",
+        "(The paper states that f₂ is 0 if either is certain, but then f₂ would not reduce to the "
+        "crisp coefficient. Here, two equal certain vectors have f₂ = 1.)",
+        f"Largest f₂ of {edges.size} pairs in which one side is certain and the other differs: "
+        f"{edges.max():g}. If both sides are certain of the same region, f₂ is {shared[0]:g} and "
+        f"{shared[1]:g}.",
         float(edges.max()) == 0 and shared == (1, 1),
     )
 
@@ -117,7 +118,7 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
         "Both reduce to the crisp coefficient",
         "With all probabilities 0 or 1, D₁ and D₂ are the crisp multi-region coefficient: the "
         "fraction of pixels with the same label.",
-        f"Largest difference of D₁ or D₂ from that fraction over {len(differences) // 2} pairs of "
+        f"Largest difference of D₁ or D₂ from this fraction over {len(differences) // 2} pairs of "
         f"crisp segmentations, given as one-hot probabilities: {max(differences):.1g}.",
         max(differences) < ROUNDING,
     )
@@ -172,7 +173,7 @@ def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) 
 
 
 def merging_claim(measured: Mapping[str, figures.MergedPair]) -> Claim:
-    """Check that merging raises the Dice of the region into which others are merged."""
+    """Check that merging raises the Dice of the region into which other regions are merged."""
     steps = [(name, step) for name, data in measured.items() for step in data.steps]
     exceptions = tuple(
         f"{name}: {step.region} is merged into {step.into}, Dice {step.dice_before:.4f} → "

@@ -155,7 +155,7 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
     paper = x.mean() + PAPER_SLOPE * (ends - x.mean())
     label = f"the paper's slope, {PAPER_SLOPE}"
     place.plot(ends, paper, color=RED, ls="--", lw=1.2, label=label)
-    human = "rank by known degradation strength (stand-in)"
+    human = "rank by known degradation strength (no human data)"
     place.set(
         xlim=ends,
         ylim=ends,

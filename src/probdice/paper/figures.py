@@ -55,7 +55,10 @@ def signed(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Two functions over the unit square; `ticks` are along both axes, rows go upwards."""
+    """Two functions over the unit square.
+
+    Both axes have the same `ticks`. The first row is at the bottom.
+    """
 
     ticks: Floats
     first: Floats
@@ -66,8 +69,8 @@ def dice_forms(points: int = 201) -> Plane:
     """Compute S₁ = 2a / (1 + a − b) and S₂ = a + b of all pairs of binary segmentations.
 
     Columns are a, the fraction of pixels that are foreground in both. Rows are b, the fraction of
-    pixels that are background in both. Both are NaN where a + b > 1, and S₁ is NaN where everything
-    is background.
+    pixels that are background in both. Both forms are NaN where a + b > 1, and S₁ is NaN where
+    everything is background.
     """
     fractions = np.linspace(0, 1, points)
     a, b = fractions[None, :], fractions[:, None]
@@ -78,7 +81,7 @@ def dice_forms(points: int = 201) -> Plane:
 
 
 def two_regions(points: int = 201) -> Plane:
-    """Compute f₁ and f₂ of two regions. Rows are the reference, columns the prediction."""
+    """Compute f₁ and f₂ of two regions. Rows are the reference; columns are the prediction."""
     probability = np.linspace(0, 1, points)
     vectors = np.stack([probability, 1 - probability])
     sides = vectors[:, :, None], vectors[:, None, :]
@@ -87,7 +90,7 @@ def two_regions(points: int = 201) -> Plane:
 
 @dataclass(frozen=True)
 class Version:
-    """One column of the table: the amount of each degradation, and the total strength."""
+    """One column of the degradation table: the amounts of degradation and the total strength."""
 
     name: str
     strength: float
@@ -116,7 +119,10 @@ def degrade(reference: Segmentation, version: Version, *, seed: int = 0) -> Segm
 
 @dataclass(frozen=True, eq=False)
 class DegradationTable:
-    """Images by name, their degraded versions, and D₁ and D₂; one row per image."""
+    """The images by name, their degraded versions, and the scores D₁ and D₂.
+
+    The scores have one row per image and one column per version.
+    """
 
     references: Mapping[str, Segmentation]
     predictions: Mapping[str, tuple[Segmentation, ...]]
@@ -124,7 +130,7 @@ class DegradationTable:
 
     @property
     def cells(self) -> list[tuple[str, Version, dict[str, float]]]:
-        """Image, version and scores of every cell."""
+        """The image, the version and the scores of every cell."""
         return [
             (image, version, {name: float(table[i, j]) for name, table in self.scores.items()})
             for i, image in enumerate(self.references)
@@ -158,13 +164,13 @@ def degradation_table(references: Mapping[str, Segmentation], *, seed: int = 0) 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Scores at the strengths of every degradation: by coefficient, image and degradation."""
+    """Scores at every strength, by coefficient, image and degradation."""
 
     strengths: Mapping[str, Sequence[float]]
     scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 
     def spearman(self, coefficient: str) -> Floats:
-        """Return the correlation of score and strength, images × degradations."""
+        """Return the correlations of score and strength, as images × degradations."""
         return np.array(
             [
                 [spearman(self.strengths[kind], values) for kind, values in by_kind.items()]
@@ -201,7 +207,7 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class PairWeight:
-    """The weight of a pair of regions: their auxiliary segmentations and f."""
+    """The weight of a pair of regions, their auxiliary segmentations and their similarity f."""
 
     reference: Segmentation
     prediction: Segmentation
@@ -239,7 +245,7 @@ def pair_weight(
 
 @dataclass(frozen=True)
 class MergeStep:
-    """One merged region, and the Dice and similarity of its group before and after."""
+    """One merged region, and the Dice and similarity of its group before and after the merge."""
 
     region: Label
     into: Label
@@ -293,7 +299,7 @@ def merged_pair(
 
 
 def auxiliary(segmentation: Segmentation, labels: Sequence[Label]) -> Floats:
-    """Return the binary segmentation of some regions and the sum of all others."""
+    """Return the binary segmentation of some regions and the sum of all other regions."""
     values, regions = probabilities(segmentation)
     chosen = np.array([label in labels for label in regions])
     return np.stack([values[which].sum(axis=0, dtype=np.float64) for which in (chosen, ~chosen)])

@@ -1,4 +1,4 @@
-"""Draw how regions are matched: weights, matching, merging, and sources of regions."""
+"""Figures about the matching of regions: weights, matching, merging, and methods."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

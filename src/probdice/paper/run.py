@@ -41,11 +41,12 @@ def run_paper(
     seed : int, optional
         The same seed gives the same numbers.
     survey : bool, optional
-        Also write sheets to repeat the study with people, to the folder ``survey``.
+        Whether to write sheets for repeating the study with people to the folder ``survey``.
     people : int, optional
         The number of sheets.
     progress : callable, optional
-        Called with the next step, the number of finished steps, and the number of all steps.
+        A function that is called with the name of the next step, the number of finished steps, and
+        the number of all steps.
 
     Returns
     -------
@@ -83,7 +84,7 @@ def run_paper(
         figures.append(make())
     announce("both matching rules")
     rules = sections.both_rules(references, methods, seed)
-    announce("the study with a stand-in for people")
+    announce("the study with known degradation strengths")
     studies = {name: stand_in_study(table, name, seed=seed) for name in COEFFICIENTS}
     study_figures = [sections.study(name, study) for name, study in studies.items()]
     answers = [asdict(answer) for answer in stand_in_answers(table)]

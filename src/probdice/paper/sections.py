@@ -124,7 +124,7 @@ def weights(references: Segmentations, seed: int) -> Section:
         "pair-weight",
         "The weight of a pair of regions",
         f"Reference region {data.pair[0]} and prediction region {data.pair[1]}, each as a binary "
-        f"segmentation with the sum of the others (white is 1), their similarity f at every pixel, "
+        f"segmentation with the sum of all others (white is 1), their similarity f at every pixel, "
         f"and the weight of the edge: 1 − mean f = {data.weight:.4f}. The matching selects the "
         f"edges with the least total weight.",
         correspondence.draw_pair_weight(data),
@@ -178,24 +178,24 @@ def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
 
 
 def study(coefficient: str, study: Study) -> Section:
-    """Show the study with a stand-in for people."""
+    """Show the study with known degradation strengths instead of human ranks."""
     name, fit = f"D{SUBSCRIPTS[coefficient]}", study.overall
     return Section(
         f"study-{coefficient.lower()}",
-        f"Ranks by {name} and the stand-in",
+        f"Ranks by {name} and by known degradation strength",
         f"Each point is one degraded segmentation. Slope {fit.slope:.2f}, Pearson "
-        f"{fit.pearson:.2f}, Spearman {fit.spearman:.2f}; the three are equal for ranks "
-        f"without ties. Any agreement with the paper's values is coincidental, because the units "
-        f"that relate blur, deformation and noise are our choice.",
-        drawings.draw_study(study, title=f"{name} and a stand-in: no human data"),
+        f"{fit.pearson:.2f}, Spearman {fit.spearman:.2f}; all three are equal for ranks "
+        f"without ties. Any agreement with the paper's values is coincidental, because the "
+        f"relative strengths of blur, deformation and noise were chosen arbitrarily.",
+        drawings.draw_study(study, title=f"{name}: no human data"),
         numbers={f"stand-in study {coefficient}": study.to_dict()},
     )
 
 
 def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> dict[str, Any]:
-    """List the pairs that the paper's rule and overlap match differently.
+    """List the examples in which the paper's rule and overlap match different pairs.
 
-    For each pair and both rules: the lowest matched Dice, and the scores.
+    For each example and both rules, the lowest matched Dice and the scores are returned.
     """
     walker, cuts = methods["random walker"], methods["normalised cuts"]
     examples = {"watershed and normalised cuts": (cuts, methods["watershed"])}
@@ -217,7 +217,7 @@ def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> 
 
 
 def _lowest_matched(result: Comparison) -> float:
-    """Return the lowest Dice of the groups with regions of both sides."""
+    """Return the lowest Dice of the groups that have regions of both sides."""
     return min(group.dice for group in result.groups if group.reference and group.prediction)
 
 
@@ -229,7 +229,7 @@ def stand_in_answers(table: DegradationTable) -> list[Answer]:
 
 
 def stand_in_study(table: DegradationTable, coefficient: str, *, seed: int = 0) -> Study:
-    """Compare ranks by score with those of the stand-in."""
+    """Compare ranks by score with ranks by known degradation strength."""
     scores = [
         Scored(image, version.name, scores[coefficient]) for image, version, scores in table.cells
     ]

@@ -1,7 +1,7 @@
 """The paper's study: do ranks by score agree with human ranks?
 
-People rank segmentations of an image from the most to the least similar to a reference. Their
-average rank is compared with the rank by score.
+People rank segmentations of an image from the most to the least similar to a reference. The average
+human rank is compared with the rank by score.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from probdice.paper.answers import Answer, Scored
 Floats = NDArray[np.float64]
 
 PAPER_SLOPE, PAPER_PEARSON = 0.82, 0.72  # of the regression line, as reported in the paper
-# Replaces a person if there is no human data; must never be labelled as a person.
+# Replaces the name of a person if there is no human data. It must never be labelled as a person.
 STAND_IN = "known degradation strength (stand-in, not a person)"
 
 
@@ -42,9 +42,9 @@ class Fit:
     slope_interval : Interval
         95 % percentile bootstrap confidence interval of the slope.
     pearson_interval : Interval
-        The same for Pearson's correlation.
+        95 % percentile bootstrap confidence interval of Pearson's correlation.
     spearman_interval : Interval
-        The same for Spearman's correlation.
+        95 % percentile bootstrap confidence interval of Spearman's correlation.
     """
 
     slope: float
@@ -90,14 +90,14 @@ class Study:
 
     @property
     def stand_in(self) -> bool:
-        """Whether simulated answers are used because there are no answers from participants."""
+        """Whether known degradation strengths replace the answers of people."""
         return self.people == (STAND_IN,)
 
     @property
     def title(self) -> str:
         """The number of ranked segmentations, images and people, as text."""
         who = "1 person" if len(self.people) == 1 else f"{len(self.people)} people"
-        who = "a stand-in, not by people" if self.stand_in else who
+        who = "known degradation strength, not by people" if self.stand_in else who
         images = "1 image" if len(self.images) == 1 else f"{len(self.images)} images"
         return f"{len(self.points)} segmentations of {images}, ranked by {who}"
 
@@ -121,11 +121,12 @@ def rank_study(
 
     The answers of each person are ranked again within an image, so that tied answers get their mean
     rank. Scores are ranked in the same way, the highest first. The regression line and the
-    correlations relate these two kinds of ranks.
+    correlations are computed from these two kinds of ranks.
 
     For the confidence intervals of one image, the bootstrap resamples people. For the overall
-    intervals, it resamples people and whole images, because the segmentations of an image are
-    ranked relative to each other. With fewer than 6 people or images, there is no interval.
+    confidence intervals, the bootstrap resamples people and whole images, because the segmentations
+    of an image are ranked relative to each other. With fewer than 6 people or images, no confidence
+    interval is computed.
 
     Parameters
     ----------
@@ -221,7 +222,7 @@ def _pearson(rows: Floats) -> float:
 
 
 def _mean_ranks(ranks: Floats) -> Floats:
-    """Return the mean of every column over the people who answered; NaN if there are no answers."""
+    """Return the mean of every column over the people who answered; NaN without answers."""
     answered = np.isfinite(ranks)
     means: Floats = np.full(ranks.shape[1], nan)
     counts = answered.sum(axis=0)

@@ -18,8 +18,9 @@ from probdice.report.rendering import render, write_page
 LETTERS = "ABCDEFG"  # one for each version
 GUIDE = """How to repeat the study
 
-1. Give every person one of the sheets, sheet-01.html and on, on screen or printed. Each has its
-   own order of images and of segmentations. Do not explain the purpose of the study.
+1. Give every person one of the sheets, sheet-01.html, sheet-02.html and so on, on screen or
+   printed. Each sheet has its own order of images and segmentations. Do not explain the purpose of
+   the study.
 2. On screen, people type their ranks into the sheet and save them as a file, such as
    answers-01.csv. Put these files into one folder, for example answers.
    For printed sheets, write the ranks into answers.csv, in the row of the person, the image and the

@@ -39,7 +39,7 @@ def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
 
 
 def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Segmentation]]:
-    """Create a reference of three regions, a poor prediction and a good one."""
+    """Create a reference with three regions, a poor prediction and a good prediction."""
     reference = phantoms.nested_ellipses((96, 96), regions=3, seed=seed + 1)
     far = degradations.noise(degradations.deform(reference, 14, seed=seed + 2), 0.8, seed=seed)
     near = degradations.noise(
@@ -63,7 +63,7 @@ def over_segment(reference: Segmentation, *, seed: int = 0) -> Segmentation:
 
 
 def photograph(name: str, *, size: int = 112) -> Image:
-    """Return one of `PHOTOGRAPHS` in colour, from 0 to 1. Its longer side has `size` pixels."""
+    """Return one of `PHOTOGRAPHS` in colour, scaled so that its longer side has `size` pixels."""
     if name not in PHOTOGRAPHS:
         raise InputError(f"name must be one of {', '.join(PHOTOGRAPHS)}, found {name!r}")
     image = _skimage("util").img_as_float64(getattr(_skimage("data"), name)())
@@ -84,7 +84,7 @@ def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentat
     smooth = _smooth(image, 1.0)
     labels, distances = _clusters(smooth, regions, seed)
     markers = np.zeros(labels.shape, np.int32)
-    for k in range(regions):  # of every cluster, the third nearest to its centre
+    for k in range(regions):  # seeds: the third of every cluster that is nearest to its centre
         near = distances <= np.quantile(distances[labels == k], 1 / 3)
         markers[near & (labels == k)] = k + 1
     full = _skimage("segmentation").random_walker(

@@ -66,22 +66,24 @@ def plot(
         "map": f, where white is 1 and red is 0. "views": reference, prediction and f in three
         orthogonal planes of a volume. "correspondence": matched pairs in blue and merges in green;
         wider lines have a higher Dice, and dashed lines join regions that share no pixel. If not
-        all regions fit on one page, it shows the groups with the lowest Dice. "overlap": the Dice
-        of every pair of overlapping regions, ordered by the matching. "slices": the mean of f per
-        slice. "histogram": the distribution of f over the pixels; for label maps, how many agree.
-        "boundaries": the outlines of both sides, coloured by their distance to the other outline,
-        in the slice with the largest distance, and the distribution of distances per group.
+        all regions fit on one page, only the groups with the lowest Dice are shown. "overlap": the
+        Dice of every pair of overlapping regions, ordered by the matching. "slices": the mean of f
+        per slice. "histogram": the distribution of f over the pixels; for label maps, the shares of
+        pixels that agree and differ. "boundaries": the outlines of both sides, coloured by their
+        distance to the other outline, in the slice with the largest distance, and the distribution
+        of distances per group.
     ax : Axes or several, optional
         Axes to draw on, one per panel ("overview" and "boundaries" have 3 panels, "regions" 2,
-        "views" 9, "slices" one per axis of the image, the others 1). A new figure by default.
+        "views" 9, "slices" one per axis of the image, all other kinds 1). By default, a new figure
+        is created.
     figsize : (float, float), optional
-        Width and height of the new figure in inches; depends on the content by default.
+        Width and height of the new figure in inches. By default, the size depends on the content.
     place : sequence of int, optional
-        Index of the pixel at which the slices of a volume intersect; by default, where the two
-        sides differ most.
+        Index of the pixel at which the slices of a volume intersect. By default, the slices show
+        the area in which the two sides differ most.
     palette : {"given", "safe", "rgb"}, optional
-        Colours from files and label tables; colour-blind safe colours; or red, green and blue for
-        up to three regions. Colours are blended by probability.
+        "given": colours from files and label tables. "safe": colour-blind safe colours. "rgb": red,
+        green and blue for up to three regions. Colours are blended by probability.
 
     Returns
     -------

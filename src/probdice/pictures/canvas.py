@@ -1,4 +1,4 @@
-"""The arguments of `plot`, and the axes of a picture: new or given by the user."""
+"""The arguments of `plot`, and the axes of a picture, which are new or given by the user."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ def canvas_for(
     columns: int = 1,
     heights: Sequence[float] | None = None,
 ) -> Canvas:
-    """Return the given axes, or those of a new figure.
+    """Return the given axes, or the axes of a new figure.
 
     `size` is the default size of the figure in inches. `heights` are the relative heights of the
     rows. An `InputError` is raised if the number of given axes is not the number of panels.
@@ -146,7 +146,7 @@ def colour_bar(image: Any, axes: "list[Axes]", *, label: str = "", extend: str =
 
 
 def tidy(ax: "Axes", *, grid: Literal["x", "y"] | None = None) -> None:
-    """Remove the top and right spines, use small tick labels, and add grid lines of one axis."""
+    """Remove the top and right spines, use small tick labels, and add grid lines for one axis."""
     if grid is not None:
         ax.grid(axis=grid, color="#EEEEEE", linewidth=0.6)
         ax.set_axisbelow(True)

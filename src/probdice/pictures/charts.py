@@ -198,8 +198,8 @@ def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
         left_out = f"{total - layout.hidden:,} of {total:,} groups"
         if layout.floor is not None:
             left_out = (
-                f"{left_out}, those with the lowest matched Dice; the other matched groups have "
-                f"{decimal(layout.floor)} or more"
+                f"{left_out}, those with the lowest matched Dice; all other matched groups have a "
+                f"Dice of {decimal(layout.floor)} or more"
             )
         lines.append(left_out)
         unmatched = {side: len(labels) for side, labels in comparison.unmatched.items()}
@@ -212,7 +212,7 @@ def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
 def _report_sampling(canvas: Canvas, view: View) -> None:
     steps = sorted({indices.step for indices in view.ranges} - {1})
     if steps:
-        canvas.add_title(f"of every {' or '.join(f'{n}.' for n in steps)} pixel along an axis")
+        canvas.add_title(f"subsampled: one in {' or '.join(f'{n}' for n in steps)} pixels per axis")
 
 
 def _write(ax: Axes, side: Side, nodes: list[Node], width: float, roomy: bool) -> None:

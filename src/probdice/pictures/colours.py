@@ -1,12 +1,12 @@
 """One colour per group, the same in all pictures and on all pages.
 
 Groups have the colours that files or label tables define for their regions. All other groups use a
-colour-blind safe palette. It starts with the colours of Okabe and Ito (2008). Each further colour
-has the largest possible distance (in CIELAB) from the previous colours, black, white and the
+colour-blind safe palette. The palette starts with the colours of Okabe and Ito (2008). Each further
+colour has the largest possible distance (in CIELAB) from the previous colours, black, white and the
 neutral grey, for normal, deuteranopic and protanopic vision (Machado et al. 2009).
 
 Similarity has the same colour scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that
-is not in the palette, and 1 is white, the colour of the page, or the image behind it.
+is not in the palette, and 1 is white, the colour of the page, or transparent over an image.
 """
 
 from __future__ import annotations
@@ -86,9 +86,10 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     comparison : Comparison
         The comparison.
     palette : {"given", "safe", "rgb"}, optional
-        Colours from files or label tables, those of the reference first, and colour-blind safe
-        colours for other groups; only colour-blind safe colours; or red, green and blue for at most
-        three groups, so that a colour shows three probabilities.
+        "given": colours from the reference or else from the prediction (file or label table), and
+        colour-blind safe colours for all other groups. "safe": only colour-blind safe colours.
+        "rgb": red, green and blue for at most three groups, so that a colour shows three
+        probabilities.
 
     Returns
     -------
@@ -123,13 +124,13 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
 
 
 def triples(colours: tuple[str, ...]) -> NDArray[np.float64]:
-    """Colours as rows of red, green and blue between 0 and 1."""
+    """Return colours as rows of red, green and blue between 0 and 1."""
     bytes_ = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in colours]
     return np.array(bytes_, np.float64).reshape(-1, 3) / 255
 
 
 def colour_map(colours: tuple[str, ...]) -> Any:
-    """A Matplotlib colour map that blends the given colours, the first for the lowest value."""
+    """Return a Matplotlib colour map that blends the given colours, in ascending order of value."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("probdice", colours)

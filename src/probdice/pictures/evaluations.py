@@ -57,20 +57,20 @@ def plot_evaluation(
     kind : str, optional
         "distributions": one row per method, with every case as a dot, quartiles, and the mean with
         its 95 % confidence interval. "regions": the same for the Dice of every reference label; if
-        not all labels fit on one page, only those with the lowest mean are shown. "differences":
-        the difference of every pair of methods on the cases that both have. "volumes": Bland–Altman
-        plots of the difference of volumes against their mean, with limits that contain 95 % of a
-        normal distribution. "ranks": the mean rank of every method with its 95 % confidence
-        interval. "schemes": the place of every method by every ranking scheme, which shows whether
-        the winner depends on the scheme; the area of a disc is the share of bootstrap samples in
-        which the method has this place.
+        not all labels fit on one page, only the labels with the lowest mean are shown.
+        "differences": the difference of every pair of methods per case, for the cases of both
+        methods. "volumes": Bland–Altman plots of the difference of volumes against their mean, with
+        limits of agreement, which contain 95 % of a normal distribution. "ranks": the mean rank of
+        every method with its 95 % confidence interval. "schemes": the place of every method by
+        every ranking scheme, which shows whether the winner depends on the scheme; the area of a
+        disc is the share of bootstrap samples in which the method has this place.
     measure : str, optional
         The measure to draw; by default the first ranking measure, or all ranking measures for
-        "ranks" and "schemes". It cannot be used with "regions" and "volumes".
+        "ranks" and "schemes". A measure cannot be used with "regions" or "volumes".
     ax : Axes or several, optional
         Axes to draw on: one per method for "volumes", otherwise one. A new figure by default.
     figsize : (float, float), optional
-        Width and height of the new figure in inches; depends on the content by default.
+        Width and height of the new figure in inches. By default, the size depends on the content.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def plot_evaluation(
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A row of dots with `mean` and `interval` drawn above it."""
+    """A row of dots, with its mean and confidence interval above it."""
 
     name: str
     colour: str
@@ -430,7 +430,7 @@ def _draw_volumes(ax: Axes, volumes: Volumes, name: str, colour: str) -> None:
 def _mean(
     dice: dict[tuple[str, Label], Floats], methods: Sequence[str], label: Label
 ) -> tuple[float, str]:
-    """Sort key of regions: the mean over all methods, then the name."""
+    """Return the sort key of a region: its mean over all methods, then its name."""
     values = np.concatenate([dice.get((method, label), np.zeros(0)) for method in methods])
     known = values[~np.isnan(values)]
     mean = float(known.mean()) if known.size else float("nan")
@@ -448,7 +448,7 @@ def _titles(evaluation: Evaluation, measure: str | None) -> str:
 
 
 def _infinite_note(rows: Sequence[Row]) -> str:
-    """Return a text about values that cannot be drawn because they are infinite."""
+    """Return a remark about infinite values, which cannot be drawn."""
     count = sum(int(np.isinf(row.values).sum()) for row in rows)
     return f" ({count} infinite values are not drawn)" if count else ""
 

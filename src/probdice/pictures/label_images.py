@@ -219,7 +219,7 @@ def _grid(comparison: Comparison) -> tuple[tuple[int, ...], Geometry | None]:
 
 
 def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
-    """Return the requested pixel, or the centre of the box with the lowest mean f."""
+    """Return the requested pixel, or the centre of the box whose mean f is lowest."""
     shape, _ = _grid(comparison)
     if place is None:
         if len(shape) < 3:

@@ -74,7 +74,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two regions that may be joined by a line; with `only`, they always are."""
+    """Two regions that may be joined by a line; if `only` is True, they are always joined."""
 
     group: int
     reference: Label
@@ -179,7 +179,7 @@ def _cut(columns: Columns) -> Columns:
 
 
 def _lowest(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> list[int]:
-    """The groups with the lowest Dice that fit; unmatched regions and faint groups come last."""
+    """Return the groups with the lowest Dice that fit; unmatched and faint groups come last."""
     order = sorted(
         range(len(groups)),
         key=lambda k: (
@@ -234,7 +234,7 @@ def _height(columns: Columns) -> int:
 
 
 def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:
-    """Matched pairs, and pairs of each merged region with its targets."""
+    """Return the matched pairs, and the pairs of each merged region with its targets."""
     matched = [
         [label for label in group.side(side) if (side, label) not in merged] for side in SIDES
     ]
@@ -253,7 +253,8 @@ def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:
 def _drawn(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bool]]:
     """Return the pairs that are joined by a line, and whether they have a pixel in common.
 
-    These are the overlapping pairs, and matched pairs whose region would otherwise have no line.
+    Overlapping pairs are joined, and so are matched pairs with a region that would otherwise have
+    no line.
     """
     meet = _meet(comparison, pairs)
     reached = {

@@ -165,7 +165,10 @@ def draw_overlap(comparison: Comparison, request: Request) -> Figure:
 def _strongest(
     table: Overlap, shares: NDArray[np.float64], side: Side, order: Integers
 ) -> NDArray[np.float64]:
-    """Return the position of the region that each region overlaps most; last if none."""
+    """Return the position of the region that each region overlaps most.
+
+    Regions without overlap come last.
+    """
     meeting = table.meeting
     own, across = (
         (meeting.rows, meeting.columns) if side == "reference" else (meeting.columns, meeting.rows)
@@ -190,7 +193,7 @@ def _size(rows: int, columns: int) -> tuple[float, float]:
 def _name(
     canvas: Canvas, comparison: Comparison, matrix: Matrix, room: tuple[float, float]
 ) -> None:
-    """Write names at the edges if they fit, otherwise the number of regions."""
+    """Write the names of the regions at the edges if they fit, otherwise their number."""
     ax = canvas.axes[0]
     for side, axis, inches in zip(SIDES, (ax.yaxis, ax.xaxis), room, strict=True):
         regions, order = comparison.overlap.side(side), matrix.order[side]

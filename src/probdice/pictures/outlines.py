@@ -73,7 +73,7 @@ def stored_boundaries(comparison: Comparison) -> Boundaries:
 def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> list[Outline]:
     """Return the outlines of at most this many groups, in descending order of distance.
 
-    The background is excluded if there are other groups. For probabilities, the outlines are those
+    The background is excluded if there are other groups. For probabilities, outlines are computed
     at the level closest to one half.
     """
     largest = boundaries["hd"]
@@ -89,7 +89,7 @@ def distance_scale(outlines: list[Outline]) -> tuple[float, bool]:
     """Return the end of the distance scale, and whether finite distances exceed it.
 
     The scale ends at the largest distance, or at a percentile if a few distances are much larger
-    than all others. If no distance is above 0, the scale ends at 1.
+    than all other distances. If no distance is above 0, the scale ends at 1.
     """
     distances = np.concatenate([np.zeros(1), *(d for one in outlines for d in one.distances)])
     finite = distances[np.isfinite(distances)]

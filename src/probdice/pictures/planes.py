@@ -1,8 +1,9 @@
 """Orientation of displayed slices.
 
 Images with a known geometry are shown in radiological convention: the front or the top of the
-patient up, the patient's right on the left, the nose to the left. Other images are shown like
-printed arrays: the first axis down, the second to the right.
+patient is up, the patient's right is on the left, and in sagittal slices the nose points to the
+left. Other images are shown like printed arrays: the first axis points down, and the second axis
+points to the right.
 """
 
 from collections.abc import Sequence
@@ -32,13 +33,13 @@ class Plane:
     name : str
         The name of the plane.
     rows : int
-        The axis that runs down; −1 for no axis.
+        The image axis that points down; −1 for no axis.
     columns : int
-        The axis that runs to the right; −1 for no axis.
+        The image axis that points to the right; −1 for no axis.
     flip_rows : bool
-        Whether the axis of the rows is reversed.
+        Whether the axis `rows` is reversed.
     flip_columns : bool
-        Whether the axis of the columns is reversed.
+        Whether the axis `columns` is reversed.
     edges : tuple of str
         Directions at the top, right, bottom and left; empty if unknown.
     aspect : float
@@ -71,7 +72,7 @@ class Plane:
 
 
 def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
-    """The planes in which an image with this number of axes can be shown, the best one first.
+    """Return the planes in which an image with this number of axes can be shown, the best first.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
 
 
 def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry | None) -> Plane:
-    """Return the plane to show first: the one with the smallest pixels, or the first in a tie.
+    """Return the plane to show first: the plane with the smallest pixels, or the first in a tie.
 
     If the pixel size is unknown, this is the plane with the most pixels.
 

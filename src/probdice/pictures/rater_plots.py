@@ -41,9 +41,9 @@ class Slices:
     consensus : ndarray
         Red, green and blue between 0 and 1: the colours of the regions weighted by probability.
     entropy : ndarray
-        In bits; NaN outside the mask.
+        The entropy in bits; NaN outside the mask.
     raters : dict of str to ndarray
-        Each rater in the same colours.
+        Pictures of the raters in the same colours.
     """
 
     plane: Plane
@@ -75,9 +75,9 @@ def background_channel(consensus: Consensus) -> int | None:
 
 
 def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
-    """Return one slice through a given pixel, or where the raters disagree most.
+    """Return one slice: through a given pixel, or the slice with the most disagreement.
 
-    It contains all raters, or only the first `most` raters.
+    The slice contains all raters, or only the first `most` raters.
     """
     segmentation, array = consensus.segmentation, consensus.probabilities
     shape = segmentation.shape
@@ -152,7 +152,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
 
 
 def draw_agreement(agreement: Agreement) -> Figure:
-    """Draw the matrix of scores with similar raters adjacent, and each rater against the others."""
+    """Draw the matrix of scores, and the score of each rater against all other raters."""
     from matplotlib.figure import Figure
 
     order = list(agreement.order)

@@ -18,7 +18,7 @@ LIMIT = 1.96  # standard errors
 
 
 def draw_calibration(calibration: Calibration) -> "Figure":
-    """Draw how often the most probable region is correct, by its predicted probability."""
+    """Draw the share of correct pixels by predicted probability of the most probable region."""
     from matplotlib.figure import Figure
 
     likely = calibration.likely

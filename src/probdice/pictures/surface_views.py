@@ -22,7 +22,7 @@ class SurfaceView:
     Attributes
     ----------
     name : str
-        "lateral" or "medial", or the side from which an unknown structure is seen.
+        "lateral" or "medial"; for an unknown structure, the side from which it is seen.
     vertices : ndarray of int64
         The vertex at each sample of the picture; −1 outside the surface.
     shading : ndarray of float64
@@ -96,14 +96,14 @@ def _view(surface: Surface, name: str, side: float, width: int) -> SurfaceView:
     shape = tuple(FINER * (int(extent[k] * scale) // FINER + 1) for k in (1, 0))
     x, y = (x - low[0]) * scale, (y - low[1]) * scale
     vertices = _visible(np.stack([x, y, depth], axis=1), surface.triangles, shape)
-    # Inner sides of an open mesh are lit like outer ones.
+    # The inner sides of an open mesh have the same shading as the outer sides.
     light = AMBIENT + (1 - AMBIENT) * np.abs(facing)
     shading = np.where(vertices == EMPTY, 0.0, light[vertices])
     return SurfaceView(name, vertices, shading)
 
 
 def _normals(surface: Surface) -> NDArray[np.float64]:
-    """The unit normal of each vertex: the mean over its triangles, weighted by their area."""
+    """Return the unit normal of each vertex: the mean over its triangles, weighted by area."""
     corners = surface.points[surface.triangles]
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = np.zeros_like(surface.points)
@@ -150,7 +150,7 @@ def _visible(
             front = np.argsort(depth, kind="stable")
             at, depth, chosen = at[front], depth[front], chosen[front]
             closer = depth > nearest[at]
-            # Of several values for one sample, the last one, which is the closest, stays.
+            # If a sample has several values, the last value, which is the closest, is kept.
             nearest[at[closer]] = depth[closer]
             vertices[at[closer]] = chosen[closer]
     return vertices.reshape(rows, columns)

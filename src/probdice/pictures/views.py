@@ -133,7 +133,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
 
 
 def images_of(comparison: Comparison) -> Images:
-    """Return the images of a comparison, or raise an error if it has none."""
+    """Return the images of a comparison, or raise an error if it has no images."""
     return comparison.need_images("a picture of the pixels")
 
 
@@ -169,7 +169,7 @@ def every_nth(
 
 
 def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) -> tuple[range, ...]:
-    """Indices of the plane along the given axes through a pixel."""
+    """Return the indices of the plane along the given axes through a pixel."""
     return tuple(
         range(n) if axis in axes else range(place[axis], place[axis] + 1)
         for axis, n in enumerate(shape)
@@ -198,7 +198,7 @@ def largest(
 ) -> tuple[NDArray[np.int32], NDArray[np.floating[Any]]]:
     """Return the `most` most probable regions of each pixel in order, as index and probability.
 
-    Ties keep the order of regions. A label map has one region per pixel.
+    Regions with equal probabilities keep their order. A label map has one region per pixel.
     """
     values = view.sides[side]
     if view.crisp(side):
@@ -244,7 +244,7 @@ def _chosen(
 def _ranks(
     places: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the ranks of pixels of a block among those in Ω, and which of them are in Ω."""
+    """Return the ranks of the pixels of a block among the pixels in Ω, and a mask of Ω."""
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)

@@ -37,13 +37,13 @@ def write(
     Parameters
     ----------
     comparison : Comparison
-        The result of `compare`. If the comparison has no images, the page has none.
+        The result of `compare`. If the comparison has no images, the page shows no images.
     path : path
         The file to write. An existing file is replaced once the new file is complete.
     title : str, optional
         The title of the page; the file names by default.
     image : array, path or image, or several, optional
-        One or more background images, such as the scan that was segmented. They must have the
+        One or more background images, such as the scan that was segmented. The images must have the
         same grid as the segmentations, within the tolerance of the comparison. Colour images are
         supported.
     surface : path or several, optional
@@ -53,7 +53,7 @@ def write(
         Whether notes use the option names of Python (``merge="both"``) or of the command line
         (``--merge both``).
     command : str, optional
-        The command line that created the page, which readers can copy.
+        The command line that created the page. Readers can copy it from the page.
 
     Examples
     --------
@@ -93,7 +93,8 @@ def write_evaluation(
 
     Pages of cases from an earlier run that are no longer linked are removed. If the files of a
     case are not available, its page shows the recorded numbers and a notice. If the recorded
-    numbers are not available either, the case has no page. Both problems are warnings, not errors.
+    numbers are not available either, the case has no page. Both problems are reported as warnings,
+    not as errors.
 
     Parameters
     ----------
@@ -111,12 +112,13 @@ def write_evaluation(
     images : mapping of str to path, optional
         The background image of every case that has one.
     surface : path or several, optional
-        Surfaces on which to show values at vertices; each case uses those of its hemispheres.
+        Surfaces on which to show values at vertices; each case uses the surfaces of its
+        hemispheres.
     title : str, optional
         The title of the report.
     progress : callable, optional
-        Called after every page of a case with the number of finished pages, the number of all
-        pages, and the problem with this page, or "".
+        A function that is called after every page of a case with the number of finished pages, the
+        number of all pages, and the problem with this page, or "".
     words : {"python", "command"}, optional
         Whether pages and warnings use the option names of Python or of the command line; see
         `write`.

@@ -56,7 +56,7 @@ class BoundarySection:
 def boundary_section(
     comparison: Comparison, colours: Colours, viewer: dict[str, Any] | None
 ) -> BoundarySection | None:
-    """Return the section, if boundaries were computed.
+    """Return the section; None if boundaries were not computed.
 
     The distances of the outlines are added to the data of the viewer.
     """

@@ -58,7 +58,7 @@ def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
     """Return the cases and methods that get a page.
 
     "worst:N" selects the N worst cases of every method, and all methods of the N cases with the
-    lowest means over methods.
+    worst means over methods.
     """
     scored = [(r.case, r.method) for r in evaluation.records if r.comparison is not None]
     count = worst_count(reports)
@@ -160,7 +160,7 @@ def _names(
 
 
 def _on_vertices(evaluation: Evaluation) -> bool:
-    """Return whether the references are files of surfaces."""
+    """Return whether the references are surface files."""
     suffixes = tuple(suffix for form in FORMATS if form.surfaces for suffix in form.suffixes)
     files = {file.partition(":")[0] for record in evaluation.records for file in record.reference}
     return any(file.lower().endswith(suffixes) for file in files)
@@ -235,7 +235,7 @@ def _write(
     words: Words,
     links: Sequence[PageLink],
 ) -> tuple[Comparison | None, bool, str]:
-    """Write a page; return the comparison with images, whether the page exists, and a problem."""
+    """Write a page. Return the comparison with images, whether the page exists, and a problem."""
     title, notice, problem = f"{case} by {method}", "", ""
     if again is not None:
         try:

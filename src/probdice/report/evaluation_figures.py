@@ -27,7 +27,7 @@ LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # of the rank stability figure, in pi
 
 @dataclass(frozen=True)
 class Dot:
-    """The mean of a method and its confidence interval; None if an end is unknown."""
+    """The mean of a method and its confidence interval; unknown positions are None."""
 
     name: str
     colour: str
@@ -36,7 +36,7 @@ class Dot:
     x: float | None
     low: float | None
     high: float | None
-    with_raters: float | None  # mean agreement with the raters, which compares with the band
+    with_raters: float | None  # mean agreement with the raters, to compare with the band
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class Stability:
-    """Rank stability: how often each method has each place, with the methods ordered by place."""
+    """Rank stability of every method at every place, with the methods ordered by place."""
 
     width: int
     height: int
@@ -129,7 +129,7 @@ def interval_plot(
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """At most `TICKS` multiples of 1, 2 or 5 times a power of ten between two values."""
+    """Return at most `TICKS` multiples of 1, 2 or 5 times a power of ten between two values."""
     unit = 10.0 ** floor(log10((high - low) / TICKS))
     step = next(s * unit for s in (1, 2, 5, 10, 20) if (high - low) / (s * unit) <= TICKS - 1)
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
@@ -167,7 +167,10 @@ def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> St
 
 
 def _limits(values: list[float]) -> tuple[float, float]:
-    """Return the ends of the axis: all values with a margin, but within 0 and 1 for shares."""
+    """Return the ends of the axis, with a margin around all values.
+
+    The axis of a share does not extend beyond 0 and 1.
+    """
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 0.05
     floor_, ceiling = (0.0 if low >= 0 else low - margin), (1.0 if high <= 1 else high + margin)

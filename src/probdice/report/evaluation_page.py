@@ -57,7 +57,7 @@ class EvaluationPage:
     remarks: tuple[str, ...]
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
-    first_measure: str  # shown first: the first one that ranks
+    first_measure: str  # shown first: the first ranking measure
     scheme: str  # how methods are ordered
     rankings: tuple[Table, ...]  # by all measures together, by every measure and every scheme
     rater_comparison: Table | None
@@ -65,7 +65,7 @@ class EvaluationPage:
     regions: Table
     hidden_regions: int
     has_derived: bool
-    components: Table  # missed and false ones
+    components: Table  # missed and false components
     hidden_components: int
     charts: tuple[Chart, ...]
     headline: str
@@ -121,7 +121,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
 
 
 def _fitting(sentences: Sequence[str]) -> int:
-    """Return the number of sentences that fit into the verdict, at least one."""
+    """Return the number of sentences that fit into the verdict, but at least one."""
     lengths = accumulate(len(sentence) + 1 for sentence in sentences)
     return max(1, sum(length <= VERDICT + 1 for length in lengths))
 
@@ -165,7 +165,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """Return the mean chance level of the measures that have one."""
+    """Return the mean chance level of the measures that have a chance level."""
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):

@@ -81,8 +81,10 @@ def _statistics(
         Column("Place", SCHEMES[summary["scheme"]].place),
         STABILITY,
         Column("Mean"),
-        Column("95 % CI", "By bootstrap: of the mean, or of the median if a value is infinite"),
-        *([Column("Equal labels", "The mean with equal labels matched")] if differing else []),
+        Column(
+            "95 % CI", "Bootstrap interval of the mean, or of the median if a value is infinite"
+        ),
+        *([Column("Equal labels", "The mean if equal labels are matched")] if differing else []),
         Column("Median"),
         Column("Quartiles", "From the lower to the upper quartile"),
         Column(extreme.capitalize()),
@@ -153,7 +155,7 @@ def places_by_measure(summary: dict[str, Any], colours: dict[str, str]) -> Table
 
 
 def places_by_scheme(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """The places by every ranking scheme, which show whether the winner depends on the scheme."""
+    """Return the places by every ranking scheme, to show whether the winner depends on it."""
     ranking = summary["ranking"]
     about = _agreement(ranking["scheme_agreement"])
     title = "Places by every ranking scheme"

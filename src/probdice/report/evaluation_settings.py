@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluation_settings"]
 
-# Options with facts of their own. All other options are listed by name.
+# Options with their own description. All other options are listed by name.
 DESCRIBED = frozenset(
     (
         *("similarity", "match", "merge", "correspondence", "ignore", "sums", "scale"),
@@ -27,7 +27,7 @@ DESCRIBED = frozenset(
 
 
 def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
-    """Options that are not the defaults, and versions."""
+    """Return the options that differ from the defaults, and software versions."""
     summary = evaluation.summary
     options = CompareOptions.from_dict(summary["options"])  # with relative paths
     facts = [
@@ -76,7 +76,7 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
 
 
 def _other_options(options: CompareOptions) -> list[Fact]:
-    """The options without facts of their own that are not the defaults."""
+    """Return all options outside `DESCRIBED` that differ from the defaults."""
     defaults = CompareOptions()
     return [
         Fact(name.replace("_", " ").capitalize(), (shortened(_words(getattr(options, name)), 300),))
@@ -86,7 +86,7 @@ def _other_options(options: CompareOptions) -> list[Fact]:
 
 
 def _words(value: Any) -> str:
-    """The value of an option. Pairs, as in names and derived regions, are joined by a colon."""
+    """Return an option as text. Pairs, as in names and derived regions, are joined by a colon."""
     if isinstance(value, Both):
         words = value.map(_words)
         return words.reference if len(set(words)) == 1 else _per_side(words)[0]

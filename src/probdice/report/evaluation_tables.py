@@ -1,4 +1,4 @@
-"""Regions, raters, components and cases without a score: tables of the page of an evaluation."""
+"""Tables of an evaluation page: regions, raters, components and cases without a score."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
 
 
 def _region_cell(entry: dict[str, Any] | None) -> Cell:
-    """Return the mean Dice of a region by one method, with its confidence interval."""
+    """Return the mean Dice of a region for one method, with its confidence interval."""
     if entry is None or entry["mean"] is None:
         return NOTHING
     interval = interval_cell(entry["interval"])

@@ -61,7 +61,7 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
 
 
 def _rule(comparison: Comparison) -> str:
-    """How regions were matched."""
+    """Return the matching rule in words."""
     rule = comparison.match
     if comparison.labels_by is not None:
         return f"{RULES['labels'].words}, by {comparison.labels_by}"
@@ -113,7 +113,7 @@ def _omitted(comparison: Comparison) -> Fact | None:
 
 
 def sides_of(comparison: Comparison, images: tuple[str, ...] = ()) -> tuple[Fact, ...]:
-    """Facts about each side, and the names of the background images."""
+    """Return facts about each side, and the names of the background images."""
     empty = tuple(
         shortened(listed(comparison.empty[side]), 300) if comparison.empty[side] else "none"
         for side in SIDES
@@ -172,7 +172,10 @@ def title_of(comparison: Comparison) -> str:
 
 
 def _name(source: str) -> str:
-    """A file name with the path inside the file; for several files, the first and their number."""
+    """Return a file name with the path inside the file.
+
+    For several files, return the first file name and the number of files.
+    """
     first, *others = source.split(",")
     file, inside = split_inside(first)
     name = first if is_url(first) else file.name + (f":{inside}" if inside else "")
@@ -180,7 +183,7 @@ def _name(source: str) -> str:
 
 
 def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") -> str:
-    """A volume in pixels with separated thousands, and in millilitres if the size is known."""
+    """Return a volume in pixels, and in millilitres if the pixel size is known."""
     text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:,.1f}"
     size = millilitres(pixels, pixel_volume)
     text = f"{text}{unit} ({size})" if size else f"{text}{unit}"

@@ -127,7 +127,7 @@ def scale_of(comparison: Comparison) -> Scale | None:
 
 
 def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
-    """Sentences that explain the numbers of the headline."""
+    """Return sentences that explain the numbers of the headline."""
     return (
         Sentence(_score_sentence(comparison), "score"),
         *(Sentence(_explained_sentence(comparison, side), side) for side in SIDES),
@@ -146,14 +146,14 @@ def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentenc
 
 
 def _sentence(text: str) -> str:
-    """Shorten a note and capitalise its first word, unless that may be a file name."""
+    """Shorten a note and capitalise its first word, unless the word may be a file name."""
     short = shortened(text, LONGEST)
     first, *_ = short.split(maxsplit=1) or [""]
     return short[:1].upper() + short[1:] if first.isalpha() else short
 
 
 def _worst_figure(comparison: Comparison) -> Figure:
-    """Return the lowest Dice. Where a region is unmatched, add the lowest Dice of a match."""
+    """Return the lowest Dice. If it is of an unmatched region, add the lowest matched Dice."""
     worst = worst_group(comparison.groups)
     if worst is None:
         return Figure("Worst region", decimal(nan), "no Dice is known")
@@ -202,7 +202,7 @@ def _score_sentence(comparison: Comparison) -> str:
 
 
 def _caveat(comparison: Comparison) -> str:
-    """Return a warning if unrelated images reach such an adjusted score, or ""."""
+    """Return a warning if unrelated images can reach the same adjusted score, or ""."""
     if not 0 <= available(lambda: comparison.adjusted_score) < DOUBTFUL:
         return ""
     return (
@@ -222,7 +222,7 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
         everywhere = f"the same at every {words_of(comparison).one}"
         return f"The {side} is {everywhere}, so its explained share is undefined."
     return (
-        f"The {across} explains {percent(share)} of the {side}. The share is highest if every "
+        f"The {across} explains {percent(share)} of the {side}. The share is high if every "
         f"region of the {across} is inside one region of the {side}, and low if most regions "
-        f"extend over several regions."
+        f"of the {across} extend over several regions of the {side}."
     )

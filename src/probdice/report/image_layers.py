@@ -69,7 +69,8 @@ def packed_layer(
 ) -> tuple[dict[str, Any], str]:
     """Return an image of at most `limit` bytes as JSON data, and a sentence about its reduction.
 
-    `regions` marks the foreground pixels of the view. Their values determine the initial window.
+    `regions` marks the foreground pixels of the view. The values of these pixels determine the
+    initial window.
     """
     values = np.asarray(layer.array[(slice(None),) * len(layer.array.shape)])
     if not np.isfinite(values).any():

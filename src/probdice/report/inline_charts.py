@@ -38,7 +38,7 @@ def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
         return ()
     if evaluation.labels_agree:
         figure = plot_evaluation(evaluation, "regions")
-        caption = "One dot per case. Bars show the interquartile range, lines the median."
+        caption = "One dot per case. Bars show the interquartile range, and lines show the median."
         charts.append(Chart("Dice of every region", _address(figure, dots), caption))
     if any(group.reference and group.prediction for one in scored for group in one.groups):
         figure = plot_evaluation(evaluation, "volumes")

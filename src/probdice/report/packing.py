@@ -2,8 +2,8 @@
 
 A page contains for every pixel the largest regions of each side and the similarity f.
 Probabilities are rounded to the digits that the page displays. If the pixels do not fit, the page
-contains every n-th pixel along every axis and a sentence next to the images reports it. For label
-maps, f follows from the regions and is not stored.
+contains only every n-th pixel along every axis, and a sentence next to the images reports the
+subsampling. For label maps, f follows from the regions and is not stored.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def pixels_of(
 
 
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
-    """Return the smallest step along each axis that is within the limits of pixels and values."""
+    """Return the smallest step along each axis that satisfies the limits of pixels and values."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
     most = MOST_LABELS
     if channels:
@@ -218,7 +218,7 @@ def _packed_side(
     colours: Colours,
     digits: int,
 ) -> dict[str, Any]:
-    """Return the regions of one side and, per pixel, its largest regions with their values.
+    """Return the regions of one side, and the largest regions of each pixel with their values.
 
     Region codes start at 1. Code 0 means no region, for example outside the mask.
     """
@@ -276,7 +276,7 @@ def _left_out(step: int, words: PixelWords) -> list[str]:
 
 
 def _omissions(comparison: Comparison, digits: int, words: PixelWords) -> tuple[str, ...]:
-    """Sentences about other omissions of the images."""
+    """Return sentences about other omissions of the images."""
     sentences = []
     for side in SIDES:
         number = len(comparison.labels(side))

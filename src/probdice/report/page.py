@@ -80,12 +80,12 @@ class Row:
 
 @dataclass(frozen=True)
 class UnmatchedRows:
-    """The unmatched regions of one side in the plot: the largest ones, and the others."""
+    """The unmatched regions of one side in the plot: the largest regions, and all other regions."""
 
     side: Side
     first: tuple[Row, ...]
     others: tuple[Row, ...]
-    count: int  # of the others, including those that are not listed
+    count: int  # number of other regions, including regions that are not listed
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Page:
 
     @property
     def matched(self) -> tuple[Row, ...]:
-        """The matched groups in the plot of Dice, without faint ones."""
+        """The matched groups in the plot of Dice, without faint groups."""
         return tuple(row for row in self.rows if not row.only and not row.faint)[:PLOTTED]
 
     @property
@@ -289,7 +289,10 @@ def _subtitle(comparison: Comparison) -> str:
 
 
 def _listed(groups: Sequence[Group]) -> list[int]:
-    """Return the worst groups, such that unmatched regions leave half of the list to the others."""
+    """Return the indices of the groups to list: the worst unmatched and the worst matched groups.
+
+    Matched groups fill at least half of the list if there are enough of them.
+    """
     order = worst_first(groups)
     unmatched = [k for k in order if side_of(groups[k])]
     matched = [k for k in order if not side_of(groups[k])]
@@ -299,7 +302,7 @@ def _listed(groups: Sequence[Group]) -> list[int]:
 
 
 def _unmatched(comparison: Comparison, rows: tuple[Row, ...]) -> tuple[UnmatchedRows, ...]:
-    """Return the unmatched regions in the plot per side, the side of the worst region first."""
+    """Return the unmatched regions in the plot by side, the side of the worst region first."""
     alone = [row for row in rows if row.only and not row.faint]
     result = []
     for side in sorted(SIDES, key=lambda side: bool(alone) and alone[0].only != side):

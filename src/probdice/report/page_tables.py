@@ -128,7 +128,7 @@ def interval_cell(interval: dict[str, Any], shown: Shown = decimal) -> Cell:
 
 
 def shade_of(value: float) -> int | None:
-    """Return the shade of a value on the similarity scale: 0 for values from 1, `SHADES` for 0."""
+    """Return the shade of a value on the similarity scale: 0 for a value of 1, `SHADES` for 0."""
     return None if isnan(value) else round(SHADES * (1 - min(max(value, 0.0), 1.0)))
 
 

@@ -130,7 +130,7 @@ def raters_page(
 
 
 def _subtitle(consensus: Consensus) -> str:
-    """Return the raters, the common regions and the image."""
+    """Return a line about the raters, the common regions and the image."""
     names = [display_name(name) for name in consensus.names]
     more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
@@ -143,7 +143,7 @@ def _subtitle(consensus: Consensus) -> str:
 
 
 def _worst_first(regions: Sequence[RegionAgreement]) -> list[int]:
-    """Return the indices of regions by ascending mean Dice; those without a Dice are last."""
+    """Return the indices of regions by ascending mean Dice; regions without a Dice are last."""
     dice = [region.mean_dice for region in regions]
     return sorted(range(len(dice)), key=lambda k: (isnan(dice[k]), dice[k]))
 
@@ -166,7 +166,9 @@ def _verdict(agreement: Agreement, weakest: RegionAgreement | None, words: Pixel
     if len(others) > 2:
         least = min(others, key=lambda one: one.score)
         score = decimal(least.score, 2)
-        parts.append(f"{display_name(least.name)} agrees least with the others (score {score})")
+        parts.append(
+            f"{display_name(least.name)} agrees least with the other raters (score {score})"
+        )
     return "; ".join(parts) + "."
 
 
@@ -180,7 +182,10 @@ def _overlap(agreement: Agreement, words: PixelWords) -> str:
         return f"{agreeing}, but regions overlap less: {number}"
     if dice < GOOD and explained >= DETERMINED:
         share = percent(explained, 0)
-        return f"The same regions, split differently: a rater explains {share} of another; {number}"
+        return (
+            f"The same regions, split differently: on average, a rater explains {share} of "
+            f"another rater; {number}"
+        )
     return f"{overlap_in_words(dice)} between raters ({number})"
 
 
@@ -195,7 +200,11 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
     return (
         Figure(name.capitalize().replace("dice", "Dice"), decimal(dice), "mean over all pairs"),
         Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
-        Figure("Explained", decimal(agreement.mean_explained), "of one rater by another, mean"),
+        Figure(
+            "Explained",
+            decimal(agreement.mean_explained),
+            "of one rater by another, mean over all pairs",
+        ),
         Figure("Worst region", decimal(None if weakest is None else weakest.mean_dice), region),
         Figure("Rater vs other raters", decimal(float(np.mean(others))), f"score, {about}"),
     )
@@ -254,7 +263,7 @@ def _rater_table(consensus: Consensus) -> Table:
 
 
 def _region_table(consensus: Consensus, channels: list[int]) -> Table:
-    """One row per common region: Dice, volume, and the mean Dice of every rater with the others."""
+    """Return one row per common region: Dice, volume, and the mean Dice of every rater."""
     agreement, colours = consensus.agreement, region_colours(consensus)
     in_millilitres = any(one.pixel_volume is not None for one in agreement.regions)
     unit = "mL" if in_millilitres else pixel_words(consensus.segmentation).many
@@ -287,7 +296,7 @@ def _region_table(consensus: Consensus, channels: list[int]) -> Table:
 
 
 def _rater_cell(consensus: Consensus, region: RegionAgreement, k: int) -> Cell:
-    """Return the mean Dice of one rater with the others, and the rater's labels if they differ."""
+    """Return a rater's mean Dice with all other raters, and the rater's labels if they differ."""
     rater = consensus.raters[k]
     labels = [own for own, common in rater.correspondence.items() if common == region.label]
     with_others = np.delete(region.dice[k], k)

@@ -13,8 +13,8 @@ three additional values for its head and its end::
     {% for script in scripts %}<script>{{ script }}</script>{% endfor %}
 
 All other values are escaped, an undefined name is an error, and ``{{ value | data }}`` writes JSON
-for scripts. The content security policy forbids all requests. It allows embedded images, and the
-inline style and scripts by their hashes.
+for scripts. The content security policy forbids all requests. The policy allows embedded images,
+and the inline style and scripts by their hashes.
 """
 
 import json
@@ -95,7 +95,7 @@ def _environment(package: str) -> "Environment":
 
 
 def _data(value: Any) -> Any:
-    """JSON with escaped <, > and &, so that user text cannot close the script element."""
+    """Return JSON with escaped <, > and &, so that user text cannot close the script element."""
     from markupsafe import Markup
 
     content = null_for_nan(value)

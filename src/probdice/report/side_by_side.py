@@ -48,7 +48,7 @@ class PageLink:
 
 @dataclass(frozen=True)
 class Panel:
-    """The layers of a prediction and of its similarity to the reference, with its numbers."""
+    """The layers of a prediction and of its similarity to the reference, and its measures."""
 
     name: str
     regions: str

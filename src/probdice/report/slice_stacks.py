@@ -1,7 +1,7 @@
 """All slices of an image in one orientation, as data for the slider of a page.
 
-A stack contains all slices parallel to one plane, in display order. If the image is large, it
-contains every n-th pixel along the longest axes.
+A stack contains all slices parallel to one plane, in display order. If the image is large, the
+stack contains only every n-th pixel along the longest axes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Stack:
 
     @property
     def left_out(self) -> str:
-        """A sentence about the displayed pixels, or "" if all are displayed."""
+        """A sentence about the displayed pixels, or "" if all pixels are displayed."""
         steps = {indices.step for indices in self.ranges}
         if not steps - {1}:
             return ""
@@ -88,7 +88,7 @@ class Stack:
 
 
 def stack_of(segmentation: Segmentation, most: int) -> Stack:
-    """The slices in the plane with the smallest pixels, with about `most` pixels or fewer."""
+    """Return the slices in the plane with the smallest pixels, with at most about `most` pixels."""
     shape, geometry = segmentation.shape, segmentation.geometry
     plane = finest(planes_of(len(shape), geometry), shape, geometry)
     return Stack(plane, every_nth(shape, most))
@@ -97,14 +97,14 @@ def stack_of(segmentation: Segmentation, most: int) -> Stack:
 def region_layer(
     stack: Stack, codes: NDArray[np.integer[Any]], colours: Sequence[str]
 ) -> dict[str, Any]:
-    """The region of every pixel (−1 for none), with a colour per region; "" is transparent."""
+    """Return the region of every pixel (−1 for none), and the colours; "" is transparent."""
     wide = len(colours) > 255
     stored = stack.drawn(codes + 1).astype("<u2" if wide else "u1")
     return {"codes": encoded(stored, level=6), "wide": wide, "colours": list(colours)}
 
 
 def fraction_layer(stack: Stack, values: NDArray[np.floating[Any]], ramp: str) -> dict[str, Any]:
-    """Values from 0 to 1, in the colours of a ramp; NaN means outside the mask."""
+    """Return values from 0 to 1 with the name of a colour ramp; NaN is outside the mask."""
     scaled = np.rint(np.clip(values, 0, 1) * (OUTSIDE - 1))
     stored = np.where(np.isnan(values), OUTSIDE, np.nan_to_num(scaled)).astype("u1")
     return {"values": encoded(stack.drawn(stored), level=6), "ramp": ramp}

@@ -47,10 +47,10 @@ def vertex_space_of(images: Images | None) -> VertexSpace | None:
 def check_surfaces(
     images: Images, surfaces: Sequence[Surface], *, every: bool = True
 ) -> tuple[VertexSpace, list[tuple[int, Surface]]]:
-    """Return the vertices of a comparison, and the structures that surfaces show, by index.
+    """Return the vertices of a comparison, and the surfaces with the index of their structure.
 
-    Raises an error if the images are on a grid or a surface does not belong to them. `every`
-    determines whether each surface must belong to a structure; at least one must.
+    An error is raised if the images are on a grid or if a surface does not belong to them. If
+    `every` is True, each surface must belong to a structure; otherwise, at least one must.
     """
     space = vertex_space_of(images)
     if space is None:

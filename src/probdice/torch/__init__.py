@@ -1,8 +1,8 @@
 """A metric and a loss for torch and Lightning (extra `torch`).
 
-`RegionDice` adds up sums over batches and processes, matches the regions of the whole data set
-once, and scores them. `RegionDiceLoss` computes 1 − Dice or 1 − score. Its minimum is at the
-target, including soft targets.
+`RegionDice` accumulates sums over batches and processes, matches the regions of the whole data set
+once, and scores them. `RegionDiceLoss` computes 1 − Dice or 1 − score. The minimum of the loss is
+at the target, including soft targets.
 """
 
 from probdice.errors import MissingExtraError

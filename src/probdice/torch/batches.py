@@ -46,7 +46,7 @@ class Batch:
     values : Tensor
         Labels (images × pixels), or probabilities or logits (images × channels × pixels).
     regions : int
-        Number of regions, including empty ones.
+        Number of regions, including empty regions.
     shape : tuple of int
         Shape of one image.
     ignored : tuple of int
@@ -88,7 +88,7 @@ class Batch:
 
 
 def one_of(kind: Any, value: Any, name: str) -> Any:
-    """Return the value of an option if it belongs to a literal type."""
+    """Return the value of an option, or raise an error if it is not in a literal type."""
     if value not in get_args(kind):
         known = ", ".join(repr(option) for option in get_args(kind))
         raise InputError(f"{name} must be one of {known}, found {value!r}")
@@ -160,7 +160,7 @@ def no_ignored_labels(ignored: Sequence[int], name: str) -> None:
 
 
 def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
-    """Return the mask if it is boolean and has the shape of the batch."""
+    """Return the mask, or raise an error unless it is boolean and has the shape of the batch."""
     if not isinstance(mask, Tensor):
         description = type(mask).__name__
     elif mask.dtype != torch.bool or mask.shape != torch.Size(shape):
@@ -192,13 +192,13 @@ def check_alike(preds: Batch, target: Batch) -> None:
         )
     if preds.values.device != target.values.device:
         raise InputError(
-            f"preds is on {preds.values.device} and target on {target.values.device}. Move both to "
+            f"preds is on {preds.values.device}, target is on {target.values.device}. Move both to "
             f"the same device."
         )
 
 
 def labels_remedy(name: str, channels: int, regions: int | None) -> str:
-    """Return the fix for labels with an axis of channels, if there is one."""
+    """Return a fix for labels that have a channel axis; "" if there is no fix."""
     if channels == 1:
         return f". Remove the channel axis of the labels: {name}.squeeze(1)."
     if channels == regions:

@@ -61,7 +61,8 @@ def target_regions(
 def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
     """Return the target in the order of the channels, and its unmatched regions.
 
-    In the first, an unmatched channel is zero. In the second, a matched region is zero.
+    An unmatched channel is zero in the reordered target. A matched region is zero among the
+    unmatched regions.
     """
     regions = regions.expand(len(q), -1)
     has_region = regions >= 0

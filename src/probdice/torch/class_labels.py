@@ -28,14 +28,14 @@ def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 
 
 def clusters_of(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """Return the labels of the prediction's regions: the labels of the classes, then numbers."""
+    """Return the labels of the clusters: the labels of the classes, then further numbers."""
     return (*classes[:count], *range(len(classes), count))
 
 
 def background_of(
     background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
 ) -> dict[Side, Label] | None:
-    """Return the class and the cluster of the background. A single label applies to both."""
+    """Return the class and the cluster of the background. A single label is used for both."""
     if background is None:
         return None
     if isinstance(background, Mapping):

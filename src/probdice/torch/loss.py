@@ -31,7 +31,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class RegionDiceLoss(nn.Module):
-    """A loss from the Dice or the score of probabilities, for labels and soft targets.
+    """A loss that is 1 minus the Dice or the score of probabilities, for labels and soft targets.
 
     The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
     equal. (A Dice loss that uses products does not have this property: for a target of 0.5, its
@@ -40,8 +40,8 @@ class RegionDiceLoss(nn.Module):
     Parameters
     ----------
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        Aitchison compares logits with the target's log-ratios. It requires ``measure="score"`` and
-        an activation and, for targets with zeros such as labels, a floor:
+        Aitchison compares logits with the target's log-ratios. Aitchison requires
+        ``measure="score"`` and an activation and, for targets with zeros such as labels, a floor:
         ``Aitchison(floor=1e-3)``.
     measure : {"dice", "score", "foreground"}, optional
         The number that is subtracted from 1:
@@ -50,40 +50,41 @@ class RegionDiceLoss(nn.Module):
           from the target contributes its mean probability to the loss, because its Dice is 0 for
           any prediction and has no gradient.
         - ``"score"``: the mean similarity over all pixels.
-        - ``"foreground"``: the pooled Dice of all regions except the background, with the same
-          rule if the target has no foreground. Needs `background`.
+        - ``"foreground"``: the pooled Dice of all regions except the background. If the target has
+          no foreground, the loss is the mean probability of the foreground. Requires `background`.
     match : {"labels", "overlap"}, optional
-        ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. They are
-        matched to target regions one to one, per image or per batch, with the largest total
-        overlap. An unmatched target region has Dice 0. An unmatched channel contributes its mean
-        probability. With ``measure="score"``, it is compared with an empty region.
+        ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. The
+        channels are matched to target regions one to one, per image or per batch, with the largest
+        total overlap. An unmatched target region has Dice 0. An unmatched channel contributes its
+        mean probability. With ``measure="score"``, an unmatched channel is compared with an empty
+        region.
     activation : {"softmax", "sigmoid"} or None, optional
         Converts `preds` to probabilities. ``"sigmoid"`` is for a single channel, the foreground;
         None is for probabilities.
     batch : bool, optional
-        Whether sums are over the whole batch instead of over every image.
+        Whether to sum over the whole batch instead of over each image.
     background : int, optional
-        A class that ``"dice"`` and ``"foreground"`` exclude. With ``match="overlap"``, it is
-        matched to the channel of the same number. The score includes every pixel.
+        A class that ``"dice"`` and ``"foreground"`` exclude. With ``match="overlap"``, this class
+        is matched to the channel of the same number. The score includes every pixel.
     ignore_index : int or iterable of int, optional
         Labels of the target whose pixels are excluded. Soft targets have no labels: use a mask.
     class_weights : sequence of float or Tensor, optional
         Weight of every class in the mean of ``measure="dice"`` with ``match="labels"``.
     reduction : {"mean", "sum", "none"}, optional
-        How the losses of the images are combined. ``"none"`` returns one loss per image, or a
-        single loss for the whole batch with ``batch=True``.
+        The reduction of the losses of the images to a single loss. ``"none"`` returns one loss per
+        image, or a single loss for the whole batch with ``batch=True``.
 
     Notes
     -----
     `forward` takes `preds` (N, C, …) and `target`, either labels (N, …) or probabilities (N, C, …).
     If there are two classes, one floating-point channel is the foreground. An image without pixels
     inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
-    Values are checked only for matching, because a check synchronises with the device.
+    Values are checked only with ``match="overlap"``, because a check synchronises with the device.
 
-    Several outputs, as a list from fine to coarse (deep supervision), have the weights 1, ½, ¼, …
-    divided by their sum. The target is a list of the same length, or one tensor. One tensor is
-    averaged to the size of every output, and becomes soft. A coarse pixel is included if any of its
-    fine pixels is included.
+    For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
+    outputs have the weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of
+    the same length, or one tensor. A single tensor is averaged to the size of every output, and
+    becomes soft. A coarse pixel is included if any of its fine pixels is included.
 
     Examples
     --------
@@ -185,7 +186,7 @@ class RegionDiceLoss(nn.Module):
         Returns
         -------
         Tensor
-            A scalar; with ``reduction="none"`` one loss per image.
+            A scalar; one loss per image with ``reduction="none"``.
         """
         if isinstance(preds, Tensor):
             losses = self._losses(preds, target, mask)
@@ -196,7 +197,7 @@ class RegionDiceLoss(nn.Module):
         return losses.mean() if self.reduction == "mean" else losses.sum()
 
     def _weighted_losses(self, outputs: Sequence[Tensor], target: Any, mask: Any) -> Tensor:
-        """Return the losses of several outputs; weights are halved from output to output."""
+        """Return the loss of several outputs; each weight is half of the previous one."""
         targets = _one_per_output(target, len(outputs), "target")
         masks = _one_per_output(mask, len(outputs), "mask")
         resize = isinstance(target, Tensor)
@@ -342,7 +343,7 @@ def region_dice_loss(
     Returns
     -------
     Tensor
-        A scalar; with ``reduction="none"`` one loss per image.
+        A scalar; one loss per image with ``reduction="none"``.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class RegionSums(NamedTuple):
 
 
 def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: bool) -> RegionSums:
-    """Add up probabilities (images, channels, pixels) per image, or over the batch."""
+    """Sum probabilities (images, channels, pixels) per image, or over the batch."""
     # The float32 sums of vector_norm over a volume have errors of 1e-4.
     difference = (p - q).abs().sum(dim=2)
     sums = RegionSums(difference, p.sum(dim=2), q.sum(dim=2), unmatched.sum(dim=2), pixels)
@@ -94,10 +94,10 @@ def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> 
 def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: float) -> Tensor:
     """Return f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) of every pixel.
 
-    clr(softmax z) is z − mean z. Target values below the floor are raised to it. With a floor of 0,
-    f₂ is 0 at pixels where the target has a zero. `unmatched` (images, regions, pixels) contains
-    the unmatched target regions: their prediction is 0. A region that is 0 on both sides is
-    excluded.
+    clr(softmax z) is z − mean z. Target values below the floor are raised to the floor. With a
+    floor of 0, f₂ is 0 at pixels where the target has a zero. `unmatched` (images, regions, pixels)
+    contains the unmatched target regions, whose prediction is 0. A region that is 0 on both sides
+    is excluded.
     """
     smallest = floor or torch.finfo(q.dtype).tiny
     if unmatched.shape[1]:

@@ -54,9 +54,10 @@ class RegionDice(Metric):
     r"""Similarity of predictions and targets with any number of regions, whose labels need not
     agree.
 
-    Sums over the pixels of all batches and processes are added up in a state of fixed size. Images
-    are not stored. `compute` matches the regions once for all data, and returns the absolute score
-    1 − ½ Σ|p − q| and other metrics under that correspondence. Probabilities are never hardened.
+    Sums over the pixels of all batches and processes are accumulated in a state of fixed size.
+    Images are not stored. `compute` matches the regions once for all data, and returns the absolute
+    score 1 − ½ Σ|p − q| and other metrics under that correspondence. Probabilities are never
+    hardened.
 
     Parameters
     ----------
@@ -79,8 +80,9 @@ class RegionDice(Metric):
     ignore_index : int or iterable of int, optional
         Labels of the targets whose pixels are excluded.
     background : int, str or mapping of side to int or str, optional
-        As in `probdice.compare`: a class, whose cluster has the same number, or the class
-        (``"reference"``) and the cluster (``"prediction"``). Foreground measures exclude it.
+        As in `probdice.compare`: a class whose cluster has the same number, or a mapping with the
+        class (``"reference"``) and the cluster (``"prediction"``). Foreground measures exclude the
+        background.
     names : sequence of str, optional
         Names of the classes. With ``match="labels"``, the clusters have the same names.
     **kwargs
@@ -89,7 +91,7 @@ class RegionDice(Metric):
     Attributes
     ----------
     result : Comparison
-        The comparison computed by `compute`, with groups, merges, notes, ….
+        The comparison computed by `compute`, with its groups, merges and notes.
     mapping : dict
         The class of every matched region of the predictions.
 
@@ -102,24 +104,24 @@ class RegionDice(Metric):
 
     `compute` returns the same keys for every input:
 
-    - ``score`` and ``matched_score`` (after and before merging), for two label maps the pixel
-      accuracy under the correspondence;
+    - ``score`` and ``matched_score`` (after and before merging); for two label maps, this is the
+      pixel accuracy under the correspondence;
     - ``chance`` and ``adjusted_score`` (NaN if both sides are soft);
-    - ``explained_reference``, the share of the reference that the prediction determines (1 if it
-      only subdivides), and ``explained_prediction``, the reverse (NaN unless both sides are label
-      maps);
+    - ``explained_reference``, the share of the reference that the prediction determines (1 if the
+      prediction only subdivides reference regions), and ``explained_prediction``, the same with the
+      sides exchanged (NaN unless both sides are label maps);
     - ``accuracy`` (share of pixels that agree), ``mean_accuracy``, ``mean_dice``, ``mean_iou``;
-    - with a background ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
+    - with a background, ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
       ``adjusted_foreground_score``, and the means ``foreground_accuracy`` and ``foreground_iou``
       over the other classes;
-    - per class ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. A class that does not occur is NaN.
-      An unmatched class is 0.
+    - per class, ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. The values are NaN for a class
+      that does not occur, and 0 for an unmatched class.
 
     The sums remain in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
     move them to a device. `update` and `compute` run outside compiled graphs.
 
     Sums over a set are not enough for other similarities, or for groups of several regions if both
-    sides are soft. Both require ``correspondence="image"``; otherwise an error is raised.
+    sides are soft. Both cases require ``correspondence="image"``; otherwise, an error is raised.
 
     Examples
     --------
@@ -228,7 +230,7 @@ class RegionDice(Metric):
 
     @property
     def keys(self) -> list[str]:
-        """The names of all numbers that `compute` returns."""
+        """The names of all values that `compute` returns."""
         return keys(self.classes, foreground=self.background is not None)
 
     def extra_repr(self) -> str:
@@ -248,7 +250,7 @@ class RegionDice(Metric):
         return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> Metric:
-        """Move the sums to another device. Their type does not change, so they are not rounded."""
+        """Move the sums to another device. They keep their type, so they are not rounded."""
 
         def moved(tensor: Tensor) -> Tensor:
             converted = fn(tensor)
@@ -418,7 +420,9 @@ class RegionDice(Metric):
             )
         self.compute()
         if self._result is None:
-            raise InputError("there is no result yet: no pixels were added, or all are ignored")
+            raise InputError(
+                "there is no result yet: no pixels were added, or all pixels are ignored"
+            )
         return self._result
 
     @property

@@ -17,11 +17,11 @@ OF_CHANCE = "chance", "adjusted_score"
 OF_FOREGROUND = "foreground_dice", "pooled_dice", "foreground_score"  # with a background
 OF_FOREGROUND_CLASSES = "foreground_accuracy", "foreground_iou"
 OF_LABELS = "explained_reference", "explained_prediction"
-STEP = 2**30  # numbers are added up as integer multiples of 2⁻⁶⁰, so the order does not matter
+STEP = 2**30  # numbers are summed as integer multiples of 2⁻⁶⁰, so the order does not matter
 
 
 def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
-    """Return all keys of `scalars`. They are the same for every input.
+    """Return all keys of `scalars`. The keys are the same for every input.
 
     `foreground` adds the measures that require a background.
     """
@@ -56,13 +56,13 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
 
 
 def in_steps(value: float) -> tuple[int, int]:
-    """Return a number as integer multiples of 2⁻³⁰ and 2⁻⁶⁰."""
+    """Return a number as the sum of integer multiples of 2⁻³⁰ and 2⁻⁶⁰."""
     first = floor(value * STEP)
     return first, round((value * STEP - first) * STEP)
 
 
 def mean_of_steps(total: Sequence[int], count: int) -> float:
-    """Return the mean of numbers from the total of their steps; NaN if there are none."""
+    """Return the mean of numbers from the sum of their steps; NaN if there are no numbers."""
     return float(Fraction(total[0] * STEP + total[1], STEP * STEP * count)) if count else nan
 
 

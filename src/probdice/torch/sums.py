@@ -112,7 +112,7 @@ def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
     for regions, count in zip(sides, (target.regions, preds.regions), strict=True):
         volumes.append(np.zeros(count))
         likeliest.append(np.zeros(count, np.int64))
-        used = regions.volumes > 0  # an ignored label has no pixels, and may be no region
+        used = regions.volumes > 0  # an ignored label has no pixels, and may not be a region
         keys, pixels = regions.keys[used], regions.likeliest
         volumes[-1][keys] = regions.volumes[used]
         likeliest[-1][keys] = (regions.volumes if pixels is None else pixels)[used]
@@ -157,14 +157,14 @@ def images_of(
     mask: Tensor | None,
     names: tuple[Sequence[Label], Sequence[Label]] = ((), ()),
 ) -> Images:
-    """Return a batch as one image. Its first axis is the axis of the batch."""
+    """Return a batch as one image whose first axis is the batch axis."""
     reference, prediction = _segmentation(target, names[0]), _segmentation(preds, names[1])
     array = None if mask is None else mask.cpu().numpy()
     return Images(reference, prediction, array, torch.get_num_threads())
 
 
 def _segmentation(batch: Batch, names: Sequence[Label]) -> Segmentation:
-    """Return a batch as a segmentation. The engine applies a softmax, so that it is never 0."""
+    """Return a batch as a segmentation. The engine computes softmax values that are never 0."""
     name_of = {k: name for k, name in enumerate(names) if isinstance(name, str)}
     logits = batch.activation == "softmax"
     array = (batch if logits else batch.probabilities()).values.contiguous().cpu().numpy()

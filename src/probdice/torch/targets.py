@@ -32,7 +32,7 @@ def read_target(
     axes : int
         Number of axes of an image.
     regions : int or None
-        Number of classes; None to take it from the target.
+        Number of classes; None to read the number from the target.
     ignored : sequence of int
         Labels whose pixels are excluded.
     dtype : torch.dtype
