@@ -1,9 +1,9 @@
 """Find the files of every case in a folder.
 
-Without a pattern, a case is a file, named without its suffix. In a folder without readable files, a
-case is a subfolder, which has one file per segmentation or one file per region. With a pattern
-(`patterns`), ``{case}`` marks the name of the case, and several files of one case are its regions.
-``{method}`` marks the name of the method, if one folder has several methods.
+Without a pattern, a case is a file, and its name is the file name without the suffix. In a folder
+without supported files, a case is a subfolder with one file, or with one file per region. In a
+pattern (`patterns`), ``{case}`` marks the name of the case. If a case has several files, each file
+is one region. ``{method}`` marks the name of the method, if one folder contains several methods.
 
 A folder of BIDS derivatives needs no pattern (`derivatives`). A pattern overrides this.
 
@@ -54,7 +54,7 @@ def find_cases(
     probabilities: bool,
     suffixes: tuple[str, ...] = (LABELS, PROBABILITIES),
 ) -> dict[str, tuple[str, ...]]:
-    """Return the cases of a folder with their files. BIDS derivatives have these suffixes."""
+    """Return the files of every case in a folder. `suffixes` are those of BIDS derivatives."""
     if not folder.is_dir():
         reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {reason}")
@@ -76,11 +76,11 @@ def find_cases(
 def name_regions(
     folder: Path, pattern: str | None, files: Files, method: str = ""
 ) -> dict[str, tuple[str, ...]]:
-    """Return the region names of all cases of a folder with one file per region.
+    """Return the region names of every case, for a folder with one file per region.
 
-    A region name is the part in which file names differ, without the name of the case. A region
-    therefore has the same name in all cases, even in cases without some of the other regions. A
-    case with one file is included if another case has several files, one of them with this name.
+    A region name is the part of the file name that differs between regions, without the name of the
+    case. A region therefore has the same name in all cases, even if a case lacks other regions. A
+    case with a single file is included if a case with several files has a region of the same name.
     """
     if pattern is None and (regions := regions_in_names(files)):
         return regions
@@ -127,9 +127,9 @@ def find_methods(
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the methods whose files are in one folder, each with its cases.
 
-    The reference determines the names of cases, and these determine the methods. A file that
-    belongs to no reference case is used if its method is known. Reference files in the same folder
-    are skipped.
+    Case names are taken from the reference, and method names are the rest of the file names. A file
+    that belongs to no reference case is included if its method is known. Reference files in the
+    same folder are skipped.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -214,7 +214,7 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Reject a * next to {case}, unless it is one character that numbers the regions."""
+    """Reject a * before {case}, unless it matches the same characters in every case."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
@@ -260,7 +260,7 @@ def _supported_files(folder: Path) -> dict[str, list[Path]]:
 
 
 def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
-    """Choose one of several files with the same name and different suffixes."""
+    """Choose between files of a case that differ only in their suffixes."""
     packed = [file for file in files if file.suffix.lower() == ".npz"]
     if probabilities:
         if not packed:

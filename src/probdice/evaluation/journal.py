@@ -3,8 +3,8 @@
 A line is written completely before its case counts as finished, so no finished case is lost when
 the process is killed. Lines are flushed to disk about once per second, so a power failure can lose
 the cases finished in the last second. If the process is killed or the disk is full, the last line
-may be incomplete; it is removed when the journal is next opened. Invalid lines and lines of another
-format are ignored, and their cases are computed again.
+may be incomplete; it is removed when the journal is next opened. Invalid lines and lines in another
+format version are ignored, and their cases are computed again.
 """
 
 import json
@@ -50,7 +50,7 @@ class Journal:
         self._flushed = time.monotonic()
 
     def append(self, line: str) -> None:
-        """Write one complete line, and flush to disk if `FLUSHED` seconds have passed."""
+        """Write one complete line, and flush to disk at most once per `FLUSHED` seconds."""
         left = memoryview(f"{line}\n".encode())
         with _os_errors_with_path(self.path):
             while left:

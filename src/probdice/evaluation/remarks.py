@@ -60,7 +60,7 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
 
 
 def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
-    """Return the folder and the files of the reference and of methods, if they have no pattern."""
+    """Return the folder and files of the reference and of each method that has no pattern."""
     by_folder = {}
     if evaluation.patterns.reference is None:
         files = [file for record in evaluation.records for file in record.reference]
@@ -105,7 +105,7 @@ def _few(evaluation: "Evaluation") -> Iterator[Note]:
 
 
 def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
-    """Return the ranking measure with equal labels matched, and the option that ranks by it."""
+    """Return a remark on the ranking measure with equal labels matched, and the option for it."""
     measure = evaluation.title(evaluation.rank_by[0])
     mean = evaluation.equal_labels_means()[method]
     use = in_words((Option("match", "labels"),), evaluation.words)
@@ -119,7 +119,7 @@ def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
 
 
 def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
-    """Return notes about cases that lack raters or are excluded from the rater comparison."""
+    """Return notes on cases that some raters lack or that the rater comparison excludes."""
     rater_comparison = evaluation.rater_comparison
     if rater_comparison is None:
         return

@@ -1,4 +1,4 @@
-"""Show an evaluation as HTML in a notebook: ranking, failures and omissions."""
+"""Show an evaluation as HTML in a notebook: the ranking, failures and notes."""
 
 from html import escape
 from typing import TYPE_CHECKING

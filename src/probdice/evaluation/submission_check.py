@@ -80,7 +80,7 @@ class SubmissionCheck:
     expected : int
         The number of cases of the challenge.
     checked : int
-        The number of these cases that the submission has.
+        The number of these cases that the submission contains.
     problems : tuple of Problem
         Errors and warnings.
     """
@@ -91,7 +91,7 @@ class SubmissionCheck:
 
     @property
     def valid(self) -> bool:
-        """Whether there is no error."""
+        """Whether the submission has no errors."""
         return not any(problem.severity == "error" for problem in self.problems)
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,8 +114,8 @@ def check_submission(
 ) -> SubmissionCheck:
     """Check that a folder of predictions can be evaluated. One case is read at a time.
 
-    Files are read, aligned and checked as in `evaluate`. A mask of the evaluation is unknown, so
-    values outside it are checked too.
+    Files are read, aligned and checked as in `evaluate`. The masks of the evaluation are not
+    available, so values outside them are also checked.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def check_submission(
         Maximum memory, in bytes, for the decompressed values of one file. The default is the
         memory of the machine.
     progress : callable, optional
-        Called with the number of finished cases and of all cases.
+        Called with the number of finished cases and the total number of cases.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def check_submission(
 def _case_names(
     folder: Path, files: Mapping[str, tuple[str, ...]], manifest: Manifest
 ) -> Iterator[Problem]:
-    """Return the problems of missing and unknown cases."""
+    """Return the problems with missing and unknown cases."""
     missing = [case for case in manifest.cases if case not in files]
     extra = sorted(files.keys() - manifest.cases.keys(), key=natural)
     if missing:
@@ -235,13 +235,13 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
 
 
 def _certain(segmentation: Segmentation) -> bool:
-    """Return whether a label map may be the probability of one region that is 0 or 1 everywhere."""
+    """Return whether a label map may be the probabilities of one region that are all 0 or 1."""
     array = segmentation.array
     return segmentation.crisp and array.dtype.kind == "f" and beyond_one(array) is None
 
 
 def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: InputError) -> Problem:
-    """Return the problem if a file is not on the grid of its case."""
+    """Return a problem if a file is not on the grid of its case."""
     expected, geometry = grid.geometry, segmentation.geometry
     if expected is not None and geometry is not None:
         _, _, apart = geometry.steps_onto(expected)
