@@ -1,4 +1,4 @@
-"""Options of the commands: declared in `probdice.options`, or shared by several commands.
+"""Options that are declared in `probdice.options` or shared by several commands.
 
 `with_options` adds the declared options to a command. `ReadOptions.of` checks their values, and an
 `InputError` that it raises becomes a usage error.
@@ -180,7 +180,7 @@ def _parameter(name: str, declaration: Declaration, command: str) -> Parameter:
 
 
 def enumeration(name: str, choices: Sequence[str]) -> Any:
-    """Return the type of an option with a few values. Shell completion lists them."""
+    """Return the enumeration type of an option with choices. Shell completion lists them."""
     members: Any = {choice: choice for choice in choices}
     return StrEnum(name, members)
 
@@ -200,8 +200,8 @@ def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration])
 def check_options(options: type[Chosen], given: Mapping[str, Any]) -> Chosen:
     """Convert and check the options given by the user.
 
-    An invalid value raises a usage error. A --match file that cannot be read raises `FormatError`,
-    like any other file.
+    An invalid value raises a usage error. An unreadable --match file raises `FormatError`, like any
+    other unreadable file.
     """
     given = {name: one.value if isinstance(one, Enum) else one for name, one in given.items()}
     floor = given.pop("floor", None)

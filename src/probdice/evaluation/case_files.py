@@ -117,7 +117,7 @@ def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict
         raise InputError(
             f"{folder}: no image matches a case. Images: {listed(names, SHOWN)}. Cases: "
             f"{listed(cases, SHOWN)}. If the names differ, give a pattern for the images, such as "
-            f"'image:{CASE}_0000.nii.gz'"
+            f"'image:{CASE}_0000.nii.gz'."
         )
     return images
 
@@ -159,7 +159,7 @@ def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
     """Return the files that match a pattern, by case."""
     if METHOD in text:
         raise InputError(
-            f"pattern {text!r} has {METHOD}, which only works for folders of predictions"
+            f"pattern {text!r} has {METHOD}, which is only allowed for folders of predictions"
         )
     pattern = Pattern.of(text)
     return _group_by_case(text, pattern, _matching_files(folder, text, pattern))
@@ -223,9 +223,10 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
         return
     names = sorted(file.name for file in files[case])
     raise InputError(
-        f"pattern {pattern!r}: a * next to {CASE} must match one character that numbers the "
-        f"regions, the same in all cases, but case {case} has only {listed(names, SHOWN)}; instead "
-        f"of *, write the characters before {CASE}, ? for any character or [123] for one of several"
+        f"pattern {pattern!r}: a * before {CASE} must match one character that numbers the "
+        f"regions, and all cases must have the same regions, but case {case} has only "
+        f"{listed(names, SHOWN)}; instead of *, write the characters before {CASE}, ? for any "
+        f"character, or [123] for one of several characters"
     )
 
 
@@ -265,8 +266,8 @@ def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
     if probabilities:
         if not packed:
             raise InputError(
-                f"{files[0]}: case {case} has no .npz file with probabilities beside it; save them "
-                f"with nnU-Net's --save_probabilities, or omit ",
+                f"{files[0]}: case {case} has no .npz file with probabilities in the same folder; "
+                f"save them with nnU-Net's --save_probabilities, or omit ",
                 Option("probabilities", python="probabilities=True"),
             )
         return packed[0]

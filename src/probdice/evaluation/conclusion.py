@@ -100,7 +100,9 @@ def _separation(
     others = [method for method in order if method in tests]
     untested = [method for method in others if tests[method] is None]
     if others and len(untested) == len(others):
-        return others, [f"There are too few cases to separate {first[0]} from others by a test."]
+        return others, [
+            f"There are too few cases to test whether {first[0]} differs from other methods."
+        ]
     close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
     if not close:
         return [], [f"All other methods differ significantly from it ({_test(summary)})."]

@@ -61,7 +61,7 @@ class ExternalColumn:
             if own is None or as_name(case) not in known or not text:
                 continue
             if as_name(case) in own:
-                raise InputError(f"{line}: a second value for case {case!r} of method {method!r}")
+                raise InputError(f"{line}: case {case!r} of method {method!r} already has a value")
             own[as_name(case)] = as_number(text, self.name, line)
         for method, own in table.items():
             if not own:

@@ -126,7 +126,7 @@ def locked(out: Path) -> Iterator[None]:
         except OSError as error:
             warnings.warn(
                 f"{out}: cannot lock this folder ({error.strerror}), so a second run would not be "
-                f"detected. Start one run at a time in it.",
+                f"detected. Start only one run at a time in this folder.",
                 ProbdiceWarning,
                 stacklevel=3,
             )
@@ -165,5 +165,5 @@ def _os_errors_with_path(path: Path, action: Literal["write", "read"] = "write")
     except InputError as error:  # the path is not a regular file
         raise error.prefixed(f"{path}: ") from None
     except OSError as error:
-        hint = "; finished cases are stored, run again to continue" if action == "write" else ""
+        hint = "; finished cases are stored; run again to continue" if action == "write" else ""
         raise InputError(f"{path}: cannot {action} this file: {error.strerror}{hint}") from error

@@ -315,5 +315,5 @@ def _check_parquet() -> None:
     for module in ("pandas", "pyarrow"):
         if find_spec(module) is None:
             raise MissingExtraError(
-                f'Parquet needs {module}, which is not installed: pip install "pandas" "pyarrow"'
+                f'Parquet requires {module}, which is not installed: pip install "pandas" "pyarrow"'
             )

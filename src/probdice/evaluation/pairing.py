@@ -155,7 +155,7 @@ def _check_masks(
         cases = "1 case has" if len(without) == 1 else f"{len(without)} cases have"
         raise InputError(
             f"{mask}: {cases} no mask ({listed(without, SHOWN)}), but every case needs one. If the "
-            f"names differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'"
+            f"names differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'."
         )
 
 
@@ -180,7 +180,7 @@ def _nothing_in_common(
     )
     if not patterns:
         return InputError(
-            f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'"
+            f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'."
         )
     distinct = set(patterns.values())
     if len(distinct) == 1 and len(patterns) == len(folders):
@@ -189,7 +189,7 @@ def _nothing_in_common(
     else:
         command = " ".join(f"--pattern '{name}:{text}'" for name, text in patterns.items())
         option = Option("pattern", python=f"pattern={patterns!r}", command=command)
-    return InputError(f"{message}Files below nested subfolders require a pattern; use ", option)
+    return InputError(f"{message}Files in nested subfolders require a pattern; use ", option)
 
 
 def _deeper_files(folder: Path) -> list[str]:

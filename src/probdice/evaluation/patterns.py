@@ -81,7 +81,7 @@ def _check_pattern(text: str, path: str) -> None:
     elif touching := re.search(r"(\{case\}|\{method\}){2}", path):
         reason = f"has {touching[0]} without a separator; use for example '{CASE}_{METHOD}.nii.gz'"
     elif any("**" in part and part != "**" for part in path.split("/")) or path.endswith("**"):
-        reason = "has ** in a name, which only works for folders, as in '**/{case}.nii.gz'"
+        reason = "has ** within a name; ** can only replace folders, as in '**/{case}.nii.gz'"
     elif f"{CASE}*" in path and path.count(CASE) == path.count(f"{CASE}*"):
         reason = (
             f"has {CASE}*, so the end of the case name is unknown; put a separator between them, "

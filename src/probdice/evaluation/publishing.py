@@ -108,9 +108,8 @@ def how_text(summary: Summary, files: bytes) -> str:
         "",
         f"Versions: {versions}; Python {machine}.",
         "",
-        f"Files: {quantity(number, 'file')}, each with its SHA-256 in files.csv, "
-        f"whose own SHA-256 is {hashlib.sha256(files).hexdigest()}. Paths are relative to the "
-        f"results folder.",
+        f"files.csv lists the SHA-256 of {quantity(number, 'file')}. The SHA-256 of files.csv is "
+        f"{hashlib.sha256(files).hexdigest()}. Paths are relative to the results folder.",
     ]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
@@ -135,10 +134,10 @@ def _methods_paragraph(summary: Summary) -> str:
         f"{_reference(summary['rater_comparison'])}. "
         f"{scheme.sentence(titles, summary['test'])} "
         f"Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
-        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units}: "
-        f"bias-corrected and accelerated for means, percentiles for medians and ranks, {RESAMPLES} "
-        f"resamples. Rank stability is the share of resamples in which a method has the same "
-        f"place.{together}"
+        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units} "
+        f"with {RESAMPLES} resamples. They are bias-corrected and accelerated for means, and use "
+        f"percentiles for medians and ranks. Rank stability is the share of resamples in which a "
+        f"method has the same place.{together}"
     )
     if options.derived:
         text += f" {derived_definition(dict(options.derived))}"

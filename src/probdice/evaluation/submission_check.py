@@ -217,7 +217,7 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
         expected = " or ".join(KINDS[one] for one in manifest.kinds)
         text = f"case {case}: the file contains {KINDS[kind]}, expected {expected}"
         fix = f"Store {expected}."
-        yield Problem("kind", "error", (case,), text, "The challenge does not accept it.", fix)
+        yield Problem("kind", "error", (case,), text, "This kind is not accepted.", fix)
     grid = manifest.cases[case]
     try:
         images = images_of(grid.blank(), segmentation, manifest.options)
@@ -241,7 +241,7 @@ def _certain(segmentation: Segmentation) -> bool:
 
 
 def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: InputError) -> Problem:
-    """Return a problem if a file is not on the grid of its case."""
+    """Return the problem of a file that is not on the grid of its case."""
     expected, geometry = grid.geometry, segmentation.geometry
     if expected is not None and geometry is not None:
         _, _, apart = geometry.steps_onto(expected)
@@ -250,11 +250,11 @@ def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: Inp
     elif expected is None and geometry is None:
         reason = f"shape {segmentation.shape}, expected {grid.shape}"
     elif geometry is None:
-        reason = "the file has no spacing, origin and direction, but the case has them"
+        reason = "the file lacks the spacing, origin and direction of the case"
     else:
         reason = "the file has spacing, origin and direction, but the case has none"
     if isinstance(error, GeometryError) and expected is not None and expected.on_grid:
-        fix = "Resample the segmentation onto the grid of the image, and keep its header."
+        fix = "Resample the segmentation onto the grid of the image, and copy the image header."
     else:
         fix = "Use the shape and the file format of the image."
     text = f"case {case}: the file is not on the expected grid: {reason}"
@@ -276,7 +276,7 @@ def _labels(case: str, images: Images, regions: Regions, manifest: Manifest) -> 
     if regions.crisp and (scan := intensities(segmentation, regions.keys, regions.volumes)):
         fix = "Check that the file is a segmentation."
         text = f"case {case}: {scan.rstrip('.')}"
-        yield Problem("labels", "warning", (case,), text, "Every value is a region.", fix)
+        yield Problem("labels", "warning", (case,), text, "Every value is read as a region.", fix)
     if not unknown:
         return
     verb = "label {} is" if len(unknown) == 1 else "labels {} are"

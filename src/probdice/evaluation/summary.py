@@ -212,7 +212,7 @@ def read_summary(out: Folder) -> dict[str, Any]:
             f"the run in this folder is not finished ({started} cases are scored); run the same "
             f"command again to continue"
             if started
-            else "expected a results folder of evaluate"
+            else "expected a results folder written by evaluate"
         )
         raise InputError(f"{path}: no such file; {hint}") from None
     except (OSError, ValueError) as error:
