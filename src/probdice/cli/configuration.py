@@ -116,12 +116,12 @@ def _is_path(key: str, value: Any) -> bool:
 
 
 def _joined(value: Any) -> Any:
-    """Join a list, such as the labels of a derived region, into one word."""
+    """Join a list, such as the labels of a derived region, into one string."""
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _with_path(word: str, convert: Callable[[str], str]) -> str:
-    """Convert the path in a word such as file, reference:file or name=folder."""
+    """Convert the path in a value such as file, reference:file or name=folder."""
     side, colon, path = word.partition(":")
     if colon and side in SIDES:
         return f"{side}:{convert(path)}"

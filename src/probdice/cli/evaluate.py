@@ -202,9 +202,9 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
         kinds = " and ".join(names[kind] for kind in manifest.kinds)
         labels = listed(manifest.regions.labels, 20)
         rule = (
-            "other labels are errors"
+            "other labels cause errors"
             if manifest.strict_labels
-            else "other labels are warnings; with --match labels they are errors"
+            else "other labels cause warnings; with --match labels, they cause errors"
         )
         cases = quantity(len(manifest.cases), "case")
         show(written=[f"{path}: {cases}, {kinds}, labels {labels} ({rule})"])
@@ -270,7 +270,9 @@ def _display(quiet: bool) -> Iterator[Any]:
         try:
             yield notify, lambda: bar.rename(COMPILING)
         except KeyboardInterrupt:
-            bar.print("interrupted: finished cases are stored; run the same command to continue")
+            bar.print(
+                "interrupted: finished cases are stored; run the same command again to continue"
+            )
             raise
         for line in failures.rest():
             bar.print(f"failed: {line}")

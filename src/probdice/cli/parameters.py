@@ -80,7 +80,7 @@ def flag(panel: str, help: str, *names: str, advanced: bool = False) -> Any:
 
 ResultsArgument = Annotated[str, argument("OUT", "Results folder of evaluate.")]
 MaskOption = Annotated[
-    str | None, option("Comparison", "FILE", "Compare only voxels where this file is not 0.")
+    str | None, option("Comparison", "FILE", "Compare only voxels where this mask is not 0.")
 ]
 WorkersOption = Annotated[
     int | None,
@@ -191,7 +191,7 @@ def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration])
         for word in value if name in declared and declared[name].form.by_side else ():
             if word.partition(":")[0] in SIDES:
                 raise typer.BadParameter(
-                    f"this command has no reference or prediction, found {word!r}; write "
+                    f"this command has neither a reference nor a prediction, found {word!r}; use "
                     f"{word.partition(':')[2]}",
                     param_hint=f"--{name}",
                 )

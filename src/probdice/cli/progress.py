@@ -115,7 +115,7 @@ class CountingBar:
         self.task = self.bar.add_task(description, total=None, rate="")
 
     def show(self, done: int, total: int, *, step: str | None = None, rate: str = "") -> None:
-        """Show how many steps are done, and the current step."""
+        """Show the number of finished steps and the current step."""
         self.bar.update(self.task, description=step, completed=done, total=total, rate=rate)
 
     def rename(self, step: str) -> None:

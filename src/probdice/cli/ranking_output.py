@@ -156,7 +156,7 @@ def _title(summary: dict[str, Any], measure: str | None) -> str:
 def _methods(
     summary: dict[str, Any], measure: str, ranks: Sequence[dict[str, Any]]
 ) -> FittingTable:
-    """Return the methods in the order of a ranking, with their numbers by one measure."""
+    """Return the methods in the order of a ranking, with their values of one measure."""
     measured = summary["measures"][measure]
     several = len(summary["methods"]) > 1
     equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}

@@ -129,7 +129,7 @@ def compare_job(
     workers: int | None,
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Comparison:
-    """Read and compare the two sides of a job. `names` are the file names shown on pages."""
+    """Read and compare the two sides of a job. `names` contains the file names that pages show."""
     mask = as_paths(job.files["mask"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)  # the notes contain them too

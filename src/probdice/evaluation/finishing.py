@@ -43,7 +43,7 @@ class Progress:
     Attributes
     ----------
     doing : {"comparisons", "overlaps"}
-        The kind of task that is counted, one per case and method. With ``correspondence="set"``,
+        The tasks that are counted, one per case and method. With ``correspondence="set"``,
         overlaps are computed before comparisons.
     total : int
         The total number of tasks.

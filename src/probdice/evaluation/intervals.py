@@ -197,7 +197,7 @@ def weighted_medians(values: Floats, weights: Floats) -> Floats:
 
 
 def percentiles(drawn: NDArray[Any], reason: str) -> Interval:
-    """Return the interval between two drawn values, without interpolation."""
+    """Return the percentile interval of resampled values, without interpolation."""
     low = float(np.quantile(drawn, (1 - LEVEL) / 2, method="lower"))
     high = float(np.quantile(drawn, (1 + LEVEL) / 2, method="higher"))
     return Interval(low, high, "percentile", reason)

@@ -39,7 +39,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 class Journal:
-    """`cases.jsonl` of a folder, open for appending."""
+    """The file cases.jsonl of a folder, open for appending."""
 
     def __init__(self, out: Path) -> None:
         self.path = out / NAME

@@ -42,7 +42,7 @@ Kind = Literal["labels", "probabilities"]
 
 
 def kind_of(segmentation: Segmentation) -> Kind:
-    """Return whether a segmentation is a label map or probabilities."""
+    """Return the kind of a segmentation: "labels" or "probabilities"."""
     return "labels" if segmentation.crisp else "probabilities"
 
 

@@ -145,7 +145,7 @@ class Run:
         )
 
     def _records(self, plan: _Plan, folder: Path) -> tuple[tuple[Record, ...], dict[str, Given]]:
-        """The records of all jobs, and the correspondence of every method over all of its cases."""
+        """Return the records of all jobs, and one correspondence per method if requested."""
         options, comparing = self.options, self.options.comparison
         workers = options.workers or cores()
         identities = file_identities(plan.jobs, workers, options.verify)

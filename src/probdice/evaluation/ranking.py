@@ -269,8 +269,8 @@ def case_ranks(
 def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
     """Return Kendall's τ-b between two rankings, over the methods that both rankings contain.
 
-    1 for the same order, −1 for the reverse order. NaN if fewer than two methods are ranked, or if
-    all methods of a ranking are tied.
+    The value is 1 for the same order and −1 for the reverse order. It is NaN if fewer than two
+    methods are ranked, or if all methods of a ranking are tied.
 
     Parameters
     ----------

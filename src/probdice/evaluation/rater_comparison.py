@@ -305,7 +305,7 @@ def write_consensus(
 
 
 def _mean_of(by_rater: Mapping[str, Record], options: CompareOptions, workers: int) -> Segmentation:
-    """Return the mean of the raters of one case, read like a reference."""
+    """Return the mean of the raters of one case. Their files are read as references."""
     if options.ignore:
         raise InputError(
             Option("ignore", options.ignore[0]),

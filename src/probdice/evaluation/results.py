@@ -114,7 +114,7 @@ class Evaluation:
     surface : tuple of str
         Surfaces on which the pages of cases show values at vertices.
     patterns : Patterns
-        The patterns that found the cases of every folder.
+        The file name patterns of every folder.
     probabilities : bool
         Whether nnU-Net's probabilities were read instead of its label maps.
     rater_comparison : RaterComparison or None
@@ -246,7 +246,7 @@ class Evaluation:
 
     @cached_property
     def counts(self) -> dict[str, Counts]:
-        """How many cases of every method were scored, failed or are missing."""
+        """The numbers of scored, failed and missing cases of every method."""
         counts = {}
         for name in self.methods:
             tried = [record for record in self.records if record.method == name]

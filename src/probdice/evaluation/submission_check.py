@@ -49,15 +49,15 @@ class Problem:
     kind : {"names", "missing", "extra", "unreadable", "kind", "grid", "values", "labels"}
         The kind of problem.
     severity : {"error", "warning"}
-        Whether the submission must be corrected.
+        Errors must be corrected before the evaluation; warnings need not be.
     cases : tuple of str
-        The cases.
+        The cases that have the problem.
     problem : str
         The expected and the actual content.
     consequence : str
         The effect on the evaluation.
     fix : str
-        The correction.
+        How to correct the submission.
     """
 
     kind: Literal["names", "missing", "extra", "unreadable", "kind", "grid", "values", "labels"]
@@ -73,7 +73,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class SubmissionCheck:
-    """Whether a submission can be evaluated, and its problems.
+    """The problems of a submission, and whether it can be evaluated.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class SubmissionCheck:
         return not any(problem.severity == "error" for problem in self.problems)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as JSON data."""
+        """Return the result as JSON data."""
         return {
             "format": FORMAT,
             "valid": self.valid,
@@ -262,7 +262,7 @@ def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: Inp
 
 
 def _labels(case: str, images: Images, regions: Regions, manifest: Manifest) -> Iterator[Problem]:
-    """Return the labels that no reference contains, by the rule of ``match="labels"``."""
+    """Return the problems with labels, such as labels that no reference contains."""
     segmentation = images.prediction
     nothing = np.zeros(0, np.int64)
     pairs = Pairs(nothing, nothing, np.zeros(0))
