@@ -597,7 +597,7 @@ def test_a_usage_error_exits_with_2(folders: Path, tmp_path: Path) -> None:
 def test_a_folder_without_results_is_rejected(tmp_path: Path) -> None:
     done = probdice("summarise", tmp_path)
     assert done.returncode == 1
-    assert "expected a results folder of evaluate" in done.stderr
+    assert "expected a results folder written by evaluate" in done.stderr
 
 
 def test_indices_and_background_add_columns(folders: Path, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_raters_and_their_files_are_in_how_and_files(rated: Path) -> None:
     (rated / "ben" / "case7.nii.gz").unlink()
     done = evaluate_with_raters(rated)
     assert done.code == 0, done.err
-    note = "Rater ben lacks 1 of 8 cases (case7). The other raters are used for them."
+    note = "Rater ben lacks 1 of 8 cases (case7). For these cases, the other raters are used."
     how = (rated / "out" / "how.md").read_text(encoding="utf-8")
     assert note in done.out.replace("\n", " ") and note in how
     assert "with the mean of 2 raters (anna, ben)" in how

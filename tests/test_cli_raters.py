@@ -122,7 +122,7 @@ def test_geometry_tolerance_allows_slightly_different_grids(tmp_path, command):
     done = run(command, *paths, "--quiet", "--geometry-tolerance", "0.4")
     assert done.out == "0.8889\n"
     done = run(command, *paths, "--ignore-geometry", "--geometry-tolerance", "0.4")
-    assert done.code == 2 and "geometry is then not compared" in done.message
+    assert done.code == 2 and "geometry is not compared in this case" in done.message
 
 
 @pytest.mark.parametrize("command", ["consensus", "agree"])

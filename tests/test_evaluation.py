@@ -281,7 +281,7 @@ def test_a_finished_run_is_read_back(folders: Path) -> None:
 
 
 def test_loading_an_unfinished_run_is_an_error(folders: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a results folder of evaluate"):
+    with pytest.raises(InputError, match="expected a results folder written by evaluate"):
         Evaluation.load(tmp_path / "truth")
     run(folders)
     (folders / "out" / "summary.json").unlink()
@@ -304,7 +304,7 @@ def test_parquet_without_pyarrow_is_rejected_before_any_comparison(
     folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("probdice.evaluation.one_reference.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match="Parquet needs pandas"):
+    with pytest.raises(MissingExtraError, match="Parquet requires pandas"):
         run(folders, parquet=True)
     assert not (folders / "out").exists()
 

@@ -194,7 +194,7 @@ def test_spm_tissue_maps_are_the_regions_of_a_case(tmp_path: Path, pattern: str)
 
 def test_a_star_next_to_the_case_that_numbers_no_regions_is_rejected(tmp_path: Path) -> None:
     made(tmp_path, "csub-1.nii", "csub-2.nii")
-    with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* next to {case}"):
+    with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* before {case}"):
         cases(tmp_path, "c*{case}.nii")
     made(tmp_path / "uneven", "c1a.nii", "c2a.nii", "c1b.nii")
     with pytest.raises(InputError, match=r"case b has only c1b\.nii; instead of"):
@@ -224,8 +224,8 @@ def test_brackets_match_one_of_several_characters(tmp_path: Path) -> None:
         ("{case}{case}.nii", "has {case}{case} without a separator"),
         ("/data/{case}.nii", "must be relative to the folder of cases"),
         ("C:/{case}.nii", "must be relative to the folder of cases"),
-        ("a**/{case}.nii", "has ** in a name"),
-        ("**{case}.nii", "has ** in a name"),
+        ("a**/{case}.nii", "has ** within a name"),
+        ("**{case}.nii", "has ** within a name"),
         ("[z-a]{case}.nii", "is invalid: bad character range z-a"),
         ("{site}/{case}.nii", "has {site}, expected {case}, or {case:path}"),
         ("a.npz:{case}", "has no {case}"),
@@ -286,7 +286,7 @@ def test_the_reference_may_be_in_the_folder_of_the_methods(tmp_path: Path) -> No
 
 def test_only_prediction_patterns_may_have_method(tmp_path: Path) -> None:
     folder = made(tmp_path, "a_x.npy")
-    with pytest.raises(InputError, match=r"has \{method\}, which only works for folders of pred"):
+    with pytest.raises(InputError, match=r"has \{method\}, which is only allowed for folders"):
         cases(folder, "{case}_{method}.npy")
     with pytest.raises(InputError, match=r"has \{case\}\{method\} without a separator"):
         jobs_of(folder, folder, {"prediction": "{case}{method}.npy"})

@@ -28,7 +28,7 @@ def test_the_html_lists_methods_failures_and_omissions(tmp_path):
     assert html.count("failed: case") == 5
     assert "2 more failures are not shown; see .failures" in html
     assert "missing and failed cases" in html
-    assert "cases and regions are not shown" in html
+    assert "other measures are not shown" in html
 
 
 def test_the_settings_list_every_option_that_is_not_the_default(tmp_path):

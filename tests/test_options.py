@@ -65,7 +65,7 @@ def test_defaults():
         ({"nested": (0, 1.5)}, r"nested must hold whole numbers, found 1\.5"),
         ({"nested": (0, 1, 1)}, "nested must name the background and every region once"),
         ({"nested": 3}, "nested must be labels"),
-        ({"components": True}, "components need a background"),
+        ({"components": True}, "components require a background"),
         ({"components": 1.5, "background": 0}, "components must be labels or names"),
         ({"connectivity": 7}, "connectivity must be 4 or 8"),
         ({"connectivity": 6}, "connectivity=6 has no effect without components"),

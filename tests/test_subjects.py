@@ -69,7 +69,7 @@ def test_an_external_column_is_read_by_case_and_method(tmp_path: Path) -> None:
 def test_invalid_external_columns_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "times.csv"
     file.write_text("method,case,runtime\na,1,2\na,1,3\n")
-    with pytest.raises(InputError, match=r"line 3: a second value for case '1' of method 'a'"):
+    with pytest.raises(InputError, match=r"line 3: case '1' of method 'a' already has a value"):
         as_external_column(f"runtime={file}").read(["a"], ["1"])
     file.write_text("method,case,runtime\na,1,fast\n")
     with pytest.raises(FormatError, match="line 2: runtime must be a number, found 'fast'"):

@@ -309,7 +309,7 @@ def test_check_reports_every_problem_and_evaluate_fails_for_the_same_cases(chall
     manifest = challenge / "challenge.json"
     done = run("evaluate", challenge / "truth", "--match", "labels", "--write-manifest", manifest)
     assert done.code == 0
-    assert "7 cases, label maps, labels 0, 1, 2 (other labels are errors)" in done.out
+    assert "7 cases, label maps, labels 0, 1, 2 (other labels cause errors)" in done.out
     done = run("check", challenge / "mine", "--manifest", manifest, "--json", "-")
     assert done.code == 1
     verdict = json.loads(done.out)

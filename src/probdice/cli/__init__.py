@@ -29,17 +29,17 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line."""
-    # Importing needs no cleanup on an interrupt, and some modules turn a KeyboardInterrupt during
-    # their import into another error.
+    # An interrupt during imports requires no cleanup, and some modules turn a KeyboardInterrupt
+    # during their import into another error.
     handler = signal.getsignal(signal.SIGINT)
     interruptible = handler is signal.default_int_handler  # False in a background job of a script
     if interruptible:
         signal.signal(signal.SIGINT, _exit_at_once)
     open_closed_streams()
-    for stream in (sys.stdout, sys.stderr):  # terminals that lack “↔” print "?"
+    for stream in (sys.stdout, sys.stderr):  # encodings that lack “↔” print "?"
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    # Garbage collection of imported modules takes 0.2 s, and again at exit.
+    # Garbage collection of imported modules takes 0.2 s after the import and again at exit.
     gc.set_threshold(100_000)
     from probdice.cli.app import app
 
@@ -53,7 +53,7 @@ def main() -> None:
         if end.code == INTERRUPTED:
             _exit_at_once()
         raise
-    except OSError as error:  # from printing help; commands handle their own errors
+    except OSError as error:  # raised while printing help; commands handle their own errors
         discard_output()
         with suppress(OSError):
             print_message(f"error: {output_error(error)}")

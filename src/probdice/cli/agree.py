@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["agree"]
 
-MAX_MATRIX = 12  # raters; a larger matrix does not fit a terminal
+MAX_MATRIX = 12  # raters; larger matrices do not fit on a terminal
 
 
 @with_options("agree")
@@ -48,9 +48,9 @@ def agree(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Measure inter-rater agreement on one image: of all pairs, and of each rater with the others.
+    """Measure inter-rater agreement on one image, for all pairs of raters and for each rater.
 
-    The score of a rater against the mean of the others is the best score that a method can be
+    The score of a rater against the mean of the other raters is the best score that a method can be
     expected to reach.
     """
     with reporting_errors(debug=debug):

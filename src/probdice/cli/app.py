@@ -24,9 +24,9 @@ from probdice.version import __version__
 
 __all__ = ["COMMANDS", "EXAMPLES", "app"]
 
-UsageError: Any = typer.BadParameter.__base__  # of Click, or of the copy of Click in Typer
+UsageError: Any = typer.BadParameter.__base__  # from Click, or from the copy of Click in Typer
 
-# In the order of the help. A command has the name of its function.
+# Commands in the order of the help. Each command has the name of its function.
 COMMANDS: tuple[Callable[..., Any], ...] = (
     compare,
     consensus,
@@ -95,7 +95,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 class _Group(HelpfulGroup):
-    """A group of commands that escapes usage errors for the terminal."""
+    """A group of commands that escapes control codes in usage errors."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with _escape_usage_errors():

@@ -41,7 +41,7 @@ def compare(
         ),
     ],
     prediction: Annotated[
-        str, argument("PREDICTION", "Predicted segmentation, in any of the forms of REFERENCE.")
+        str, argument("PREDICTION", "Predicted segmentation, in the same forms as REFERENCE.")
     ],
     given: dict[str, Any],
     mask: MaskOption = None,
@@ -171,7 +171,7 @@ def compare(
 
 
 def _metric_options(indices: bool, components: bool, background_is_given: bool) -> MetricOptions:
-    """Check the options of additional metrics."""
+    """Check the options for additional metrics."""
     if components and not background_is_given:
         raise typer.BadParameter(
             "requires --background LABEL (--background none if there is no background)",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Inputs", "MetricOptions", "Outputs", "run"]
 
-# Attributes of a result by step of the progress bar.
+# The attributes of a result that each step of the progress bar computes.
 STEPS = {
     "comparing": ("score", "matched_score", "groups"),
     "chance": ("chance",),
@@ -58,7 +58,10 @@ class MetricOptions:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write; "-" prints the JSON. The report shows the command."""
+    """The files to write, and the command line, which the report shows.
+
+    If `json` is "-", the JSON is printed.
+    """
 
     map: str | None = None
     relabelled: str | None = None
@@ -76,7 +79,7 @@ NO_METRICS = MetricOptions()
 def run(
     inputs: Inputs, options: CompareOptions, outputs: Outputs, metrics: MetricOptions = NO_METRICS
 ) -> "Comparison":
-    """Read, compare, write all files, and then print."""
+    """Read and compare two segmentations, write all files, and then print the result."""
     from probdice.comparison.requested_metrics import compute_requested
 
     with progress(shown=not outputs.quiet) as display, _scheduled(inputs):
@@ -113,7 +116,7 @@ def run(
 
 
 def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
-    """Use the Dask scheduler of --scheduler, if given."""
+    """Return a context that uses the Dask scheduler of --scheduler, if given."""
     from contextlib import nullcontext
 
     if inputs.scheduler is None:
@@ -124,7 +127,7 @@ def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
 
 
 def _check_scheduled(images: "Images") -> None:
-    """Reject a scheduler that has no effect."""
+    """Reject a scheduler if neither side runs on Dask."""
     from probdice.engine.dask import runs_on_dask
     from probdice.errors import InputError, Option
 
@@ -173,7 +176,7 @@ def _as_json(result: "Comparison", inputs: Inputs, metrics: MetricOptions) -> st
 
 
 def _files(path: str) -> dict[str, object]:
-    """Return a path as given, and the files that it refers to with their SHA-256."""
+    """Return the given path, and the files that it refers to with their SHA-256."""
     from probdice.files.sidecars import files_read, fingerprint
 
     files = [
@@ -193,7 +196,7 @@ def _read(
 
     pool = ThreadPoolExecutor(1)
     try:
-        # Not on this thread: importing Numba can swallow a KeyboardInterrupt.
+        # Importing Numba can suppress a KeyboardInterrupt, so it runs in another thread.
         warm_up = pool.submit(_warm_up, display)
         images, geometry = read_images(
             inputs.reference, inputs.prediction, options, mask=inputs.mask, workers=inputs.workers
@@ -277,7 +280,7 @@ def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]"
 def _compare_images(
     images: "Images", options: CompareOptions, outputs: Outputs, display: Progress
 ) -> "Comparison":
-    """Compute the result and everything that is printed, while the progress bar is shown."""
+    """Compute all printed results while the progress bar is shown."""
     from probdice.comparison.comparing import compare_images
 
     display.begin("comparing")
@@ -300,7 +303,7 @@ def _write(
     shown: "tuple[tuple[BackgroundImage, ...], tuple[Surface, ...]]",
     display: Progress,
 ) -> Sequence[str]:
-    """Write the output files; return a line about each."""
+    """Write the output files, and return one line per file."""
     import numpy as np
 
     from probdice.files import streaming, write

@@ -29,7 +29,7 @@ EXCLUDED = ("config", "save-config", "debug", "help")
 
 
 def load_configuration(context: typer.Context, path: str | None) -> str | None:
-    """Use the options in a TOML file as defaults of the command line."""
+    """Use the options in a TOML file as defaults for the command line."""
     if path is None:
         return None
     try:
@@ -51,7 +51,7 @@ def load_configuration(context: typer.Context, path: str | None) -> str | None:
 
 
 def save_configuration(context: typer.Context, path: str, methods: Mapping[str, str]) -> None:
-    """Write the options of the command line and of --config to a TOML file."""
+    """Write the options from the command line and from --config to a TOML file."""
     import tomli_w
 
     folder = Path(path).parent
@@ -71,7 +71,7 @@ def save_configuration(context: typer.Context, path: str, methods: Mapping[str, 
 
 
 def _parameters(context: typer.Context) -> dict[str, Any]:
-    """Return the parameters of the command by key of the TOML file."""
+    """Return the parameters of the command, by their keys in the TOML file."""
     parameters = {}
     for parameter in context.command.params:
         option = max(parameter.opts, key=len).lstrip("-")
@@ -82,7 +82,7 @@ def _parameters(context: typer.Context) -> dict[str, Any]:
 
 
 def _value(path: str, key: str, parameter: Any, value: Any, folder: Path) -> Any:
-    """Check a value of the TOML file and convert it to the form of the command line."""
+    """Check a value from the TOML file, and convert it to command-line form."""
     if key == "methods":
         if not isinstance(value, dict) or not all(isinstance(path, str) for path in value.values()):
             raise _config_error(path, "methods: expected a table with one folder per method")
@@ -116,12 +116,12 @@ def _is_path(key: str, value: Any) -> bool:
 
 
 def _joined(value: Any) -> Any:
-    """Join a list, such as the labels of a derived region, into one word."""
+    """Join a list, such as the labels of a derived region, into one string."""
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _with_path(word: str, convert: Callable[[str], str]) -> str:
-    """Convert the path in a word such as file, reference:file or name=folder."""
+    """Convert the path in a value such as file, reference:file or name=folder."""
     side, colon, path = word.partition(":")
     if colon and side in SIDES:
         return f"{side}:{convert(path)}"

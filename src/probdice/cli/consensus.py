@@ -64,7 +64,7 @@ def consensus(
         flag(
             "Output",
             "Write the consensus as a label map: the most probable region of every voxel. Ties "
-            "are resolved in favour of the smallest label. Needs --output.",
+            "are resolved in favour of the smallest label. Requires --output.",
             "--labels",
         ),
     ] = False,

@@ -76,9 +76,10 @@ def show_comparison(
 
 
 def show(*parts: RenderableType, written: Sequence[str] = ()) -> None:
-    """Print to standard output, and name the written files. A terminal wraps lines between words.
+    """Print parts to standard output, followed by the written files.
 
-    `written` has one entry per file or folder: its path, a colon and its content.
+    On a terminal, lines are wrapped between words. `written` has one entry per file or folder: its
+    path, a colon and its content.
     """
     terminal = sys.stdout.isatty()
     screen = console(width=None if terminal else FILE_WIDTH)
@@ -91,7 +92,7 @@ def show(*parts: RenderableType, written: Sequence[str] = ()) -> None:
 
 
 def wrap_lines(text: str | Text, width: int) -> Text:
-    """Break a text into lines between words; a path longer than a line is not broken."""
+    """Break a text into lines between words. Paths longer than a line are not broken."""
     text = Text(text) if isinstance(text, str) else text.copy()
     letters = list(text.plain)
     start = 0
@@ -116,7 +117,7 @@ def _settings(result: Comparison) -> str:
 
 
 def _headline(result: Comparison) -> Table:
-    """Return the summary table, without numbers that require images no longer in memory."""
+    """Return the summary table, without numbers that require images that are not in memory."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -197,7 +198,7 @@ def _derived(derived: "Derived", pixels: str) -> FittingTable:
 
 
 def _requested(result: Comparison) -> list[RenderableType]:
-    """Return the requested metrics: a table of derived regions, and other metrics as in Python."""
+    """Return the requested metrics: a table of derived regions, and the text of other metrics."""
     parts: list[RenderableType] = []
     for name in STORED_METRICS:
         metric = result.numbers.known(name)
@@ -281,7 +282,7 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
 
 
 def _relative(difference: float) -> str:
-    """Return a signed share in per cent."""
+    """Return a share as a percentage with a sign."""
     return "–" if isnan(difference) else f"{100 * difference:+.1f} %"
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
-CONSENSUS = "consensus"  # instead of the folder of the reference
+CONSENSUS = "consensus"  # replaces the folder of the reference
 PATH = re.compile(r"(?:[A-Za-z]:|\.{1,2})?[/\\]")  # a path, not a name: C:\a=b, /a=b, ./a=b
 FAILED = ERROR  # the exit code if a case could not be compared
 
@@ -41,8 +41,8 @@ def evaluate(
         argument(
             "REFERENCE_DIR",
             "Folder of reference segmentations (ground truth), with one file or subfolder per "
-            "case. With --rater, consensus means the mean of the raters (write ./consensus for a "
-            "folder with that name).",
+            "case. With --rater, use consensus for the mean of the raters (and ./consensus for a "
+            "folder with this name).",
         ),
     ],
     given: dict[str, Any],
@@ -55,8 +55,8 @@ def evaluate(
         option(
             "Output",
             "OUT",
-            "Results folder. The same command continues an interrupted run; another command "
-            "replaces the tables.",
+            "Results folder. The same command continues an interrupted run; a run with other "
+            "options replaces the tables.",
             *("--output", "-o"),
         ),
     ] = None,
@@ -65,8 +65,8 @@ def evaluate(
         option(
             "Comparison",
             "NAME=DIR",
-            "Folder with the segmentations of one rater (annotator). Repeat for two or more "
-            "raters: every method is also compared with each rater and with inter-rater "
+            "Folder with the segmentations of one rater (annotator). Use this option at least "
+            "twice. Every method is then also compared with each rater, and with inter-rater "
             "agreement.",
         ),
     ] = None,
@@ -75,8 +75,8 @@ def evaluate(
         option(
             "Output",
             REPORTS,
-            "Cases with a page of images, linked from OUT/report.html: all, the N worst "
-            "cases of every method by the ranking measure, or none.",
+            "Cases that get a page with images, linked from OUT/report.html: all cases, the N "
+            "worst cases of every method by the ranking measure, or none.",
         ),
     ] = "worst:5",
     config: Annotated[
@@ -106,7 +106,7 @@ def evaluate(
         bool,
         flag(
             "Ranking",
-            "Exit with code 1 if any case is missing, as if it had failed.",
+            "Exit with code 1 if any case is missing, as for failed cases.",
             "--strict",
             advanced=True,
         ),
@@ -202,16 +202,16 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
         kinds = " and ".join(names[kind] for kind in manifest.kinds)
         labels = listed(manifest.regions.labels, 20)
         rule = (
-            "other labels are errors"
+            "other labels cause errors"
             if manifest.strict_labels
-            else "other labels are warnings; with --match labels they are errors"
+            else "other labels cause warnings; with --match labels, they cause errors"
         )
         cases = quantity(len(manifest.cases), "case")
         show(written=[f"{path}: {cases}, {kinds}, labels {labels} ({rule})"])
 
 
 def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, str]:
-    """Return the folder of every method or rater by name, by default the folder name."""
+    """Return the folder of every method or rater by name. The default is the folder name."""
     from probdice.evaluation.folders import as_name
 
     methods: dict[str, str] = {}
@@ -230,7 +230,7 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
 
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
-    """Return the patterns by side and method; a pattern without a prefix applies to all sides."""
+    """Return the patterns by side or method. A pattern without a prefix applies to all sides."""
     from probdice.evaluation.folders import as_name
 
     patterns: dict[str, str] = {}
@@ -248,7 +248,7 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 def _display(quiet: bool) -> Iterator[Any]:
     """Show a progress bar on a terminal, and print failures when they happen.
 
-    Yields a function to call after every case, and one to call when kernels are compiled.
+    Yields a function to call after every case, and a function to call when kernels are compiled.
     """
     from probdice.cli.ranking_output import Failures
     from probdice.errors import in_command
@@ -270,7 +270,9 @@ def _display(quiet: bool) -> Iterator[Any]:
         try:
             yield notify, lambda: bar.rename(COMPILING)
         except KeyboardInterrupt:
-            bar.print("interrupted: finished cases are stored; run the same command to continue")
+            bar.print(
+                "interrupted: finished cases are stored; run the same command again to continue"
+            )
             raise
         for line in failures.rest():
             bar.print(f"failed: {line}")

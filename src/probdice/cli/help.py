@@ -1,4 +1,4 @@
-"""Print the help of a command: its usage, examples, and common options or all options."""
+"""Print the help of a command: usage, examples, and common or all options."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class HelpfulCommand(TyperCommand):
 
 
 class HelpfulGroup(TyperGroup):
-    """The program, whose help lists the commands."""
+    """A group whose help lists the commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _note_request(ctx, args)
@@ -94,7 +94,7 @@ def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]
 
 
 def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]:
-    """Return a heading and a table of names and explanations, or nothing."""
+    """Return a heading and a table of names and explanations, or nothing if there are none."""
     if not entries:
         return []
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))

@@ -76,7 +76,7 @@ def info(
 
 
 def _contents(file: str) -> "list[Content]":
-    """Return the arrays of a container, or none if it cannot be read; the caller reports that."""
+    """Return the arrays of a container; an empty list if it cannot be read."""
     from probdice.errors import ProbdiceError
     from probdice.files import contents_of
     from probdice.files.sources import split_paths
@@ -110,7 +110,7 @@ def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType
 
 @dataclass
 class _ValueStatistics:
-    """Statistics of the values; the last three are per region."""
+    """Statistics of the values. The last three fields have one number per region."""
 
     count: int = 0
     zeros: int = 0
@@ -124,7 +124,7 @@ class _ValueStatistics:
 
 
 def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
-    """Describe a label map: every label with its number of pixels."""
+    """Describe a label map: the number of pixels of every label."""
     import numpy as np
 
     from probdice.cli.display import MAX_ROWS, note_line
@@ -169,7 +169,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     option = Option("scale", scale).in_command()
     warning = intensities(segmentation, keys, counts)
     if warning is not None:
-        scale_hint = f" If it contains 8-bit probabilities, use {option}" if scale else ""
+        scale_hint = f" If it contains 8-bit probabilities, use {option}." if scale else ""
         parts.append(note_line(f"{warning}{scale_hint}"))
     elif scale is not None:
         parts.append(
@@ -187,7 +187,7 @@ def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
 
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
-    """Describe probabilities: the volume of every region, and the sums."""
+    """Describe probabilities: the volume of every region, and sums over the regions."""
     from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
     from probdice.data.pixel_words import words_for_axes
@@ -224,7 +224,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     parts = [file, head, table, *_rest(count, "regions")]
     if "background" in segmentation.regions[count:]:
         parts.append(
-            "Where the sum is below 1, the difference to 1 is added as the region background."
+            "Where the sum is below 1, the missing probability is added as the region background."
         )
     if fault is not None:
         parts.append(f"compare would reject this file: {in_command(fault)}")
@@ -232,7 +232,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
 
 
 def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str | Option] | None]":
-    """Compute statistics of the stored values, and the message about invalid values."""
+    """Return statistics of the stored values, and a message if values are invalid."""
     import numpy as np
 
     from probdice.data.value_checks import TOLERANCE, examine_values

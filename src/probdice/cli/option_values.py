@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def file_of_match(word: str) -> Path | None:
-    """Return the file that --match names, or None for a rule or pairs of labels."""
+    """Return the file given to --match; None if it is a rule or pairs of labels."""
     if not word.lower().endswith(".json") or ("=" in word and not os.path.exists(word)):
         return None
     return Path(word)
@@ -69,7 +69,7 @@ def _read_comparison(file: Path) -> "Match":
 
 
 def _background(words: Sequence[str]) -> "Label | dict[Side, Label] | None":
-    """Convert --background: a label, a name, or none, for both sides or by side."""
+    """Convert --background: a label, a name or none, for both sides or for each side."""
     return None if list(words) == ["none"] else _per_side(words, None, _label)
 
 
@@ -149,7 +149,7 @@ def _split(word: str) -> list[str]:
     return [text.strip() for text in word.split(",") if text.strip()]
 
 
-PARSERS: dict[str, Callable[[Any], Any]] = {  # of options whose text is not yet the value
+PARSERS: dict[str, Callable[[Any], Any]] = {  # for options whose text must be converted
     "background": _background,
     "components": lambda word: True if word == "all" else _labels(word),
     "derived": _derived,

@@ -28,7 +28,7 @@ def check_outputs(
 ) -> None:
     """Reject outputs that cannot be written, before the computation starts.
 
-    `outputs` and `inputs` map options and arguments to paths. `images` are the options whose file
+    `outputs` and `inputs` map options and arguments to paths. `images` lists the options whose file
     format depends on the suffix.
     """
     from probdice.files import FORMATS
@@ -66,7 +66,7 @@ def check_outputs(
 
 
 def _check_store(option: str, path: str, target: Path, files: Mapping[Path, str]) -> None:
-    """Reject a folder, except a Zarr store that is to be replaced and contains no input."""
+    """Reject a folder, unless it is a Zarr store that can be replaced and contains no input."""
     from probdice.files.sources import is_store
 
     if not path.lower().endswith(".zarr") or not is_store(target):
@@ -77,10 +77,10 @@ def _check_store(option: str, path: str, target: Path, files: Mapping[Path, str]
 
 
 def _identity(file: Path) -> tuple[int, int, str]:
-    """Return a key that all names of one file share. The file need not exist yet."""
+    """Return a key that is equal for all paths of the same file. The file need not exist yet."""
     with suppress(OSError):
         status = os.stat(file)
-        if status.st_ino:  # some network file systems have no numbers
+        if status.st_ino:  # some network file systems have no inode numbers
             return status.st_dev, status.st_ino, ""
     folder = os.stat(file.parent)
     name = file.name if folder.st_ino else str(file)
@@ -130,7 +130,7 @@ def write_text(path: str, text: str) -> None:
 
     target = Path(path)
     try:
-        if target.exists() and not target.is_file():  # a pipe, /dev/null
+        if target.exists() and not target.is_file():  # such as a pipe or /dev/null
             target.write_text(text, encoding="utf-8", newline="\n")
             return
         with replacing(target) as partial:
@@ -140,7 +140,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_json(path: str, text: str) -> bool:
-    """Print JSON if the path is "-", else write it to a file; return whether it was printed."""
+    """Print JSON if the path is "-", or write it to a file. Return whether it was printed."""
     if path == "-":
         print_text(f"{text}\n")
         return True

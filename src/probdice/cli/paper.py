@@ -22,7 +22,7 @@ def paper(
         bool,
         flag(
             "Options",
-            "Also write survey sheets for a study with people, and a table for the answers.",
+            "Also write survey sheets for a study with participants, and a table for the answers.",
             "--survey-sheet",
         ),
     ] = False,

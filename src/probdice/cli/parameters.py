@@ -1,4 +1,4 @@
-"""Options of the commands: declared in `probdice.options`, or shared by several commands.
+"""Options that are declared in `probdice.options` or shared by several commands.
 
 `with_options` adds the declared options to a command. `ReadOptions.of` checks their values, and an
 `InputError` that it raises becomes a usage error.
@@ -80,7 +80,7 @@ def flag(panel: str, help: str, *names: str, advanced: bool = False) -> Any:
 
 ResultsArgument = Annotated[str, argument("OUT", "Results folder of evaluate.")]
 MaskOption = Annotated[
-    str | None, option("Comparison", "FILE", "Compare only voxels where this file is not 0.")
+    str | None, option("Comparison", "FILE", "Compare only voxels where this mask is not 0.")
 ]
 WorkersOption = Annotated[
     int | None,
@@ -180,7 +180,7 @@ def _parameter(name: str, declaration: Declaration, command: str) -> Parameter:
 
 
 def enumeration(name: str, choices: Sequence[str]) -> Any:
-    """Return the type of an option with a few values. Shell completion lists them."""
+    """Return the enumeration type of an option with choices. Shell completion lists them."""
     members: Any = {choice: choice for choice in choices}
     return StrEnum(name, members)
 
@@ -191,7 +191,7 @@ def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration])
         for word in value if name in declared and declared[name].form.by_side else ():
             if word.partition(":")[0] in SIDES:
                 raise typer.BadParameter(
-                    f"this command has no reference or prediction, found {word!r}; write "
+                    f"this command has neither a reference nor a prediction, found {word!r}; use "
                     f"{word.partition(':')[2]}",
                     param_hint=f"--{name}",
                 )
@@ -200,8 +200,8 @@ def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration])
 def check_options(options: type[Chosen], given: Mapping[str, Any]) -> Chosen:
     """Convert and check the options given by the user.
 
-    An invalid value raises a usage error. A --match file that cannot be read raises `FormatError`,
-    like any other file.
+    An invalid value raises a usage error. An unreadable --match file raises `FormatError`, like any
+    other unreadable file.
     """
     given = {name: one.value if isinstance(one, Enum) else one for name, one in given.items()}
     floor = given.pop("floor", None)

@@ -1,4 +1,4 @@
-"""Progress bars for commands that take longer than a second, and for a known number of steps."""
+"""Progress bars for commands that take longer than a second."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ DELAY = 1.0  # seconds before the bar is shown
 
 
 class Progress:
-    """The current step and how much of it is done, shown as a bar after `start`."""
+    """The current step and its progress, shown as a bar after `start`."""
 
     def __init__(self) -> None:
         self._task: dict[str, Any] = {"description": "", "completed": 0, "total": None}
@@ -35,12 +35,12 @@ class Progress:
         self._update(description=COMPILING)
 
     def compiled(self) -> None:
-        """Show the interrupted step again."""
+        """Show the step that the compilation interrupted."""
         if self._task["description"] == COMPILING:
             self._update(description=self._interrupted_step)
 
     def advance(self, done: int, total: int) -> None:
-        """Show how much of the current pass over the pixels is done."""
+        """Show the progress of the current pass over the pixels."""
         self._update(completed=done, total=total)
 
     def start(self) -> None:
@@ -115,7 +115,7 @@ class CountingBar:
         self.task = self.bar.add_task(description, total=None, rate="")
 
     def show(self, done: int, total: int, *, step: str | None = None, rate: str = "") -> None:
-        """Show how many steps are done, and the current step."""
+        """Show the number of finished steps and the current step."""
         self.bar.update(self.task, description=step, completed=done, total=total, rate=rate)
 
     def rename(self, step: str) -> None:

@@ -78,7 +78,7 @@ def _write_plot(path: str, study: "Study") -> None:
 
 
 def _table(study: "Study") -> "list[RenderableType]":
-    """Return a title, the fits of every image and of all images, and a legend."""
+    """Return a title, a table of the fits for each image and for all images, and a legend."""
     from rich.text import Text
 
     from probdice.cli.terminal_tables import plain_table

@@ -35,7 +35,7 @@ MAX_LENGTH = 160  # characters of the line of a failure
 
 
 class Failures:
-    """One line per failed case, for the first failures of every kind."""
+    """Lines about failed cases, limited to the first failures of every kind."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -156,7 +156,7 @@ def _title(summary: dict[str, Any], measure: str | None) -> str:
 def _methods(
     summary: dict[str, Any], measure: str, ranks: Sequence[dict[str, Any]]
 ) -> FittingTable:
-    """Return the methods in the order of a ranking, with their numbers by one measure."""
+    """Return the methods in the order of a ranking, with their values of one measure."""
     measured = summary["measures"][measure]
     several = len(summary["methods"]) > 1
     equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}
@@ -256,13 +256,13 @@ def _shown_measures(summary: dict[str, Any], chosen: str) -> list[str]:
 
 
 def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[Column]:
-    """Return one column per measure; on a narrow terminal, the last columns are omitted first."""
+    """Return one column per measure. On a narrow terminal, the last columns are omitted first."""
     heads = [SHORT.get(one, summary["titles"][one]) for one in measures]
     return [Column(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
 
 
 def _agreement(summary: dict[str, Any]) -> list[RenderableType]:
-    """Return the winners by every scheme, and Kendall's τ between rankings."""
+    """Return the winners by every ranking scheme, and Kendall's τ between the rankings."""
     ranking = summary["ranking"]
     winners = [
         f"{' and '.join(rank['method'] for rank in ranks if rank['place'] == 1) or '–'} ({scheme})"
@@ -310,7 +310,7 @@ def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
 
 
 def _regions(summary: dict[str, Any], labels: Sequence[Any], key: str = "regions") -> FittingTable:
-    """Return one row per region or derived region, one column per method."""
+    """Return a table with one row per region or derived region, and one column per method."""
     table = plain_table("region", *summary["methods"])
     cells = {
         (row["method"], row["label"]): f"{decimal(row['mean'])} ({row['n']}) "
@@ -332,7 +332,7 @@ def _components(summary: dict[str, Any], out: str) -> list[RenderableType]:
     if components["minimum_size"]:
         minimum = f"minimum size {components['minimum_size']:g} {unit}"
     classes = list(dict.fromkeys(row["class"] for row in rows))
-    if len(classes) == 2:  # "all" and the only class are the same
+    if len(classes) == 2:  # "all" is the same as the only class
         classes = classes[1:]
     parts: list[RenderableType] = [
         Text("connected components over all cases", style="bold"),
@@ -381,7 +381,7 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
 
 
 def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
-    """List the cases without one of the sides, in one line per method and side."""
+    """List the cases that lack a reference or prediction, one line per method and side."""
     cases: dict[tuple[str, str], list[str]] = {}
     for one in missing:
         cases.setdefault((one["method"], one["side"]), []).append(one["case"])
@@ -397,7 +397,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
-    """Explain missing and unusual numbers: each reason once, with the methods concerned."""
+    """Explain missing and unusual numbers. Each reason is printed once, with its methods."""
     measured, title = summary["measures"][measure], summary["titles"][measure]
     scored = {row["method"]: row["scored"] for row in summary["counts"]}
     subjects: dict[str, list[str]] = {}

@@ -93,7 +93,7 @@ class RaterRun:
     def check(
         self, given: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
     ) -> CompareOptions:
-        """Check the options and all output files. `images` are additional outputs by option."""
+        """Check the options and all output files. `images` maps options to further outputs."""
         options = check_options(CompareOptions, given | {"match": match.value})
         inputs = {f"FILES ({file})": file for file in self.files}
         check_outputs(
@@ -165,7 +165,7 @@ class RaterRun:
         layer: "BackgroundImage | None",
         display: Progress,
     ) -> list[str]:
-        """Write the report, the JSON file and the CSV file; return a line about each."""
+        """Write the report, the JSON file and the CSV file, and return one line per file."""
         written = []
         if self.report is not None:
             from probdice.report.rater_pages import write_consensus
@@ -188,7 +188,7 @@ class RaterRun:
         parts: "list[RenderableType]",
         written: Sequence[str],
     ) -> None:
-        """Print the JSON, the score or these parts, as the options request."""
+        """Print the JSON, only the score, or `parts`, depending on the options."""
         if self.json == "-":
             print_text(result.to_json() + "\n")
         elif self.quiet:
@@ -200,7 +200,7 @@ class RaterRun:
 
 
 def names_of(files: Sequence[str]) -> list[str]:
-    """Return a short, unique name for every rater: the file name or, if needed, the path."""
+    """Return a short, unique name for every rater: the file name or, if necessary, the path."""
     if len(set(files)) < len(files):
         raise typer.BadParameter("a file occurs twice; list every rater once", param_hint="FILES")
     file_names = [PurePath(file).name for file in files]

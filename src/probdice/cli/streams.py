@@ -24,7 +24,7 @@ __all__ = [
 def open_closed_streams() -> None:
     """Reopen standard streams that were closed before the program started.
 
-    Otherwise the next opened file gets their descriptor, and printed text goes into that file.
+    Otherwise, the next opened file would get their descriptor, and text would be printed into it.
     Standard output is reopened read-only, so that writing to it fails and is reported. Messages to
     a closed standard error are lost.
     """
@@ -55,7 +55,7 @@ def print_message(text: str) -> None:
 
 
 def write_output(text: str) -> None:
-    """Write text to standard output and flush; unlike Rich, raise on failure."""
+    """Write text to standard output and flush it. Unlike Rich, raise an error on failure."""
     with printing():
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -35,8 +35,8 @@ BREAKS = re.compile(
 class Column:
     """A column of a table.
 
-    Numbers are aligned to the right and never broken. If not all columns fit, the columns with the
-    highest `drop_order` are omitted first; a column with 0 is always shown.
+    Numbers are aligned to the right and never broken. If the table is too wide, the columns with
+    the highest `drop_order` are omitted first; a column with 0 is always shown.
     """
 
     heading: str

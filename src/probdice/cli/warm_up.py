@@ -40,7 +40,7 @@ def warm_up(debug: DebugOption = False) -> None:
 
 
 def _pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
-    """Yield pairs of all kinds: label maps of every integer type, and probabilities."""
+    """Yield pairs of label maps of every integer type and pairs of probabilities."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def _pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
 
 
 def _compare(reference: "NDArray[Any]", prediction: "NDArray[Any]") -> None:
-    """Compute everything that uses a kernel."""
+    """Compute all results that use a kernel."""
     import numpy as np
 
     from probdice.comparison.comparing import compare

@@ -1,12 +1,12 @@
 """Score the cases of one or more methods against a reference, and rank the methods.
 
-`evaluating` contains the public function. `one_reference` checks all options and cases first:
-`case_files` finds the files of every case by `patterns`, and `pairing` pairs them. `finishing`
-reads finished cases from the `journal`, and `running` scores the others (`case_scoring`) in
-processes (`worker`). `results` computes statistics from the records. `exchanged_labels` compares
-labels over all cases, `rater_comparison` computes inter-rater agreement, and `tables` and
-`publishing` write the files. `manifest` describes the required form of a submission, and
-`submission_check` checks a submission.
+`evaluating` contains the public function. `one_reference` first checks all options and cases:
+`case_files` uses `patterns` to find the files of every case, and `pairing` pairs references with
+predictions. `finishing` reads finished cases from the `journal`, and `running` scores the remaining
+cases (`case_scoring`) in worker processes (`worker`). `results` computes statistics from the
+records. `exchanged_labels` compares labels over all cases, `rater_comparison` computes inter-rater
+agreement, and `tables` and `publishing` write the files. `manifest` describes the required form of
+a submission, and `submission_check` checks a submission.
 """
 
 from probdice.evaluation.evaluating import evaluate, evaluate_folders

@@ -1,9 +1,9 @@
 """Find the files of every case in a folder.
 
-Without a pattern, a case is a file, named without its suffix. In a folder without readable files, a
-case is a subfolder, which has one file per segmentation or one file per region. With a pattern
-(`patterns`), ``{case}`` marks the name of the case, and several files of one case are its regions.
-``{method}`` marks the name of the method, if one folder has several methods.
+Without a pattern, a case is a file, and its name is the file name without the suffix. In a folder
+without supported files, a case is a subfolder with one file, or with one file per region. In a
+pattern (`patterns`), ``{case}`` marks the name of the case. If a case has several files, each file
+is one region. ``{method}`` marks the name of the method, if one folder contains several methods.
 
 A folder of BIDS derivatives needs no pattern (`derivatives`). A pattern overrides this.
 
@@ -54,7 +54,7 @@ def find_cases(
     probabilities: bool,
     suffixes: tuple[str, ...] = (LABELS, PROBABILITIES),
 ) -> dict[str, tuple[str, ...]]:
-    """Return the cases of a folder with their files. BIDS derivatives have these suffixes."""
+    """Return the files of every case in a folder. `suffixes` are those of BIDS derivatives."""
     if not folder.is_dir():
         reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {reason}")
@@ -76,11 +76,11 @@ def find_cases(
 def name_regions(
     folder: Path, pattern: str | None, files: Files, method: str = ""
 ) -> dict[str, tuple[str, ...]]:
-    """Return the region names of all cases of a folder with one file per region.
+    """Return the region names of every case, for a folder with one file per region.
 
-    A region name is the part in which file names differ, without the name of the case. A region
-    therefore has the same name in all cases, even in cases without some of the other regions. A
-    case with one file is included if another case has several files, one of them with this name.
+    A region name is the part of the file name that differs between regions, without the name of the
+    case. A region therefore has the same name in all cases, even if a case lacks other regions. A
+    case with a single file is included if a case with several files has a region of the same name.
     """
     if pattern is None and (regions := regions_in_names(files)):
         return regions
@@ -117,7 +117,7 @@ def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict
         raise InputError(
             f"{folder}: no image matches a case. Images: {listed(names, SHOWN)}. Cases: "
             f"{listed(cases, SHOWN)}. If the names differ, give a pattern for the images, such as "
-            f"'image:{CASE}_0000.nii.gz'"
+            f"'image:{CASE}_0000.nii.gz'."
         )
     return images
 
@@ -127,9 +127,9 @@ def find_methods(
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the methods whose files are in one folder, each with its cases.
 
-    The reference determines the names of cases, and these determine the methods. A file that
-    belongs to no reference case is used if its method is known. Reference files in the same folder
-    are skipped.
+    Case names are taken from the reference, and method names are the rest of the file names. A file
+    that belongs to no reference case is included if its method is known. Reference files in the
+    same folder are skipped.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -159,7 +159,7 @@ def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
     """Return the files that match a pattern, by case."""
     if METHOD in text:
         raise InputError(
-            f"pattern {text!r} has {METHOD}, which only works for folders of predictions"
+            f"pattern {text!r} has {METHOD}, which is only allowed for folders of predictions"
         )
     pattern = Pattern.of(text)
     return _group_by_case(text, pattern, _matching_files(folder, text, pattern))
@@ -214,7 +214,7 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Reject a * next to {case}, unless it is one character that numbers the regions."""
+    """Reject a * before {case}, unless it matches the same characters in every case."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
@@ -223,9 +223,10 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
         return
     names = sorted(file.name for file in files[case])
     raise InputError(
-        f"pattern {pattern!r}: a * next to {CASE} must match one character that numbers the "
-        f"regions, the same in all cases, but case {case} has only {listed(names, SHOWN)}; instead "
-        f"of *, write the characters before {CASE}, ? for any character or [123] for one of several"
+        f"pattern {pattern!r}: a * before {CASE} must match one character that numbers the "
+        f"regions, and all cases must have the same regions, but case {case} has only "
+        f"{listed(names, SHOWN)}; instead of *, write the characters before {CASE}, ? for any "
+        f"character, or [123] for one of several characters"
     )
 
 
@@ -260,13 +261,13 @@ def _supported_files(folder: Path) -> dict[str, list[Path]]:
 
 
 def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
-    """Choose one of several files with the same name and different suffixes."""
+    """Choose between files of a case that differ only in their suffixes."""
     packed = [file for file in files if file.suffix.lower() == ".npz"]
     if probabilities:
         if not packed:
             raise InputError(
-                f"{files[0]}: case {case} has no .npz file with probabilities beside it; save them "
-                f"with nnU-Net's --save_probabilities, or omit ",
+                f"{files[0]}: case {case} has no .npz file with probabilities in the same folder; "
+                f"save them with nnU-Net's --save_probabilities, or omit ",
                 Option("probabilities", python="probabilities=True"),
             )
         return packed[0]

@@ -1,4 +1,4 @@
-"""Score one case: identify its files, estimate its memory, and create its journal line."""
+"""Score one case: record its files, estimate the required memory, and create its journal line."""
 
 import json
 import math
@@ -50,7 +50,7 @@ Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, 
 
 @dataclass(frozen=True)
 class Request:
-    """A job with the remaining fields of its journal line.
+    """A job, with the options and files that its journal line records.
 
     `files` contains the paths of the files relative to the folder of the journal.
     """
@@ -61,7 +61,7 @@ class Request:
     files: dict[str, list[str]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return built-in types for a worker process."""
+        """Return the request as built-in types, which are sent to a worker process."""
         return {
             "job": asdict(self.job),
             "options": self.options.to_dict(),
@@ -88,13 +88,13 @@ class Request:
 
     @property
     def overlap_alone(self) -> bool:
-        """Whether only the overlap is needed, to match regions over all cases."""
+        """Whether to compute only the overlap, which is used to match regions over all cases."""
         options = self.options
         return options.correspondence == "set" and not isinstance(options.match, Given)
 
 
 def score_case(request: Request, threads: int) -> str:
-    """Compare the two sides of a job, and return the journal line, even after a failure."""
+    """Compare the two sides of a job and return its journal line. A failure is also recorded."""
     start = time.perf_counter()
     try:
         comparison = compare_job(request.job, request.options, threads)
@@ -129,7 +129,7 @@ def compare_job(
     workers: int | None,
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Comparison:
-    """Read and compare the two sides of a job. `names` are the file names shown on pages."""
+    """Read and compare the two sides of a job. `names` contains the file names that pages show."""
     mask = as_paths(job.files["mask"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)  # the notes contain them too
@@ -152,7 +152,7 @@ def compare_job(
 
 
 def as_paths(paths: tuple[str, ...], regions: tuple[str, ...] = ()) -> Paths:
-    """Return the files of one side for a reader: one path, several, or one per region name."""
+    """Return the files of one side for a reader: one path, several, or one path per region."""
     if regions:
         return dict(zip(regions, paths, strict=True))
     return paths[0] if len(paths) == 1 else paths
@@ -174,7 +174,7 @@ def inputs_of(job: Job, *, verify: bool) -> Inputs:
 
 
 def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
-    """Return whether the current files are identical to the recorded ones."""
+    """Return whether the current files are the same as the recorded files."""
 
     def identities(inputs: Inputs) -> list[Any]:
         return [
@@ -197,7 +197,7 @@ def bytes_needed(job: Job) -> int:
 
 
 def _line(request: Request, seconds: float, outcome: str) -> str:
-    """Insert the outcome as text, because a comparison may be long."""
+    """Return a journal line. The outcome is inserted as text because it may be long."""
     job = request.job
     head = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
     about = json.dumps(
@@ -218,7 +218,7 @@ def _seconds_since(start: float) -> float:
 
 
 def _identity(file: Path, folders: Sequence[str], verify: bool) -> list[Any]:
-    """Return name, size, time and content of a file.
+    """Return the name, size and modification time of a file, and its SHA-256 if `verify` is true.
 
     The name of a file in another folder is relative to the folder of the first file.
     """

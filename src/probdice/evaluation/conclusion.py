@@ -1,4 +1,4 @@
-"""The result of an evaluation in sentences, for terminal, how.md, tables and page."""
+"""Describe the result of an evaluation in sentences, for the terminal, files and pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,10 +12,10 @@ DIGITS = 3
 
 
 def conclusion(summary: Mapping[str, Any]) -> str:
-    """State which method is first, which cannot be separated from it, and how raters compare.
+    """Describe the first method, significant differences from it, and agreement with raters.
 
-    Methods are separated by the paired test of the run with Holm's correction. The sentences also
-    state whether another ranking scheme has another winner.
+    Differences are tested by the paired test of the run with Holm's correction. The sentences also
+    report whether another ranking scheme has a different winner.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], first: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the methods that cannot be separated from the first, and the sentence about them."""
+    """Return the methods without a significant difference from the first, and a sentence."""
     if len(first) > 1:
         return [], []
     tests: dict[str, float | None] = {}
@@ -100,7 +100,9 @@ def _separation(
     others = [method for method in order if method in tests]
     untested = [method for method in others if tests[method] is None]
     if others and len(untested) == len(others):
-        return others, [f"There are too few cases to separate {first[0]} from others by a test."]
+        return others, [
+            f"There are too few cases to test whether {first[0]} differs from other methods."
+        ]
     close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
     if not close:
         return [], [f"All other methods differ significantly from it ({_test(summary)})."]
@@ -136,7 +138,7 @@ def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
 
 
 def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
-    """Return a sentence about the schemes with a different winner.
+    """Return a sentence about the ranking schemes that have a different winner.
 
     A scheme in which all methods are tied for first has no winner.
     """

@@ -1,8 +1,8 @@
 """Look up measures by name: from the registry, for one region, or from external columns.
 
 A name is ``MEASURE[@TOLERANCE][:REGION]``: ``foreground_dice``, ``dice:2``, ``hd95:tumour``,
-``nsd@1:whole tumour``. Without a region, a measure that has a value per region is averaged over the
-foreground.
+``nsd@1:whole tumour``. Without a region, a measure that has one value per region is averaged over
+the foreground regions.
 """
 
 import re
@@ -95,15 +95,15 @@ class Criterion:
     Attributes
     ----------
     key : str
-        Its name, as in `rank_by`.
+        The name of the measure, as in `rank_by`.
     title : str
-        Title in text, figures and pages.
+        The title of the measure in text, figures and pages.
     higher_is_better : bool
-        Whether a ranking sorts by descending value.
+        Whether higher values are better.
     value : callable
-        Computes the value of one case.
+        Returns the value of the measure for one case.
     column : ExternalColumn or None
-        The table that contains the values, for an external measure.
+        The column that contains the values of an external measure; None for other measures.
     """
 
     key: str
@@ -197,7 +197,7 @@ def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) ->
 
 
 def _check_options(name: Name, others: Others) -> None:
-    """Reject a measure without the option that it requires, and name this option."""
+    """Reject a measure if the option that it requires is not set."""
     measure = str(replace(name, region=None))
     of_case = measure in MEASURES and measure not in others.measures
     of_foreground = measure in REGION_NUMBERS and not others.foreground
@@ -227,7 +227,7 @@ def _check_options(name: Name, others: Others) -> None:
 
 
 def _foreground_mean(comparison: Comparison, measure: str) -> float:
-    """Return the mean of a number over the foreground groups that are not faint."""
+    """Return the mean of a value over the foreground groups, without faint groups."""
     return region_mean(comparison.foreground, measure)
 
 

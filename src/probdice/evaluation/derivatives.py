@@ -34,7 +34,7 @@ REGION = "label"
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Return the files of every case with the first suffix that exists; {} in other folders.
 
-    If several kinds of files have this suffix, the kind without further entities is used.
+    If several kinds of files have this suffix, the kind without other entities is used.
     """
     kinds: dict[str, dict[str, dict[str, list[Path]]]] = {suffix: {} for suffix in suffixes}
     for subject in folder.glob("sub-*/"):
@@ -68,7 +68,7 @@ def regions_in_names(files: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[st
 def bids_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
     """Return a note on the files read from folders of BIDS derivatives.
 
-    `folders` contains the folder and the files of the reference and of every method.
+    `folders` lists the folder of the reference and of every method, each with its files.
     """
     layouts = {name: _layout(*folder) for name, folder in folders.items()}
     recognised = "; ".join(f"{name}: {form}" for name, form in layouts.items() if form)
@@ -80,7 +80,7 @@ def bids_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
 
 
 def _layout(folder: str, files: Collection[str]) -> str:
-    """Return the common path pattern of derivatives, such as sub-*/anat/*_dseg.nii.gz, or ""."""
+    """Return a pattern for the paths of derivatives, such as sub-*/anat/*_dseg.nii.gz, or ""."""
     forms = set()
     for file in files:
         *folders, name = relative_path(file, folder).split("/")
@@ -125,7 +125,7 @@ def _keys(ending: str) -> list[str]:
 
 
 def _check_distinct(folder: Path, case: str, files: list[Path], ending: str) -> None:
-    """Reject several files of one region, or several label maps of one case."""
+    """Reject a case that has several label maps, or several files of one region."""
     if len({file.name for file in files}) < len(files) or (len(files) > 1 and "*" not in ending):
         names = ", ".join(sorted(str(file.relative_to(folder)) for file in files))
         raise InputError(

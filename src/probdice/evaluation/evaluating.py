@@ -93,34 +93,35 @@ def evaluate(
 ) -> Evaluation:
     """Score one or more methods against a folder of reference segmentations and rank them.
 
-    By default, a case is a file, named without its suffix, or a subfolder. `pattern` changes this.
-    Each finished case is stored in ``out/cases.jsonl`` immediately, so an interrupted run continues
-    when it is started again. A case that fails is recorded with its error message. The next run
-    tries it again.
+    By default, a case is a file (the case name is the file name without its suffix) or a subfolder.
+    Use `pattern` for other file names. Each finished case is stored in ``out/cases.jsonl``
+    immediately, so an interrupted run continues when it is started again. A failed case is recorded
+    with its error message and is computed again by the next run.
 
     Parameters
     ----------
     reference : path or None
-        The folder of reference segmentations (ground truth). With `raters` it may be None. The
-        reference of a case is then the consensus, the mean of all raters that have the case.
+        The folder of reference segmentations (ground truth). If `raters` are given, it may be None.
+        The reference of a case is then the consensus: the mean of all raters who segmented the
+        case.
     predictions : mapping of str to path, or path
         The folder of every method, by name. A single path is one method with the name of its
         folder.
     raters : mapping of str to path, optional
-        The folder of every rater (annotator), by name; at least two. Each rater is the reference
-        of an additional evaluation of all methods and all other raters, in ``out/raters``. The
-        agreement of methods with raters is compared with inter-rater agreement.
+        The folder of every rater (annotator), by name. At least two raters are required. Each rater
+        is the reference of an additional evaluation of all methods and all other raters, in
+        ``out/raters``. The agreement of methods with raters is compared with inter-rater agreement.
     out : path, optional
-        The results folder, created if it does not exist. It receives cases.jsonl (all records, in
-        the order of completion), cases.csv, regions.csv, ranking.csv, table.md, table.tex, how.md,
-        files.csv and summary.json. Without it, nothing is stored.
+        The results folder, created if it does not exist. The run writes cases.jsonl (all records,
+        in the order of completion), cases.csv, regions.csv, ranking.csv, table.md, table.tex,
+        how.md, files.csv and summary.json into it. By default, no files are written.
     similarity, match, merge
         As in `compare`.
     correspondence : {"case", "set"}, optional
         Whether regions are matched separately in every case ("case"), or once for all cases of a
-        method ("set"). "set" suits clusters and classes. It applies `match` and `merge` to the
-        sum of the overlaps of all cases, scores every case with the result, and reads every file
-        twice.
+        method ("set"). Use "set" if labels, such as clusters or classes, have the same meaning in
+        every case. `match` and `merge` are then applied to the sum of the overlaps of all cases,
+        and every file is read twice.
     ignore : int or iterable of int, optional
         Labels of the reference whose pixels are excluded.
     sums : {"error", "normalise", "background"} or mapping, optional
@@ -128,22 +129,24 @@ def evaluate(
         ``{"prediction": "background"}`` applies to one side.
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
-        applies to files with values above 1, and leaves label maps unchanged. A mapping
-        such as ``{"prediction": 255}`` always scales this side.
+        applies only to probabilities in files with values above 1; label maps are not scaled. A
+        mapping such as ``{"prediction": 255}`` always scales this side.
     names : mapping, sequence or path, optional
-        The names of labels (see `read`); ``{"reference": …, "prediction": …}`` per side.
+        The names of labels (see `read`). Use ``{"reference": …, "prediction": …}`` if the sides
+        differ.
     priority : sequence of str or mapping, optional
         The order of regions where masks overlap (see `read`); a mapping sets one order per side.
     nested : iterable of int or mapping, optional
-        Read nested channels (whole ⊇ core ⊇ enhancing) as `Segmentation.from_nested` does: the
-        labels of the background, of the differences of successive channels, and of the last
+        The labels of nested channels (whole ⊇ core ⊇ enhancing), as in `Segmentation.from_nested`:
+        the labels of the background, of the differences of successive channels, and of the last
         channel. A mapping such as ``{"prediction": (0, 2, 1, 3)}`` applies to one side.
     pattern : str or mapping, optional
-        The paths of files, with ``{case}`` for the name of the case: ``"{case}_seg.nii.gz"``,
-        ``"{case}/pve_*.nii.gz"`` (one file per region), ``"{case:path}.nii.gz"`` (case names with
-        folders), ``"{case}.mat:groundTruth/0"``. A mapping has patterns for ``"reference"``,
-        ``"prediction"``, ``"mask"``, ``"image"`` or the name of a method.
-        ``"{case}_{method}.nii.gz"`` for the prediction finds several methods in one folder.
+        A pattern of file paths, in which ``{case}`` marks the name of the case:
+        ``"{case}_seg.nii.gz"``, ``"{case}/pve_*.nii.gz"`` (one file per region),
+        ``"{case:path}.nii.gz"`` (case names with folders) or ``"{case}.mat:groundTruth/0"``. A
+        mapping sets separate patterns for ``"reference"``, ``"prediction"``, ``"mask"``,
+        ``"image"`` or the name of a method. ``"{case}_{method}.nii.gz"`` for the prediction finds
+        several methods in one folder.
     mask : path, optional
         A folder with a mask for every case. Only pixels where the mask is not 0 are compared.
     image : path, optional
@@ -153,11 +156,12 @@ def evaluate(
     probabilities : bool, optional
         Whether to read nnU-Net's probabilities (.npz) instead of the label maps in the same folder.
     missing : {"worst", "zero", "exclude"}, optional
-        How a missing or failed case of a method counts: the method ranks last on it ("worst"); it
-        also enters means as 0 ("zero"); or no method is ranked on it ("exclude").
+        How a missing or failed case of a method counts. "worst": the method ranks last for this
+        case. "zero": the method ranks last, and the case counts as 0 in means. "exclude": the case
+        is excluded from the ranking for all methods.
     rank_by : str or iterable of str, optional
-        The measures that rank the methods, with equal weights: of `MEASURES`, columns of cases.csv,
-        or ``"MEASURE[@TOLERANCE]:REGION"`` such as ``"dice:2"``, ``"hd95:tumour"`` or
+        The measures that rank the methods, with equal weights: names in `MEASURES`, columns of
+        cases.csv, or ``"MEASURE[@TOLERANCE]:REGION"`` such as ``"dice:2"``, ``"hd95:tumour"`` or
         ``"nsd@1:tumour"``. The default is "foreground_dice" if `background` is given, else
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
@@ -165,18 +169,19 @@ def evaluate(
         value is infinite), or by the number of methods that they beat significantly.
     column : str, iterable of str or mapping, optional
         Measures from CSV files with the columns case, method and the name of the measure, as
-        ``"NAME=FILE"`` or ``{"NAME": FILE}``. Lower values are better, or higher ones with
-        ``"NAME:higher=FILE"``.
+        ``"NAME=FILE"`` or ``{"NAME": FILE}``. Lower values are better by default. If higher values
+        are better, use ``"NAME:higher=FILE"``.
     subjects : str, path or mapping, optional
-        Which cases belong to the same subject: a pattern of case names such as
-        ``"{subject}_{session}"``, the path of a TSV file with the columns case and subject, or a
-        mapping. Confidence intervals, tests and rank stability then resample subjects.
+        The subject of every case: a pattern of case names such as ``"{subject}_{session}"``, the
+        path of a TSV file with the columns case and subject, or a mapping of cases to subjects.
+        Confidence intervals and rank stability then resample subjects, and tests use one value per
+        subject.
     resample : {"linear", "nearest"}, optional
         As in `compare`. A case fails if pixels of its reference are outside the field of view of
         the prediction, unless `background` is given.
     ignore_geometry : bool, optional
         Whether to ignore image geometry and compare in array order. Cannot be combined with
-        `geometry_tolerance` and `resample`.
+        `geometry_tolerance` or `resample`.
     geometry_tolerance : float, optional
         The maximum accepted distance between the grids, in pixels; 0.1 by default.
     max_bytes : int, optional
@@ -189,7 +194,7 @@ def evaluate(
         then compare the cases, one case per thread. The files must have the same paths on
         these workers.
     verify : bool, optional
-        Whether to recognise finished cases by the content of their files instead of size and
+        Whether to recognise finished cases by the content of their files instead of the size and
         modification time.
     parquet : bool, optional
         Whether to also write the tables as Parquet (requires pandas and pyarrow).
@@ -202,8 +207,8 @@ def evaluate(
         Whether to add the values of `Comparison.indices` to the table of cases.
     boundaries : bool, optional
         Whether to measure distances between boundaries (see `Comparison.boundaries`). The table of
-        cases has means over regions (without the background, if given), and the table of regions
-        has the values.
+        cases contains means over regions (without the background, if given), and the table of
+        regions contains the individual values.
     tolerance : float or iterable of float, optional
         Tolerances of the surface Dice in mm (in pixels for images without geometry).
     infinite : float, optional
@@ -211,16 +216,17 @@ def evaluate(
     derived : mapping of str to label or sequence of labels, optional
         Unions of regions to compare in every case, as in `Comparison.derived`:
         ``{"whole tumour": (1, 2, 3)}``. A member that is absent from a case is empty in that case;
-        a member that is absent from all cases is an error. The tables have the Dice of each union
-        and, with `boundaries`, its distances. ``rank_by="dice:whole tumour"`` ranks by it.
+        a member that is absent from all cases is an error. The tables contain the Dice of each
+        union and, with `boundaries`, its distances. To rank by a union, use
+        ``rank_by="dice:whole tumour"``.
     components : bool, label or iterable of labels, optional
         Whether to divide both sides into connected components (lesions), or the classes to divide.
-        Components are matched one-to-one and many-to-one within corresponding classes. The table
-        of cases has counts of found, missed and false components, F1, panoptic quality and its
-        factors, over classes and per class, and components.csv has one row per component. Requires
-        label maps and `background`.
+        Components are matched one-to-one and many-to-one within corresponding classes. The table of
+        cases contains the numbers of found, missed and false components, F1, and the panoptic
+        quality and its factors, in total and per class. components.csv contains one row per
+        component. Requires label maps and `background`.
     connectivity : {4, 8, 6, 18, 26}, optional
-        The number of neighbours of a pixel that can belong to the same component; all by default.
+        The number of neighbours of a pixel that are connected to it; all neighbours by default.
     minimum_size : float, optional
         Minimum component size in mm³ (in pixels for 2-D images and images without geometry).
         Smaller components of both sides are removed.
@@ -230,8 +236,8 @@ def evaluate(
         The lower limits of size ranges, in the unit of `minimum_size`. strata.csv reports the
         number of components in each range over all cases.
     background : int, str or mapping of side to int or str, optional
-        As in `compare`. If given, methods are ranked by foreground Dice by default, and the table
-        of cases includes the measures of the foreground and of `Comparison.detection`.
+        As in `compare`. If given, foreground Dice is the default ranking measure, and the table of
+        cases includes the foreground measures and the values of `Comparison.detection`.
     progress : callable, optional
         Called with a `Progress` at the start and after every case.
 
@@ -330,7 +336,7 @@ def _with_raters(
     shared = {"mask": given.mask, "image": given.image}
 
     def patterns(names: Iterable[str], reference: str | None) -> dict[str, str] | None:
-        """Return the patterns that apply to these methods or raters; None if there are none."""
+        """Return the patterns of these methods or raters; None if they have no pattern."""
         own = {name: by_name.get(name) for name in names} | shared | {"reference": reference}
         return {name: text for name, text in own.items() if text is not None} or None
 
@@ -367,14 +373,14 @@ def _with_raters(
 
 
 def _without_external(options: EvaluateOptions) -> EvaluateOptions:
-    """Return the options of evaluations against raters, who have no values in external columns."""
+    """Return the options for evaluations against raters, who have no values in external columns."""
     external = {as_external_column(column).name for column in options.column}
     measures = tuple(name for name in options.rank_by if name not in external)
     return replace(options, column=(), rank_by=measures, columns=())
 
 
 def _without_components(options: EvaluateOptions) -> EvaluateOptions:
-    """Return the options of evaluations against the consensus, which contains probabilities."""
+    """Return the options for the evaluation against the consensus, which contains probabilities."""
     rank_by, columns = (
         tuple(name for name in names if not name.startswith("components_"))
         for names in (options.rank_by, options.columns)

@@ -1,6 +1,6 @@
-"""Compare labels across cases: whether their meaning is the same, and which are exchanged.
+"""Check whether labels have the same meaning in all cases, and which labels are exchanged.
 
-Everything is computed from the stored overlaps.
+All results are computed from the stored overlaps.
 """
 
 from collections import Counter
@@ -33,18 +33,18 @@ SHOWN = 5  # pairs of labels in a sentence
 
 @dataclass(frozen=True)
 class LabelDifference:
-    """Cases of a method in which regions with different labels are matched.
+    """How often a method's regions are matched to reference regions with different labels.
 
     Attributes
     ----------
     method : str
     cases : int
-        The number of such cases.
+        The number of cases with at least one such pair.
     of : int
         The number of scored cases.
     pairs : tuple of (label, label, int)
-        Reference label, prediction label and the number of cases that match them, the most
-        frequent pair first.
+        For each pair, the reference label, the prediction label and the number of cases in which
+        they are matched. The most frequent pair comes first.
     """
 
     method: str
@@ -66,10 +66,11 @@ class LabelDifference:
 def label_difference(
     method: str, comparisons: Iterable[Comparison], labels: frozenset[Label]
 ) -> LabelDifference | None:
-    """Return the cases in which labels of a method are matched to different labels.
+    """Return how often a method's labels are matched to different reference labels.
 
-    None if equal labels are matched in all cases. Also None if the method uses a label that is not
-    in `labels` (the labels of the reference), because its labels then have a different meaning.
+    The result is None if equal labels are matched in all cases. It is also None if the method uses
+    a label that is not in `labels` (the labels of the reference), because its labels then have a
+    different meaning.
     """
     counts: Counter[tuple[Label, Label]] = Counter()
     cases = total = 0
@@ -89,7 +90,7 @@ def label_difference(
 
 
 def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
-    """Return matched pairs (reference label, prediction label) with different labels.
+    """Return the matched pairs (reference label, prediction label) whose labels differ.
 
     Regions that are merged into a pair are ignored.
     """
@@ -106,9 +107,9 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
 
 
 def equal_labels_value(record: Record, measure: str) -> float:
-    """Return a measure of a case, computed with equal labels matched.
+    """Return the value of a measure for a case whose equal labels are matched.
 
-    NaN if the case failed or the measure can only be computed from the images.
+    The value is NaN if the case failed, or if it can only be computed from the images.
     """
     if record.comparison is None or measure in EXPLAINED:
         return record.value(measure)
@@ -125,9 +126,9 @@ def equal_labels_value(record: Record, measure: str) -> float:
 def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
     """Return whether a label of the reference means the same region in every case.
 
-    This is true if labels have names, if at least half of the cases have the same labels, or if a
-    method mostly matches a label to the same prediction label in two cases. This is not true for
-    photographs that people segmented freely.
+    The result is true if labels have names, if at least half of the cases have the same labels, or
+    if a label is matched to the same prediction labels in at least half of all pairs of cases. It
+    is typically false for photographs that people segmented freely.
     """
     sets: Counter[frozenset[Label]] = Counter()
     matches: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()

@@ -20,16 +20,16 @@ DIRECTIONS = {"lower": False, "higher": True}
 
 @dataclass(frozen=True)
 class ExternalColumn:
-    """A measure whose values are in a table.
+    """A measure whose values are read from a table.
 
     Attributes
     ----------
     name : str
-        The name of the measure, and of its column in the table.
+        The name of the measure and of its column in the table.
     file : str
         The path of a CSV or TSV file with the columns case, method and `name`.
     higher_is_better : bool
-        Whether a ranking sorts by descending value.
+        Whether higher values are better.
     values : mapping of str to mapping of str to float
         The values by method and case.
     """
@@ -52,7 +52,7 @@ class ExternalColumn:
         Raises
         ------
         InputError
-            If a method has no value, or has two values for the same case.
+            If a method has no value in the table, or has two values for the same case.
         """
         known = {as_name(case) for case in cases}
         table: dict[str, dict[str, float]] = {as_name(method): {} for method in methods}
@@ -61,7 +61,7 @@ class ExternalColumn:
             if own is None or as_name(case) not in known or not text:
                 continue
             if as_name(case) in own:
-                raise InputError(f"{line}: a second value for case {case!r} of method {method!r}")
+                raise InputError(f"{line}: case {case!r} of method {method!r} already has a value")
             own[as_name(case)] = as_number(text, self.name, line)
         for method, own in table.items():
             if not own:

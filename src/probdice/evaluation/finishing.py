@@ -43,18 +43,18 @@ class Progress:
     Attributes
     ----------
     doing : {"comparisons", "overlaps"}
-        The unit of the numbers below: comparisons, one per case and method. With
-        ``correspondence="set"``, overlaps are computed first.
+        The tasks that are counted, one per case and method. With ``correspondence="set"``,
+        overlaps are computed before comparisons.
     total : int
-        The number of all comparisons.
+        The total number of tasks.
     done : int
-        The number of finished comparisons, including earlier runs and failures.
+        The number of finished tasks, including failed tasks and tasks of earlier runs.
     failed : int
-        The number of failures in this run.
+        The number of tasks that failed in this run.
     resumed : int
-        The number of comparisons finished by earlier runs.
+        The number of tasks finished by earlier runs.
     latest : Record or None
-        The comparison that was finished last; None at the start.
+        The record of the task that was finished last; None at the start.
     """
 
     doing: Literal["comparisons", "overlaps"]
@@ -77,7 +77,7 @@ def requests_of(
     options: Mapping[str, CompareOptions],
     folder: Path,
 ) -> dict[tuple[str, str], Request]:
-    """Return the requests for all jobs, given the options of every method."""
+    """Return the requests for all jobs, with the options of their methods."""
     return {
         (job.case, job.method): Request(job, options[job.method], job_inputs, files_of(job, folder))
         for job, job_inputs in zip(jobs, inputs, strict=True)
@@ -87,7 +87,7 @@ def requests_of(
 def correspondences_over_set(
     records: Iterable[Record], options: CompareOptions
 ) -> dict[str, Given]:
-    """Return the correspondence of every method over all of its cases that could be compared."""
+    """Return one correspondence per method, from all cases that could be compared."""
     overlaps: dict[str, list[Overlap]] = {}
     for record in records:
         if record.comparison is not None:
@@ -161,7 +161,7 @@ def finish_requests(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """Return the journal's records of these requests with the same version, options and files.
+    """Return the recorded results of requests with the same version, options and files.
 
     If a case has several lines, the last one is used.
     """
@@ -198,7 +198,7 @@ def _recorded(
 def _record_new_paths(
     requests: Mapping[tuple[str, str], Request], journal: Journal, numbers: set[int]
 ) -> None:
-    """Append existing lines to the journal again, with the current paths of their files.
+    """Append existing lines to the journal again, with the current file paths.
 
     The journal is read a second time, because all lines together may not fit in memory.
     """

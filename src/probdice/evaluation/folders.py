@@ -84,7 +84,7 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
 
 
 def relative_path(path: Folder, folder: Folder) -> str:
-    """Return a path relative to a folder, with slashes; the full path if on different drives."""
+    """Return a path relative to a folder, with forward slashes; on another drive, the full path."""
     try:
         relative = os.path.relpath(path, folder)
     except ValueError:

@@ -1,11 +1,11 @@
 """Bootstrap confidence intervals over cases, or over subjects whose cases belong together.
 
-A resample draws subjects with replacement, and a drawn subject contributes all of its cases (the
-cluster bootstrap). Without subjects, every case is its own subject.
+Each resample draws subjects with replacement, and every drawn subject contributes all of its cases
+(cluster bootstrap). Without subjects, every case is its own subject.
 
-For fewer than 6 subjects, confidence intervals are withheld because the bootstrap distribution has
-very few distinct values, and the result contains this reason. From 6 to 49 subjects, the coverage
-of a confidence interval is below its nominal level (`benchmarks/intervals.py`).
+With fewer than 6 subjects, the bootstrap distribution has very few distinct values, so confidence
+intervals are withheld and the result contains the reason. With 6 to 49 subjects, the coverage of a
+confidence interval is below its nominal level (`benchmarks/intervals.py`).
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -54,14 +54,14 @@ class Interval:
     Attributes
     ----------
     low : float
-        The lower end; NaN if withheld.
+        The lower limit; NaN if the interval is withheld.
     high : float
-        The upper end; NaN if withheld.
+        The upper limit; NaN if the interval is withheld.
     kind : {"bca", "percentile", "withheld"}
         Whether the interval is bias-corrected and accelerated (BCa), uses percentiles, or is
         withheld.
     reason : str
-        Why the kind is not "bca", or "".
+        The reason why the kind is not "bca"; "" if it is.
     """
 
     low: float
@@ -97,7 +97,7 @@ def subject_numbers(subjects: Sequence[Hashable] | None, cases: int) -> Numbers 
 def mean_interval(
     values: Floats, subjects: Numbers | None = None, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval:
-    """Return the confidence interval of the mean: BCa, or percentiles if BCa is undefined.
+    """Return the BCa interval of the mean, or the percentile interval if BCa is undefined.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def mean_interval(
     subjects : array of int, optional
         The index of the subject of every case.
     resamples, seed : int, optional
-        The number of bootstrap resamples, and the seed.
+        The number of bootstrap resamples and the random seed.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def weighted_medians(values: Floats, weights: Floats) -> Floats:
 
 
 def percentiles(drawn: NDArray[Any], reason: str) -> Interval:
-    """Return the interval between two drawn values, without interpolation."""
+    """Return the percentile interval of resampled values, without interpolation."""
     low = float(np.quantile(drawn, (1 - LEVEL) / 2, method="lower"))
     high = float(np.quantile(drawn, (1 + LEVEL) / 2, method="higher"))
     return Interval(low, high, "percentile", reason)
@@ -214,7 +214,7 @@ def few(n: int, of_subjects: bool) -> str:
 
 
 def _grouped(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:
-    """Return the values; with subjects, the sum and the number of the values of each subject."""
+    """Return the values or, with subjects, the sum and the number of values of each subject."""
     if subjects is None:
         return (values,)
     _, owners = np.unique(subjects, return_inverse=True)

@@ -3,8 +3,8 @@
 A line is written completely before its case counts as finished, so no finished case is lost when
 the process is killed. Lines are flushed to disk about once per second, so a power failure can lose
 the cases finished in the last second. If the process is killed or the disk is full, the last line
-may be incomplete; it is removed when the journal is next opened. Invalid lines and lines of another
-format are ignored, and their cases are computed again.
+may be incomplete; it is removed when the journal is next opened. Invalid lines and lines in another
+format version are ignored, and their cases are computed again.
 """
 
 import json
@@ -39,7 +39,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 class Journal:
-    """`cases.jsonl` of a folder, open for appending."""
+    """The file cases.jsonl of a folder, open for appending."""
 
     def __init__(self, out: Path) -> None:
         self.path = out / NAME
@@ -50,7 +50,7 @@ class Journal:
         self._flushed = time.monotonic()
 
     def append(self, line: str) -> None:
-        """Write one complete line, and flush to disk if `FLUSHED` seconds have passed."""
+        """Write one complete line, and flush to disk at most once per `FLUSHED` seconds."""
         left = memoryview(f"{line}\n".encode())
         with _os_errors_with_path(self.path):
             while left:
@@ -126,7 +126,7 @@ def locked(out: Path) -> Iterator[None]:
         except OSError as error:
             warnings.warn(
                 f"{out}: cannot lock this folder ({error.strerror}), so a second run would not be "
-                f"detected. Start one run at a time in it.",
+                f"detected. Start only one run at a time in this folder.",
                 ProbdiceWarning,
                 stacklevel=3,
             )
@@ -165,5 +165,5 @@ def _os_errors_with_path(path: Path, action: Literal["write", "read"] = "write")
     except InputError as error:  # the path is not a regular file
         raise error.prefixed(f"{path}: ") from None
     except OSError as error:
-        hint = "; finished cases are stored, run again to continue" if action == "write" else ""
+        hint = "; finished cases are stored; run again to continue" if action == "write" else ""
         raise InputError(f"{path}: cannot {action} this file: {error.strerror}{hint}") from error

@@ -42,7 +42,7 @@ Kind = Literal["labels", "probabilities"]
 
 
 def kind_of(segmentation: Segmentation) -> Kind:
-    """Return whether a segmentation is a label map or probabilities."""
+    """Return the kind of a segmentation: "labels" or "probabilities"."""
     return "labels" if segmentation.crisp else "probabilities"
 
 
@@ -84,7 +84,8 @@ class AllowedLabel(NamedTuple):
 class Manifest:
     """The required form of a submission to a challenge.
 
-    Create one with `Manifest.of` or `Manifest.read`. `check_submission` compares a folder with it.
+    Create one with `Manifest.of` or `Manifest.read`. `check_submission` checks a folder of
+    predictions against a manifest.
 
     Attributes
     ----------
@@ -93,7 +94,7 @@ class Manifest:
     labels : tuple of AllowedLabel
         The labels that occur in at least one reference.
     kinds : tuple of {"labels", "probabilities"}
-        The accepted kinds of segmentation. By default, the kinds of the references.
+        The accepted kinds of segmentation. The default is the kinds of the references.
     pattern : str or None
         The file names of a submission, with ``{case}``; None for the default names.
     probabilities : bool
@@ -185,7 +186,7 @@ class Manifest:
 
     @property
     def strict_labels(self) -> bool:
-        """Whether other labels are an error because regions are matched by equal labels."""
+        """Whether unlisted labels are errors, because regions are matched by equal labels."""
         return self.options.match == "labels"
 
     def to_dict(self) -> dict[str, Any]:
@@ -268,7 +269,7 @@ class Manifest:
 
 
 def _patterns(options: EvaluateOptions) -> tuple[str | None, str | None, str | None]:
-    """Return the patterns of references, predictions and masks."""
+    """Return the file name patterns of references, predictions and masks."""
     given = options.pattern
     if not isinstance(given, Mapping):
         given = {} if given is None else dict.fromkeys(("reference", "prediction", "mask"), given)
@@ -287,7 +288,10 @@ def _grid(segmentation: Segmentation, options: CompareOptions) -> Grid:
 
 
 def _labels(regions: Regions) -> Iterable[AllowedLabel]:
-    """Yield the labels with pixels. A channel without a number and a name has its index."""
+    """Yield the labels that occur.
+
+    A channel that has neither a number nor a name is numbered by its index.
+    """
     for k in regions.occupied.tolist():
         number, name = regions.number(k), regions.name(k)
         if number is None and name is None:
@@ -296,9 +300,9 @@ def _labels(regions: Regions) -> Iterable[AllowedLabel]:
 
 
 def _merged(labels: Iterable[AllowedLabel]) -> tuple[AllowedLabel, ...]:
-    """Return the labels in order.
+    """Return the sorted labels.
 
-    If a number has a name in at least one case, it has no entry without a name.
+    A number that has a name in at least one case has no additional entry without a name.
     """
     several = list(labels)
     named = {one.number for one in several if one.name is not None}

@@ -1,4 +1,4 @@
-"""Evaluate all methods against one reference: check everything first, then run."""
+"""Evaluate all methods against one reference. All options are checked before the run."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,9 +50,9 @@ NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
 class _Plan:
     """The jobs and options of a run, checked before the first file is read.
 
-    `lacking` are the cases without a reference or a prediction, and `measures` rank the methods.
-    Cases in `failed` have no consensus as reference. Each of them is reported as failed, with the
-    reason.
+    `lacking` lists the cases without a reference or a prediction, and `measures` lists the ranking
+    measures. Cases in `failed` have no consensus to use as reference. They are reported as failed,
+    with the reason.
     """
 
     reference: Folder
@@ -116,7 +116,7 @@ class Run:
         out: Path | None,
         rater_comparison: RaterComparison | None,
     ) -> Evaluation:
-        """Compare all cases, with the journal in a folder."""
+        """Compare all cases, and store the journal in `folder`."""
         options = self.options
         records, groups = self._records(plan, folder)
         _check_records(records, options.comparison, plan.measures)
@@ -145,7 +145,7 @@ class Run:
         )
 
     def _records(self, plan: _Plan, folder: Path) -> tuple[tuple[Record, ...], dict[str, Given]]:
-        """The records of all jobs, and the correspondence of every method over all of its cases."""
+        """Return the records of all jobs, and one correspondence per method if requested."""
         options, comparing = self.options, self.options.comparison
         workers = options.workers or cores()
         identities = file_identities(plan.jobs, workers, options.verify)
@@ -242,7 +242,7 @@ def temporary_folder() -> TemporaryDirectory[str]:
 
 
 def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
-    """Create the results folder if necessary. It must not be an input folder."""
+    """Create the results folder if it does not exist. It must not be an input folder."""
     if any(out.resolve() == Path(folder).resolve() for folder in images):
         raise InputError(f"{out}: is an input folder; use another folder for the results")
     try:
@@ -260,9 +260,9 @@ def _default_measure(options: CompareOptions) -> MeasureName:
 
 
 def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
-    """Reject names in the priority of a side that are not regions of any of its cases.
+    """Reject a priority with names that are not regions of any case.
 
-    This checks sides with one file per region, whose names are known before reading.
+    This function checks sides with one file per region, whose names are known before reading.
     `_check_noted_priority` checks regions inside files.
     """
     for side in SIDES:
@@ -277,7 +277,7 @@ def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
 
 
 def _check_noted_priority(records: Iterable[Record]) -> None:
-    """Reject names in the priority that are absent from every scored case."""
+    """Reject a priority with names that are absent from every scored case."""
     absent: list[dict[Message, Message]] = [  # side, option and name, with the regions
         {
             note.message[:3]: note.message
@@ -315,5 +315,5 @@ def _check_parquet() -> None:
     for module in ("pandas", "pyarrow"):
         if find_spec(module) is None:
             raise MissingExtraError(
-                f'Parquet needs {module}, which is not installed: pip install "pandas" "pyarrow"'
+                f'Parquet requires {module}, which is not installed: pip install "pandas" "pyarrow"'
             )

@@ -1,7 +1,7 @@
 """The test of paired differences between two methods: its name, its level and its p-values.
 
-`two_sided` tests the differences of every pair of methods, and `one_sided` orders methods by the
-test-based scheme. Summaries record `TEST`, and texts about a run take the name from its summary.
+`two_sided` tests the differences between two methods, and `one_sided` is used by the test-based
+ranking scheme. Summaries record `TEST`, and texts about a run use the recorded name.
 """
 
 from math import nan
@@ -20,24 +20,25 @@ ALPHA = 0.05  # significance level
 def two_sided(paired: Floats, *, of_subjects: bool = False) -> tuple[float, float, str]:
     """Test whether differences are symmetric about 0.
 
-    The Wilcoxon signed-rank test, without differences of 0.
+    This is the Wilcoxon signed-rank test. Differences of 0 are excluded.
 
     Parameters
     ----------
     paired : array of float
         The differences; they may be infinite.
     of_subjects : bool, optional
-        Whether the differences are of subjects instead of cases, for the remark.
+        Whether each difference belongs to a subject instead of a case. This affects only the
+        remark.
 
     Returns
     -------
     statistic : float
         The smaller sum of ranks.
     p : float
-        The p-value; 1 if all differences are 0. NaN for fewer than 6 differences, because no test
-        on 5 pairs can be below 0.05 (the smallest p is 1/16).
+        The p-value; 1 if all differences are 0. NaN for fewer than 6 differences, because with 5
+        differences the smallest possible p-value is 1/16.
     remark : str
-        The reason if there is no test, a remark on the test, or "".
+        The reason why there is no test, a remark on the test, or "".
 
     Examples
     --------
@@ -61,8 +62,8 @@ def two_sided(paired: Floats, *, of_subjects: bool = False) -> tuple[float, floa
 def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the p-values of one-sided Wilcoxon signed-rank tests of weighted differences.
 
-    The normal approximation with continuity correction, without differences of 0, as R's
-    ``wilcox.test(exact = FALSE)``, which challengeR uses.
+    The tests use the normal approximation with continuity correction and exclude differences of 0,
+    like R's ``wilcox.test(exact = FALSE)``, which challengeR uses.
 
     Parameters
     ----------
@@ -74,8 +75,8 @@ def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
     Returns
     -------
     tuple of two arrays
-        Per resample, the p-value of the alternative that differences are above 0, and of the
-        alternative that they are below 0; 1 if all differences are 0.
+        The p-values of the alternative that differences are above 0, and of the alternative that
+        they are below 0, one per resample. They are 1 if all differences are 0.
 
     Examples
     --------

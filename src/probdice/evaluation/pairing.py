@@ -32,9 +32,9 @@ BIDS = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # group 1 follows the case
 
 @dataclass(frozen=True)
 class Job:
-    """One case of one method: the files of every role, and the regions of sides that name them.
+    """One case of one method: its files by role, and the region names of sides that have them.
 
-    A side names its regions if it has one file per region. A case without reference files fails.
+    A side has region names if it has one file per region. A case without reference files fails.
     """
 
     case: str
@@ -45,7 +45,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Missing:
-    """A case of a method without one of its sides.
+    """A case of a method that lacks the reference or the prediction.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ def pair(
     probabilities: bool = False,
     failed: Collection[str] = (),
 ) -> tuple[tuple[Job, ...], tuple[Missing, ...], dict[str, Path]]:
-    """Return the jobs, case by case; missing cases; and the folder of every method.
+    """Return the jobs (case by case), the missing cases, and the folder of every method.
 
-    A pattern with ``{method}`` finds the methods of its folder. Cases in `failed` have no consensus
+    A pattern with ``{method}`` finds all methods in its folder. Cases in `failed` have no consensus
     as reference, so their jobs have no reference files.
     """
     reference_files = find_cases(reference, patterns.reference, probabilities=False)
@@ -133,7 +133,7 @@ def _check_sides_differ(
     reference_files: Files,
     prediction_files: Files,
 ) -> None:
-    """Reject cases with the same files on both sides, because their agreement would be perfect."""
+    """Reject cases with the same files on both sides, because they would always agree perfectly."""
     for case, files in prediction_files.items():
         sides = files, reference_files.get(case, ())
         names = [[Path(file).name for file in side] for side in sides]
@@ -149,13 +149,13 @@ def _check_masks(
     masks: Files,
     reference_files: Files,
 ) -> None:
-    """Reject cases without a mask, because they would not be comparable with the others."""
+    """Reject cases without a mask, because they would not be comparable with masked cases."""
     without = [case for case in sorted(reference_files, key=natural) if case not in masks]
     if without:
         cases = "1 case has" if len(without) == 1 else f"{len(without)} cases have"
         raise InputError(
             f"{mask}: {cases} no mask ({listed(without, SHOWN)}), but every case needs one. If the "
-            f"names differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'"
+            f"names differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'."
         )
 
 
@@ -180,7 +180,7 @@ def _nothing_in_common(
     )
     if not patterns:
         return InputError(
-            f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'"
+            f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'."
         )
     distinct = set(patterns.values())
     if len(distinct) == 1 and len(patterns) == len(folders):
@@ -189,7 +189,7 @@ def _nothing_in_common(
     else:
         command = " ".join(f"--pattern '{name}:{text}'" for name, text in patterns.items())
         option = Option("pattern", python=f"pattern={patterns!r}", command=command)
-    return InputError(f"{message}Files below nested subfolders require a pattern; use ", option)
+    return InputError(f"{message}Files in nested subfolders require a pattern; use ", option)
 
 
 def _deeper_files(folder: Path) -> list[str]:
@@ -205,7 +205,7 @@ def _deeper_files(folder: Path) -> list[str]:
 def _pattern_for(file: str) -> str:
     """Return a pattern that matches files named like this one.
 
-    In BIDS, subject and session are the case.
+    In BIDS file names, the subject and session form the case name.
     """
     name = file.rpartition("/")[2]
     if bids := BIDS.fullmatch(name):

@@ -1,11 +1,11 @@
-"""File name patterns, which select files and mark the case in their names.
+"""File name patterns, which select files and mark the case in file names.
 
-``{case}`` matches a name without a slash, ``{case:path}`` a name that may contain folders, such as
-``site1/p1``. If a placeholder occurs more than once, it matches the same text each time.
-``{method}`` matches a method name if one folder has the files of several methods. Other characters
-work as in a shell: ``*`` matches any characters, ``?`` one character, ``[123]`` one of several,
-``**`` any folders. A colon after the suffix of a file selects a part of it, as in
-``{case}.mat:groundTruth/0``.
+``{case}`` matches a name without a slash, and ``{case:path}`` matches a name that may contain
+folders, such as ``site1/p1``. If a placeholder occurs more than once, it matches the same text each
+time. ``{method}`` matches a method name if one folder has the files of several methods. Other
+characters work as in a shell: ``*`` matches any characters, ``?`` matches one character, ``[123]``
+matches one of these characters, and ``**`` matches any folders. A colon after the suffix of a file
+selects a part of it, as in ``{case}.mat:groundTruth/0``.
 """
 
 import re
@@ -35,7 +35,7 @@ class Pattern:
         A glob that finds all matching files and possibly others.
     expression : re.Pattern
         Matches the path of a file relative to the folder, normalised by `as_name`. Its groups are
-        "case", "region" if `touched`, and "method" if the pattern has one.
+        "case", "region" (if `touched`), and "method" (if the pattern has ``{method}``).
     inside : str
         The path inside the file, or "".
     touched : bool
@@ -81,7 +81,7 @@ def _check_pattern(text: str, path: str) -> None:
     elif touching := re.search(r"(\{case\}|\{method\}){2}", path):
         reason = f"has {touching[0]} without a separator; use for example '{CASE}_{METHOD}.nii.gz'"
     elif any("**" in part and part != "**" for part in path.split("/")) or path.endswith("**"):
-        reason = "has ** in a name, which only works for folders, as in '**/{case}.nii.gz'"
+        reason = "has ** within a name; ** can only replace folders, as in '**/{case}.nii.gz'"
     elif f"{CASE}*" in path and path.count(CASE) == path.count(f"{CASE}*"):
         reason = (
             f"has {CASE}*, so the end of the case name is unknown; put a separator between them, "
@@ -119,7 +119,7 @@ def _any_of(names: Iterable[str]) -> str:
 def _expression(path: str, spans: bool, touched: bool, names: Mapping[str, str]) -> str:
     """Return the pattern as a regular expression. All occurrences of {case} match the same text.
 
-    Groups whose names start with "case" or "method" hold these names.
+    Groups whose names start with "case" or "method" match the names of cases and methods.
     """
     wild = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     any_name = {CASE: ".+?" if spans else "[^/]+?", METHOD: "[^/]+?"}

@@ -46,7 +46,7 @@ def table_md(summary: Summary, columns: Sequence[str] = ()) -> str:
 def table_tex(summary: Summary, columns: Sequence[str] = (), *, booktabs: bool = False) -> str:
     """Return the ranking as a LaTeX tabular. The conclusion, remarks and notes follow as comments.
 
-    It requires no LaTeX package, or only booktabs.
+    The table requires no LaTeX package, or only booktabs.
     """
     heads, rows = _table(summary, columns)
     alignment = "".join("l" if head == "method" else "r" for head in heads)
@@ -66,7 +66,7 @@ def table_tex(summary: Summary, columns: Sequence[str] = (), *, booktabs: bool =
 
 
 def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str, ...]:
-    """Check the names of columns of the table.
+    """Check the column names of the table.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
 
 
 def _measure_column(summary: Summary, measure: str) -> tuple[str, Callable[[Rank], str]]:
-    """Return a heading and cells: the mean or median of a measure, with its 95 % CI if it ranks."""
+    """Return a heading, and cells with the mean or median (with 95 % CI if the measure ranks)."""
     rows = {one["method"]: one for one in summary["measures"][measure]["methods"]}
     kind = next(iter(rows.values()))["aggregate"]
     ranks = measure in summary["rank_by"]

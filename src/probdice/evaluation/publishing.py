@@ -1,6 +1,6 @@
 """Write files for publication: the ranking as CSV, how.md and the list of files.
 
-All of them are written from the content of summary.json, so that they agree with it.
+All files are written from the content of summary.json, so that they agree with it.
 """
 
 import csv
@@ -44,7 +44,7 @@ Summary = Mapping[str, Any]
 
 
 def ranking_csv(summary: Summary) -> bytes:
-    """Return one row per measure and method; ranking measures come first, and better methods first.
+    """Return one row per measure and method, with ranking measures and better methods first.
 
     If there are several ranking measures, the first rows contain the combined ranking.
     """
@@ -87,7 +87,7 @@ def _rank_row(
 
 
 def how_text(summary: Summary, files: bytes) -> str:
-    """Return the text of how.md: a methods paragraph, options, versions and the SHA-256."""
+    """Return how.md: a methods paragraph, the options, versions and the SHA-256 of files.csv."""
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     machine = ", ".join(summary["environment"].values())
     number = len(list(csv.reader(StringIO(files.decode(), newline="")))) - 1
@@ -108,15 +108,14 @@ def how_text(summary: Summary, files: bytes) -> str:
         "",
         f"Versions: {versions}; Python {machine}.",
         "",
-        f"Files: {quantity(number, 'file')}, each with its SHA-256 in files.csv, "
-        f"whose own SHA-256 is {hashlib.sha256(files).hexdigest()}. Paths are relative to the "
-        f"results folder.",
+        f"files.csv lists the SHA-256 of {quantity(number, 'file')}. The SHA-256 of files.csv is "
+        f"{hashlib.sha256(files).hexdigest()}. Paths are relative to the results folder.",
     ]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
 def _methods_paragraph(summary: Summary) -> str:
-    """Describe what was compared and how, for a methods section."""
+    """Return a paragraph that describes the evaluation, for a methods section."""
     options = CompareOptions.from_dict(summary["options"])
     cases, methods = summary["counts"][0]["cases"], len(summary["methods"])
     titles = [summary["titles"][measure] for measure in summary["rank_by"]]
@@ -135,10 +134,10 @@ def _methods_paragraph(summary: Summary) -> str:
         f"{_reference(summary['rater_comparison'])}. "
         f"{scheme.sentence(titles, summary['test'])} "
         f"Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
-        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units}: "
-        f"bias-corrected and accelerated for means, percentiles for medians and ranks, {RESAMPLES} "
-        f"resamples. Rank stability is the share of resamples in which a method has the same "
-        f"place.{together}"
+        f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units} "
+        f"with {RESAMPLES} resamples. They are bias-corrected and accelerated for means, and use "
+        f"percentiles for medians and ranks. Rank stability is the share of resamples in which a "
+        f"method has the same place.{together}"
     )
     if options.derived:
         text += f" {derived_definition(dict(options.derived))}"
@@ -170,7 +169,7 @@ def _option_values(summary: Summary) -> dict[str, Any]:
 
 
 def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path) -> bytes:
-    """Return every file that was read, with its SHA-256 and its path relative to a folder.
+    """Return files.csv: every file that was read, with its SHA-256 and its path relative to `out`.
 
     Files of raters have the role "rater" and the name of the rater as their method.
     """
@@ -191,7 +190,7 @@ def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path)
 
 
 def _reference(agreement: Mapping[str, Any] | None) -> str:
-    """Return the reference of the methods paragraph."""
+    """Return a description of the reference for the methods paragraph."""
     if agreement is None:
         return "the reference"
     raters = (

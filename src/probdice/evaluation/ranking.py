@@ -1,7 +1,7 @@
-"""Rank methods by one or several measures, by any ranking scheme, with rank stability.
+"""Rank methods by one or more measures with any ranking scheme, and compute rank stability.
 
-Rank stability comes from a bootstrap over cases, or over subjects whose cases belong together.
-This module takes numbers and returns frozen results; it does not read files or images.
+Rank stability is computed by a bootstrap over cases, or over subjects with several cases. This
+module takes numbers and returns frozen results; it does not read files or images.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -77,23 +77,24 @@ class Rank:
     last : int
         The number of ranked cases for which the method has no value and is ranked last.
     mean_rank : float
-        The mean over cases (and measures) of the rank within a case: 1 is best, and tied methods
-        get their mean rank.
+        The rank of the method within a case, averaged over cases (and measures). Rank 1 is best,
+        and tied methods share their mean rank.
     place : int or None
-        One more than the number of methods that the scheme puts before this one: 1, 2, 2, 4. None
-        for a method without ranked cases.
+        One plus the number of methods that the scheme places before this one, such as 1, 2, 2, 4.
+        None for a method without ranked cases.
     mean_rank_interval : Interval
         The bootstrap confidence interval of the mean rank, from the same resamples for all methods.
     place_interval : Interval
         The bootstrap confidence interval of the place, from the same resamples.
     kept : float
-        Rank stability: the share of resamples in which the method has its place; NaN if withheld.
+        Rank stability: the share of resamples in which the method has the same place; NaN if
+        withheld.
     shares : tuple of float
         The shares of resamples in which the method has place 1, 2, …; empty if withheld.
     value : float
-        The number by which the scheme orders the methods: the mean rank; the mean or median; the
-        share of other methods that this one beats significantly. With several measures, the last
-        two are replaced by the average of the ranks by the individual measures.
+        The number by which the scheme orders the methods: the mean rank, the mean or median, or the
+        share of other methods that this method beats significantly. With several measures, the mean
+        of the ranks by each measure replaces the last two numbers.
     """
 
     method: str
@@ -122,7 +123,7 @@ def ranks(
     """Rank methods from best to worst by one measure.
 
     Confidence intervals use percentiles, because ranks have few distinct values and are bounded.
-    An infinite value is the worst if lower is better.
+    If lower values are better, an infinite value is the worst.
 
     Parameters
     ----------
@@ -131,9 +132,9 @@ def ranks(
     missing : {"worst", "zero", "exclude"}, optional
         With "worst" and "zero", a method without a value is ranked last for that case. Several
         methods without a value are tied for last. In means and tests, a missing value counts as 0
-        or as the lowest of all values, whichever is lower. If lower is better, it counts as
-        infinity. With "exclude", the case is excluded for all methods, and a method without any
-        value is not ranked. A case for which no method has a value is always excluded.
+        or as the lowest of all values, whichever is lower. If lower values are better, a missing
+        value counts as infinity. With "exclude", the case is excluded for all methods, and a method
+        without any value is not ranked. A case for which no method has a value is always excluded.
     higher_is_better : bool, optional
         False for measures such as distances.
     scheme : str, optional
@@ -268,8 +269,8 @@ def case_ranks(
 def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
     """Return Kendall's τ-b between two rankings, over the methods that both rankings contain.
 
-    1 for the same order, −1 for the reverse order. NaN if fewer than two methods are ranked, or if
-    all methods of a ranking are tied.
+    The value is 1 for the same order and −1 for the reverse order. It is NaN if fewer than two
+    methods are ranked, or if all methods of a ranking are tied.
 
     Parameters
     ----------
@@ -298,7 +299,7 @@ def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
 
 
 def aggregate_of(scores: Scores, missing: MissingRule = "worst") -> Aggregate:
-    """Return the aggregate of "aggregate-then-rank": the mean, or the median.
+    """Return the statistic that "aggregate-then-rank" uses: the mean or the median.
 
     Examples
     --------
@@ -320,7 +321,7 @@ def _ranked(
     seed: int,
     grouped: bool,
 ) -> list[Rank]:
-    """Return the methods in the order of a scheme, with their stability."""
+    """Return the ranks in the order of a scheme, with rank stability."""
     subjects, cases = int(owners.max()) + 1, owners.size
     once = np.ones((1, subjects))
     values, means = order(once)[:, 0], mean_ranks(prepared, once[:, owners])[:, 0]
@@ -354,7 +355,7 @@ def _ranked(
 
 
 def _with_stability(rank: Rank, drawn: Numbers, means: Floats, methods: int) -> Rank:
-    """Return the same rank with confidence intervals and the distribution of resampled places."""
+    """Return a rank with confidence intervals and the shares of resampled places."""
     shares = np.bincount(drawn, minlength=methods + 1)[1:] / drawn.size
     return replace(
         rank,

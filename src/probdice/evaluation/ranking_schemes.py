@@ -1,12 +1,12 @@
-"""The ranking schemes: how each orders methods, and its sentence in how.md.
+"""Ranking schemes: the order of the methods, and the sentence about this order in how.md.
 
 "rank-then-aggregate" ranks the methods within every case and orders them by their mean rank.
-"aggregate-then-rank" orders them by their mean value, or by the median if a value is infinite.
-"test-based" orders them by how many other methods they beat in a one-sided test (`paired_test`),
-like the significance ranking of challengeR (Wiesenfarth et al., 2021,
-https://doi.org/10.1038/s41598-021-82017-6).
+"aggregate-then-rank" orders the methods by their mean value, or by the median if a value is
+infinite. "test-based" orders the methods by the number of other methods that they beat in a
+one-sided test (`paired_test`), like the significance ranking of challengeR (Wiesenfarth et al.,
+2021, https://doi.org/10.1038/s41598-021-82017-6).
 
-`options.SCHEMES` contains the texts of a scheme for the help and for pages.
+`options.SCHEMES` contains the descriptions for the help and for pages.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,21 +39,22 @@ Ordering = Callable[[Floats], Floats]  # counts of subjects → value per method
 
 @dataclass(frozen=True)
 class RankingScheme:
-    """How methods are ordered.
+    """A ranking scheme.
 
     Attributes
     ----------
     ordering : callable
-        Returns the function that orders the methods in every resample. Its arguments are the costs
-        by every measure, the subject of every case, the significance level, and whether cases of
-        one subject belong together.
+        Returns the function that orders the methods in every resample. The arguments are the costs
+        by every measure, the subject of every case, the significance level, and whether tests use
+        one value per subject.
     descending : callable
-        Whether the method with the largest number is first, for a measure whose higher values are
-        better or not.
+        Returns whether the method with the largest number is first. The argument is true if higher
+        values of the measure are better.
     sentence : callable
-        Describes the order in how.md, from the titles of the measures and the name of the test.
+        Returns the sentence in how.md. The arguments are the titles of the measures and the name of
+        the test.
     columns : tuple of str
-        Columns that the publication table has only for this scheme by default.
+        Default columns of the publication table that are specific to this scheme.
     """
 
     ordering: Callable[[Sequence["Costs"], Numbers, float, bool], Ordering]
@@ -64,7 +65,7 @@ class RankingScheme:
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """The values of one measure, signed so that lower is better; missing values are replaced.
+    """The values of one measure as costs: lower is better, and missing values are replaced.
 
     Methods are rows and cases are columns.
 
@@ -99,7 +100,7 @@ class Costs:
 
 
 def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingRule) -> Costs:
-    """Prepare the values of every method by one measure.
+    """Convert the values of one measure, one array per method, to costs.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def _by_tests(prepared: Sequence[Costs], owners: Numbers, alpha: float, grouped:
 
 
 def _joint(orders: Sequence[Ordering]) -> Ordering:
-    """Return the order by one measure, or by the mean of the ranks by several."""
+    """Return the order by one measure, or by the mean rank over several measures."""
     return orders[0] if len(orders) == 1 else lambda counts: _mean_of_ranks(orders, counts)
 
 
@@ -181,7 +182,7 @@ def _aggregated(one: Costs, owners: Numbers) -> Ordering:
 
 
 def _tested(one: Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ordering:
-    """Order by the share of other methods that a method beats significantly, with a minus sign."""
+    """Order by the negative share of other methods that a method beats significantly."""
     costs, own = one.costs[:, one.counted], owners[one.counted]
     methods = costs.shape[0]
     pairs = {}

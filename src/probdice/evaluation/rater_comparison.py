@@ -52,11 +52,11 @@ class RaterFile:
     case : str
         Name of the case.
     file : str
-        Its full path.
+        The full path of the file.
     bytes : int or None
-        Its size; None if it could not be read.
+        The size of the file in bytes; None if it could not be read.
     sha256 : str or None
-        The SHA-256 of its content; None if it could not be read.
+        The SHA-256 of the file; None if it could not be read.
     """
 
     rater: str
@@ -83,20 +83,21 @@ class RaterComparison:
     baselines : dict of str to Summary
         Inter-rater agreement over the cases of each method in `methods`.
     means : dict of str to dict of str to float
-        The mean of every method and rater (first) against every rater (second).
+        The mean of the measure for every method or rater (first key) against every rater (second
+        key).
     cases : dict of str to tuple of str
         The cases of every rater.
     files : tuple of RaterFile
-        Every file of the raters that was read.
+        All files of the raters that were read.
     left_out : dict of str to Note
-        Cases that are excluded because their raters have no consensus, each with the reason: a file
-        cannot be read, or the raters' images have different grids.
+        Cases that are excluded because no consensus of the raters could be computed, each with the
+        reason: a file cannot be read, or the raters' images have different grids.
     reference_is_mean : bool
         Whether the mean of the raters is the reference of the evaluation.
     title : str
         The title of the measure.
     higher_is_better : bool
-        Whether higher values of the measure mean more agreement.
+        Whether higher values of the measure mean better agreement.
     """
 
     measure: str
@@ -113,7 +114,7 @@ class RaterComparison:
     higher_is_better: bool = True
 
     def sentence(self, method: str) -> str:
-        """Return a sentence that compares a method with the raters."""
+        """Return a sentence that compares a method with inter-rater agreement."""
         own, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return "no case to compare with inter-rater agreement"
@@ -169,7 +170,7 @@ class RaterComparison:
 
 
 def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
-    """Reject ambiguous names, and a single rater."""
+    """Reject a single rater, and raters with ambiguous names."""
     if len(raters) < 2:
         raise InputError(f"raters: expected at least two, found {len(raters)}")
     for name in raters:
@@ -246,7 +247,7 @@ def rater_comparison_of(
 def _mean_by_case(
     values: Mapping[str, Mapping[str, Mapping[str, float]]], names: Collection[str]
 ) -> dict[str, float]:
-    """Return, per case, the mean over all comparisons of the given methods or raters."""
+    """Return one mean per case, over all comparisons of the given methods or raters."""
     by_case: dict[str, list[float]] = {}
     for name in names:
         for cases in values.get(name, {}).values():
@@ -269,11 +270,11 @@ def _files(evaluations: Mapping[str, "Evaluation"]) -> Iterator[RaterFile]:
 def write_consensus(
     evaluations: Mapping[str, "Evaluation"], options: CompareOptions, out: Path, workers: int
 ) -> tuple[str | None, dict[str, Note]]:
-    """Write the mean of the raters of every case that at least two of them have.
+    """Write the mean of the raters for every case that at least two raters segmented.
 
-    The files are in a subfolder of `out`. A file that is newer than its sources is not written
-    again, so that an interrupted run continues. Returns the pattern of the files if case names
-    contain folders, and the reason for every case without a consensus.
+    The files are written to a subfolder of `out`. A file that is newer than its sources is not
+    written again, so that an interrupted run continues. Returns the pattern of the files if case
+    names contain folders, and the reason for every case without a consensus.
     """
     files: dict[str, dict[str, Record]] = {}
     for rater, evaluation in evaluations.items():
@@ -304,7 +305,7 @@ def write_consensus(
 
 
 def _mean_of(by_rater: Mapping[str, Record], options: CompareOptions, workers: int) -> Segmentation:
-    """Return the mean of the raters of one case, read like a reference."""
+    """Return the mean of the raters of one case. Their files are read as references."""
     if options.ignore:
         raise InputError(
             Option("ignore", options.ignore[0]),
@@ -346,5 +347,5 @@ def _summary(content: Mapping[str, Any]) -> Summary:
 
 
 def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same numbers, with NaN for the null of JSON."""
+    """Return the summary with NaN in place of None, which JSON stores as null."""
     return {name: float("nan") if value is None else value for name, value in content.items()}

@@ -30,7 +30,7 @@ def compare_again(
     options : CompareOptions
         The options of the `Evaluation`.
     seen_from : path, optional
-        The folder that file names on pages are relative to; full paths by default.
+        File names on pages are relative to this folder. By default, full paths are shown.
     workers : int, optional
         The number of threads; all cores by default.
 
@@ -42,7 +42,7 @@ def compare_again(
     Raises
     ------
     InputError
-        If a file is missing or unreadable, or if the numbers differ from the recorded ones.
+        If a file is missing or unreadable, or if the new numbers differ from the recorded numbers.
 
     Examples
     --------

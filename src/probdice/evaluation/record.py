@@ -1,4 +1,4 @@
-"""One case of one method, as stored in the journal, and its measures."""
+"""The record of one case of one method in the journal, and the measures of the case."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -34,14 +34,14 @@ class Record:
     seconds : float
         The computing time.
     reference : tuple of str
-        The full paths of the reference files, one per region if there are several.
+        The full paths of the reference files. If there are several files, each is one region.
     prediction : tuple of str
         The full paths of the prediction files.
     mask : tuple of str
         The full paths of the mask files; empty without a mask.
     inputs : dict
-        For "reference", "prediction" and "mask": name, size, modification time and SHA-256 of
-        every file that was read.
+        The name, size, modification time and SHA-256 of every file that was read, for "reference",
+        "prediction" and "mask".
     regions : dict
         The names of the regions, for sides with one file per region.
     """
@@ -90,7 +90,7 @@ class Record:
 
     @property
     def error(self) -> str:
-        """The message of the failure, or ""."""
+        """The error message of a failed case; "" if the case was scored."""
         return "" if self.failure is None else str(self.failure)
 
     def paths(self, role: Role) -> tuple[str, ...]:

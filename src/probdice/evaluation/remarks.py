@@ -53,14 +53,16 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
     notes += _few(evaluation)
     for column in evaluation.external_columns:
         direction = "higher" if column.higher_is_better else "lower"
-        text = f"{column.name} comes from {Path(column.file).name}; {direction} values are better."
+        text = (
+            f"{column.name} is read from {Path(column.file).name}; {direction} values are better."
+        )
         notes.append(Note("column", (text,)))
     recognised = bids_note(_found_by_default(evaluation))
     return (*recognised, *notes, *_rater_notes(evaluation))
 
 
 def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
-    """Return the folder and the files of the reference and of methods, if they have no pattern."""
+    """Return the folder and files of the reference and of each method that has no pattern."""
     by_folder = {}
     if evaluation.patterns.reference is None:
         files = [file for record in evaluation.records for file in record.reference]
@@ -105,12 +107,12 @@ def _few(evaluation: "Evaluation") -> Iterator[Note]:
 
 
 def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
-    """Return the ranking measure with equal labels matched, and the option that ranks by it."""
+    """Return a remark on the ranking measure with equal labels matched, and the option for it."""
     measure = evaluation.title(evaluation.rank_by[0])
     mean = evaluation.equal_labels_means()[method]
     use = in_words((Option("match", "labels"),), evaluation.words)
     if np.isnan(mean):
-        return f"the mean {measure} with equal labels requires the images: use {use}"
+        return f"the mean {measure} with equal labels is not stored; to compute it, use {use}"
     return (
         f"with equal labels, the mean {measure} is {decimal(mean)} instead of "
         f"{decimal(evaluation.summaries()[method].mean)}; if equal labels mean the same region, "
@@ -119,7 +121,7 @@ def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
 
 
 def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
-    """Return notes about cases that lack raters or are excluded from the rater comparison."""
+    """Return notes on cases that some raters lack or that the rater comparison excludes."""
     rater_comparison = evaluation.rater_comparison
     if rater_comparison is None:
         return
@@ -130,7 +132,8 @@ def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
         if absent:
             text = (
                 f"Rater {rater} lacks {len(absent)} of {len(cases)} cases "
-                f"({listed(absent, NAMED)}). The other raters are used for them."
+                f"({listed(absent, NAMED)}). For these cases, the other raters are "
+                f"used."
             )
             yield Note("raters", (text,))
     if rater_comparison.reference_is_mean:  # then these cases are among the failures

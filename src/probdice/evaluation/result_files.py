@@ -139,7 +139,7 @@ def write_pages(
 
 
 def _case_rows(evaluation: "Evaluation") -> list[Row]:
-    """Return the rows of cases.csv, with the measures that rank and the external columns."""
+    """Return the rows of cases.csv, including the ranking measures and external columns."""
     rows = case_rows(
         evaluation.records,
         evaluation.missing,
@@ -163,7 +163,7 @@ def _case_rows(evaluation: "Evaluation") -> list[Row]:
 
 
 def _case_columns(evaluation: "Evaluation") -> tuple[str, ...]:
-    """Return the columns of cases.csv, with the additional ones before the notes."""
+    """Return the columns of cases.csv, with additional columns before the notes."""
     place = CASES.index("notes")
     added = _added_columns(evaluation)
     return (*CASES[:place], *evaluation.others.columns, *added, *CASES[place:])

@@ -64,7 +64,7 @@ NAMED = 10  # cases in a note
 
 @dataclass(frozen=True)
 class Counts:
-    """The number of reference cases, and how many of them were scored, failed or missing."""
+    """The number of reference cases, and the numbers of scored, failed and missing cases."""
 
     cases: int
     scored: int
@@ -79,7 +79,7 @@ class Evaluation:
     Attributes
     ----------
     records : tuple of Record
-        Every case of every method that has both sides, including failed cases.
+        One record for every case and method with both sides, including failed cases.
     missing : tuple of Missing
         Cases of a method that lack the reference or the prediction.
     reference : str
@@ -96,7 +96,7 @@ class Evaluation:
     others : Others
         Additional columns of the table of cases.
     correspondences : dict of str to Given
-        The groups of every method, if all of its cases share one correspondence.
+        The groups of every method, if one correspondence applies to all of its cases.
     missing_rule : {"worst", "zero", "exclude"}
         How a missing or failed case of a method counts in means and ranks.
     rank_by : tuple of str
@@ -114,11 +114,11 @@ class Evaluation:
     surface : tuple of str
         Surfaces on which the pages of cases show values at vertices.
     patterns : Patterns
-        The patterns that found the cases of every folder.
+        The file name patterns of every folder.
     probabilities : bool
         Whether nnU-Net's probabilities were read instead of its label maps.
     rater_comparison : RaterComparison or None
-        Agreement of the methods with several raters, and inter-rater agreement.
+        The agreement between methods and raters, and inter-rater agreement.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class Evaluation:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """All measures, starting with those used for ranking."""
+        """All measures. The ranking measures come first."""
         external = (column.name for column in self.external_columns)
         derived = (f"dice:{name}" for name in self.others.derived_regions)
         return tuple(dict.fromkeys((*self.rank_by, *self.others.measures, *derived, *external)))
@@ -246,7 +246,7 @@ class Evaluation:
 
     @cached_property
     def counts(self) -> dict[str, Counts]:
-        """How many cases of every method were scored, failed or are missing."""
+        """The numbers of scored, failed and missing cases of every method."""
         counts = {}
         for name in self.methods:
             tried = [record for record in self.records if record.method == name]
@@ -266,9 +266,9 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Methods with the labels of the reference whose regions are matched to different labels.
+        """Methods that use the reference labels but have regions matched to different labels.
 
-        Empty if a label does not mean the same region in every case.
+        The result is empty if a label does not mean the same region in every case.
         """
         if not self.labels_agree or self.options.match == "labels":
             return {}
@@ -302,9 +302,9 @@ class Evaluation:
         return self._criterion(measure).higher_is_better
 
     def values(self, measure: str | None = None) -> dict[str, NDArray[np.float64]]:
-        """Return a measure of every method over `cases`; NaN for missing and failed cases.
+        """Return the values of a measure over `cases` for every method; NaN for unscored cases.
 
-        In all methods, the default measure is the first of `rank_by`, except in `ranks`.
+        In all methods of this class except `ranks`, the default measure is the first of `rank_by`.
         """
         key = self.rank_by[0] if measure is None else measure
         if key not in self._values:
@@ -317,9 +317,9 @@ class Evaluation:
         return {name: values.copy() for name, values in self._values[key].items()}
 
     def summaries(self, measure: str | None = None) -> dict[str, Summary]:
-        """Mean, median, spread and 95 % confidence interval of every method.
+        """Return the mean, median, spread and 95 % confidence interval of every method.
 
-        If a value of any method is infinite, medians represent all methods.
+        If a value of any method is infinite, all methods are summarised by the median.
         """
         owners, counted = self._subjects_of_cases, self._counted(measure)
         infinite = any(np.isinf(values).any() for values in counted.values())
@@ -332,7 +332,7 @@ class Evaluation:
     def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
         """Return means with equal labels matched, for the methods in `label_differences`.
 
-        NaN if the measure of a case can only be computed from the images. In this case, evaluate
+        A mean is NaN if the measure can only be computed from the images. To compute it, evaluate
         with ``match="labels"``.
         """
         key = self.rank_by[0] if measure is None else measure
@@ -352,13 +352,14 @@ class Evaluation:
         return means
 
     def differences(self, measure: str | None = None) -> tuple[Difference, ...]:
-        """Compare every pair of methods on the cases that both have."""
+        """Compare every pair of methods on the cases for which both have a value."""
         return differences(self._counted(measure), subjects=self._subjects_of_cases)
 
     def joint_differences(self) -> tuple[Difference, ...]:
         """Compare every pair of methods by all measures of `rank_by`.
 
-        By several measures, these are differences of the mean rank within a case; lower is better.
+        With several measures, differences are computed from the mean rank within a case; lower is
+        better.
         """
         if len(self.rank_by) == 1:
             return self.differences()
@@ -388,7 +389,7 @@ class Evaluation:
         )
 
     def worst(self, measure: str | None = None, count: int = WORST) -> dict[str, list[str]]:
-        """Return the cases with the worst values of every method, in order from the worst."""
+        """Return the cases with the worst values of every method, the worst first."""
         sign = 1 if self.higher_is_better(measure or self.rank_by[0]) else -1
         worst = {}
         for name, values in self.values(measure).items():
@@ -398,7 +399,7 @@ class Evaluation:
         return worst
 
     def regions(self) -> dict[tuple[str, Label], Summary]:
-        """Return the Dice of every label of the reference, per method, over the cases that have it.
+        """Summarise the Dice of every method and reference label, over the cases with the label.
 
         A merged region has the Dice of its group. An unmatched region has a Dice of 0. Faint groups
         (`Group.faint`) are ignored.
@@ -415,7 +416,7 @@ class Evaluation:
         }
 
     def derived_regions(self) -> dict[tuple[str, str], Summary]:
-        """Return the Dice of every derived region, per method, over the cases that have it."""
+        """Summarise the Dice of every method and derived region, over the cases with the region."""
         dice = {name: self.summaries(f"dice:{name}") for name in self.others.derived_regions}
         return {
             (method, name): dice[name][method]
@@ -466,7 +467,7 @@ class Evaluation:
 
     @property
     def conclusion(self) -> str:
-        """The result in sentences: the first method, methods not separable from it, and raters."""
+        """The result in sentences: the first method, significant differences, and raters."""
         return conclusion(self.summary)
 
     @property
@@ -516,8 +517,8 @@ class Evaluation:
     ) -> Path:
         """Write the HTML report and pages of the worst cases. See `report.write_evaluation`.
 
-        Cases are compared again for the images of their pages, one at a time. If files of a case
-        are gone or have changed, its page shows the recorded numbers and a notice.
+        To create the images of their pages, cases are compared again, one at a time. If files of a
+        case are missing or have changed, its page shows the recorded numbers and a notice.
 
         Parameters
         ----------
@@ -530,8 +531,8 @@ class Evaluation:
         workers : int, optional
             The number of threads; all cores by default. The pages do not depend on it.
         progress : callable, optional
-            Called after every page of a case with the number of finished pages, the number of all
-            pages, and the problem with this page, or "".
+            Called after every page with the number of finished pages, the total number of pages,
+            and the problem with this page ("" if there is none).
 
         Returns
         -------
@@ -639,7 +640,7 @@ class Evaluation:
         return None if subjects is None else [subjects[case] for case in self.cases]
 
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
-        """Return the ranked values, by measure."""
+        """Return the values of every ranking measure."""
         was_scored = self._over_cases(lambda one: float(one.comparison is not None))
         scores = {}
         for measure in measures:
@@ -653,7 +654,7 @@ class Evaluation:
         return scores
 
     def _counted(self, measure: str | None) -> dict[str, NDArray[np.float64]]:
-        """Return the values that enter means."""
+        """Return the values that are included in means."""
         key = self.rank_by[0] if measure is None else measure
         values = self.values(key)
         return {name: self._with_missing(name, values[name], key) for name in values}

@@ -1,8 +1,8 @@
 """Run cases in processes, and each case in threads, within the available cores and memory.
 
 There are `workers` slots. A slot is one core and an equal share of half of the machine's memory. A
-case takes one slot, or more if its images need more memory, up to all slots, and uses one thread
-per slot. Large cases therefore run one at a time on all cores, small cases in parallel on one core
+case takes one slot, or several slots if its images need more memory, and uses one thread per slot.
+Large cases therefore run one at a time on all cores, and small cases run in parallel on one core
 each. If fewer cases than free slots remain, the free slots are divided among these cases.
 
 Only worker processes read files. If a corrupt file crashes the process that reads it, only this
@@ -96,7 +96,7 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
 
 
 def _importable(similarity: Similarity) -> bool:
-    """Return whether other processes can import its class. Classes of scripts cannot."""
+    """Return whether other processes can import the class. Scripts cannot be imported."""
     kind = type(similarity)
     return kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
 
@@ -149,7 +149,7 @@ def _run_in_slots(
 
 
 class _Worker:
-    """A process that scores cases one by one."""
+    """A process that scores one case at a time."""
 
     def __init__(self) -> None:
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -163,7 +163,7 @@ class _Worker:
         )
 
     def answer(self, request: Request, threads: int, compiling: Callable[[], None]) -> str:
-        """Return the line for a request; the line of a failed case if the process crashes."""
+        """Return the journal line for a request. If the process crashes, the case fails."""
         assert self.process.stdin is not None and self.process.stdout is not None
         line = ""
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Show an evaluation as HTML in a notebook: ranking, failures and omissions."""
+"""Show an evaluation as HTML in a notebook: the ranking, failures and notes."""
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -67,7 +67,7 @@ def _left_out(evaluation: "Evaluation") -> list[str]:
         texts.append(f"{failures} more failures are not shown; see .failures")
     others = len(evaluation.measures) - 1
     texts.append(
-        f"{others} other measures, cases and regions are not shown; see summaries(), "
+        f"cases, regions and {others} other measures are not shown; see summaries(), "
         f"cases_frame() and regions_frame()"
     )
     return texts

@@ -95,7 +95,7 @@ class Summary:
 
     @property
     def value(self) -> float:
-        """The mean or median that represents the values."""
+        """The mean or median, as selected by `aggregate`."""
         return self.mean if self.aggregate == "mean" else self.median
 
 
@@ -151,7 +151,7 @@ def summarise(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Summary:
-    """Compute mean, median, spread and the confidence interval of the mean.
+    """Compute the mean, median, spread and confidence interval of values.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def summarise(
     subjects : sequence, optional
         The subject of every case; the confidence interval then resamples subjects.
     aggregate : {"mean", "median"}, optional
-        What represents the values; always the median if a value is infinite.
+        The statistic that summarises the values. The median is always used if a value is infinite.
     resamples : int, optional
         The number of bootstrap resamples.
     seed : int, optional
@@ -169,7 +169,7 @@ def summarise(
     Returns
     -------
     Summary
-        All NaN, with n = 0, if there is no value.
+        The statistics; all are NaN, with n = 0, if there is no value.
 
     Examples
     --------
@@ -223,8 +223,8 @@ def differences(
     """Compare every pair of methods on the cases for which both have a value.
 
     Differences are rounded to 12 decimals, so equal ones are ties. The test is
-    `paired_test.two_sided`. With `subjects`, it has one value per subject: the mean of its
-    differences (the median if a difference is infinite).
+    `paired_test.two_sided`. With `subjects`, the test uses one value per subject: the mean of the
+    subject's differences, or the median if a difference is infinite.
 
     Parameters
     ----------
@@ -256,8 +256,8 @@ def differences(
 def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
     """Apply Holm's step-down correction for multiple comparisons to p-values.
 
-    The k-th smallest of m p-values becomes the largest of (m − j + 1)·p_j over j ≤ k, at most 1.
-    NaN (no test) remains NaN and is excluded from m.
+    The k-th smallest of m p-values is replaced by the maximum of (m − j + 1)·p_j over j ≤ k,
+    limited to 1. NaN (no test) remains NaN and is excluded from m.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def _difference(
 
 
 def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
-    """Return the mean difference of every subject; the median if a difference is infinite.
+    """Return the mean difference of every subject, or the median if a difference is infinite.
 
     The midpoint between −∞ and +∞ favours neither method and is set to 0.
 
@@ -361,7 +361,7 @@ def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
 
 
 def _quartiles(values: Floats) -> tuple[float, float]:
-    """Return the quartiles; without interpolation if a value is infinite."""
+    """Return the quartiles, without interpolation if a value is infinite."""
     method: Literal["linear", "inverted_cdf"] = (
         "inverted_cdf" if np.isinf(values).any() else "linear"
     )

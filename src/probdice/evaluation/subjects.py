@@ -1,7 +1,7 @@
 """Determine which cases belong to the same subject (patient), for statistics over subjects.
 
-Several images of one subject are not independent. Confidence intervals, tests and rank stability
-then resample subjects instead of cases.
+Several images of one subject are not independent. If subjects are given, confidence intervals and
+rank stability resample subjects instead of cases, and tests use one value per subject.
 """
 
 import re
@@ -88,7 +88,7 @@ def _subjects_in_table(table: Mapping[str, str], names: list[str], source: str) 
 
 
 def _subjects_by_pattern(pattern: str, names: list[str]) -> dict[str, str]:
-    """Return the subjects by a pattern. The shortest and the longest match must be the same."""
+    """Return the subject of every case by a pattern, which must match in only one way."""
     shortest, longest = (_expression(pattern, lazy) for lazy in ("?", ""))
     subjects, absent = {}, []
     for name in names:

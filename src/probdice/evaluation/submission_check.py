@@ -49,15 +49,15 @@ class Problem:
     kind : {"names", "missing", "extra", "unreadable", "kind", "grid", "values", "labels"}
         The kind of problem.
     severity : {"error", "warning"}
-        Whether the submission must be corrected.
+        Errors must be corrected before the evaluation; warnings need not be.
     cases : tuple of str
-        The cases.
+        The cases that have the problem.
     problem : str
         The expected and the actual content.
     consequence : str
         The effect on the evaluation.
     fix : str
-        The correction.
+        How to correct the submission.
     """
 
     kind: Literal["names", "missing", "extra", "unreadable", "kind", "grid", "values", "labels"]
@@ -73,14 +73,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class SubmissionCheck:
-    """Whether a submission can be evaluated, and its problems.
+    """The problems of a submission, and whether it can be evaluated.
 
     Attributes
     ----------
     expected : int
         The number of cases of the challenge.
     checked : int
-        The number of these cases that the submission has.
+        The number of these cases that the submission contains.
     problems : tuple of Problem
         Errors and warnings.
     """
@@ -91,11 +91,11 @@ class SubmissionCheck:
 
     @property
     def valid(self) -> bool:
-        """Whether there is no error."""
+        """Whether the submission has no errors."""
         return not any(problem.severity == "error" for problem in self.problems)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the verdict as JSON data."""
+        """Return the result as JSON data."""
         return {
             "format": FORMAT,
             "valid": self.valid,
@@ -114,8 +114,8 @@ def check_submission(
 ) -> SubmissionCheck:
     """Check that a folder of predictions can be evaluated. One case is read at a time.
 
-    Files are read, aligned and checked as in `evaluate`. A mask of the evaluation is unknown, so
-    values outside it are checked too.
+    Files are read, aligned and checked as in `evaluate`. The masks of the evaluation are not
+    available, so values outside them are also checked.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def check_submission(
         Maximum memory, in bytes, for the decompressed values of one file. The default is the
         memory of the machine.
     progress : callable, optional
-        Called with the number of finished cases and of all cases.
+        Called with the number of finished cases and the total number of cases.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def check_submission(
 def _case_names(
     folder: Path, files: Mapping[str, tuple[str, ...]], manifest: Manifest
 ) -> Iterator[Problem]:
-    """Return the problems of missing and unknown cases."""
+    """Return the problems with missing and unknown cases."""
     missing = [case for case in manifest.cases if case not in files]
     extra = sorted(files.keys() - manifest.cases.keys(), key=natural)
     if missing:
@@ -217,7 +217,7 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
         expected = " or ".join(KINDS[one] for one in manifest.kinds)
         text = f"case {case}: the file contains {KINDS[kind]}, expected {expected}"
         fix = f"Store {expected}."
-        yield Problem("kind", "error", (case,), text, "The challenge does not accept it.", fix)
+        yield Problem("kind", "error", (case,), text, "This kind is not accepted.", fix)
     grid = manifest.cases[case]
     try:
         images = images_of(grid.blank(), segmentation, manifest.options)
@@ -235,13 +235,13 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
 
 
 def _certain(segmentation: Segmentation) -> bool:
-    """Return whether a label map may be the probability of one region that is 0 or 1 everywhere."""
+    """Return whether a label map may be the probabilities of one region that are all 0 or 1."""
     array = segmentation.array
     return segmentation.crisp and array.dtype.kind == "f" and beyond_one(array) is None
 
 
 def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: InputError) -> Problem:
-    """Return the problem if a file is not on the grid of its case."""
+    """Return the problem of a file that is not on the grid of its case."""
     expected, geometry = grid.geometry, segmentation.geometry
     if expected is not None and geometry is not None:
         _, _, apart = geometry.steps_onto(expected)
@@ -250,11 +250,11 @@ def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: Inp
     elif expected is None and geometry is None:
         reason = f"shape {segmentation.shape}, expected {grid.shape}"
     elif geometry is None:
-        reason = "the file has no spacing, origin and direction, but the case has them"
+        reason = "the file lacks the spacing, origin and direction of the case"
     else:
         reason = "the file has spacing, origin and direction, but the case has none"
     if isinstance(error, GeometryError) and expected is not None and expected.on_grid:
-        fix = "Resample the segmentation onto the grid of the image, and keep its header."
+        fix = "Resample the segmentation onto the grid of the image, and copy the image header."
     else:
         fix = "Use the shape and the file format of the image."
     text = f"case {case}: the file is not on the expected grid: {reason}"
@@ -262,7 +262,7 @@ def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: Inp
 
 
 def _labels(case: str, images: Images, regions: Regions, manifest: Manifest) -> Iterator[Problem]:
-    """Return the labels that no reference contains, by the rule of ``match="labels"``."""
+    """Return the problems with labels, such as labels that no reference contains."""
     segmentation = images.prediction
     nothing = np.zeros(0, np.int64)
     pairs = Pairs(nothing, nothing, np.zeros(0))
@@ -276,7 +276,7 @@ def _labels(case: str, images: Images, regions: Regions, manifest: Manifest) -> 
     if regions.crisp and (scan := intensities(segmentation, regions.keys, regions.volumes)):
         fix = "Check that the file is a segmentation."
         text = f"case {case}: {scan.rstrip('.')}"
-        yield Problem("labels", "warning", (case,), text, "Every value is a region.", fix)
+        yield Problem("labels", "warning", (case,), text, "Every value is read as a region.", fix)
     if not unknown:
         return
     verb = "label {} is" if len(unknown) == 1 else "labels {} are"

@@ -99,7 +99,7 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
 
 
 def _run(evaluation: "Evaluation", relative: Callable[[str], str]) -> dict[str, Any]:
-    """Return options, versions and folders: everything that is available before the run."""
+    """Return options, versions and folders, which are known before the run."""
     return {
         "options": with_names(evaluation.options, relative).to_dict(),
         "words": evaluation.words,
@@ -136,7 +136,7 @@ def _version(package: str) -> str:
 
 
 def _cases(evaluation: "Evaluation") -> dict[str, Any]:
-    """Return the cases of every method: scored, failed or missing, and matched over all cases."""
+    """Return the cases of every method, and correspondences that apply to all cases."""
     return {
         "jobs": [[record.case, record.method] for record in evaluation.records],
         "counts": [{"method": name, **asdict(one)} for name, one in evaluation.counts.items()],
@@ -212,7 +212,7 @@ def read_summary(out: Folder) -> dict[str, Any]:
             f"the run in this folder is not finished ({started} cases are scored); run the same "
             f"command again to continue"
             if started
-            else "expected a results folder of evaluate"
+            else "expected a results folder written by evaluate"
         )
         raise InputError(f"{path}: no such file; {hint}") from None
     except (OSError, ValueError) as error:

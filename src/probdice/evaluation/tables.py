@@ -65,11 +65,12 @@ REGIONS = ("case", "method", *COLUMNS)
 class Others:
     """Additional columns of the table of cases.
 
-    `foreground` adds the measures that require a background. `instances` adds the numbers of
-    `Comparison.detection`. `distances` are the names of boundary distances, which are also columns
-    of the table of regions. `derived_regions` are the names of derived regions. `components` adds
-    the detection of connected components at `component_threshold`, also for each of
-    `component_classes`; `strata` are the lower limits of ranges of their sizes.
+    `foreground` adds the measures that require a background. `instances` adds the values of
+    `Comparison.detection`. `distances` contains the names of boundary distances, which are also
+    columns of the table of regions. `derived_regions` contains the names of derived regions.
+    `components` adds the detection of connected components at `component_threshold`, in total and
+    for each of `component_classes`. `strata` contains the lower limits of the ranges of component
+    sizes.
     """
 
     indices: bool = False
@@ -91,12 +92,12 @@ class Others:
 
     @property
     def measures(self) -> tuple[MeasureName, ...]:
-        """Return the measures of a run; some of them require a background."""
+        """The measures of the run. Measures of the foreground require a background."""
         return MEASURES if self.foreground else WITHOUT_BACKGROUND
 
     @property
     def derived_measures(self) -> tuple[str, ...]:
-        """The Dice of every derived region, and its boundary distances, as measures."""
+        """The measures of derived regions: Dice and boundary distances."""
         return tuple(
             f"{number}:{name}"
             for name in self.derived_regions
@@ -105,7 +106,7 @@ class Others:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns that are not yet in the table."""
+        """The names of the additional columns."""
         names = (*(INDICES if self.indices else ()), *(COUNTS if self.instances else ()))
         foreground = FOREGROUND if self.foreground else ()
         others = (name for name in names if name not in CASES)
@@ -120,7 +121,7 @@ class Others:
         return (*REGIONS, *derived, *self.distances)
 
     def of(self, comparison: Comparison) -> tuple[Row, Message]:
-        """Return the values for one case, and the reason for missing values."""
+        """Return the additional values of one case, and the reason why values are missing."""
         values: dict[str, float] = {}
         try:
             values |= boundary_cells(comparison, self.distances)
@@ -159,7 +160,7 @@ def case_rows(
 
 
 def region_rows(records: Iterable[Record]) -> list[Row]:
-    """Return one row per group, and per derived region, of every case and method."""
+    """Return one row per group and per derived region, for every case and method."""
     return [
         {**row, "case": record.case, "method": record.method}
         for record in records

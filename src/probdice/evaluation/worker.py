@@ -1,4 +1,4 @@
-"""A worker process: reads requests from standard input, writes lines to standard output.
+"""A worker process that reads requests from standard input and writes lines to standard output.
 
 It does not use `multiprocessing`, because `fork` is incompatible with compiled threads, and `spawn`
 runs the user's script again in every worker. The worker exits immediately when its standard input

@@ -1,7 +1,8 @@
 """The options of `compare`, `evaluate` and the commands, each declared once.
 
-A field of a dataclass is the internal form of an option. Its declaration holds the check that
-converts a user's value to that form, the form on the command line, and the help text.
+Each option is a field of a dataclass, which stores the internal form of the option. The declaration
+of the field contains the check that converts a user's value to the internal form, the form on the
+command line, and the help text.
 """
 
 from probdice.options.checks import (

@@ -63,24 +63,24 @@ class HasGroups(Protocol):
 
 
 Match: TypeAlias = str | Mapping[Any, Label] | HasGroups
-# Checked names are the path of a table, or pairs of a label and its name. Users may give more.
+# Checked names are the path of a table or pairs of label and name. Users may give other types.
 Names: TypeAlias = str | tuple[tuple[Label, str], ...]
 GivenNames: TypeAlias = str | PathLike[str] | Mapping[Any, str] | Sequence[str] | None
 Priority: TypeAlias = str | Sequence[str]
 GivenBackground: TypeAlias = Label | Mapping[Side, Label] | None
-# One scale applies to both sides where values exceed 1. The scale of one side always applies.
+# A common scale applies only if values exceed 1. A scale for one side always applies.
 Scale: TypeAlias = float | Both[float | None] | None
 
 
 @dataclass(frozen=True)
 class OneOf:
-    """A check that accepts these words."""
+    """A check that accepts only the listed words."""
 
     name: str
     choices: tuple[str, ...]
 
     def __call__(self, value: object) -> Any:
-        """Return the word, or raise `InputError`."""
+        """Return the word, or raise `InputError` if it is not listed."""
         if isinstance(value, str) and value in self.choices:
             return value
         *others, last = map(repr, self.choices)
@@ -105,7 +105,7 @@ def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[
 
 
 def as_rule(match: object) -> Rule:
-    """Check how regions are matched."""
+    """Check the rule by which regions are matched."""
     if isinstance(match, Fixed | Given) or (isinstance(match, str) and match in RULES):
         return match
     if isinstance(match, Mapping):
@@ -183,7 +183,7 @@ def as_scale(scale: object) -> Scale:
 
 
 def as_number(scale: object) -> float | None:
-    """Check one value that means probability 1."""
+    """Check the value that means probability 1, for one side."""
     if scale is None:
         return None
     if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < float(scale) < 2**64:
@@ -213,7 +213,7 @@ def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
 
 
 def as_penalty(distance: object) -> float | None:
-    """Check the distance that replaces infinite distances."""
+    """Check the distance that replaces infinite distances; None keeps them."""
     if distance is None:
         return None
     (penalty,) = numbers_in("infinite", [distance], "finite and at least 0")
@@ -251,7 +251,7 @@ def as_components(labels: object) -> tuple[Label, ...] | None:
 
 
 def as_connected(connectivity: object) -> int | None:
-    """Check the number of neighbours of a pixel. It is checked again for every image."""
+    """Check the connectivity. The dimension of each image is checked later."""
     if connectivity is None:
         return None
     if isinstance(connectivity, bool) or connectivity not in CONNECTIVITIES:
@@ -262,7 +262,7 @@ def as_connected(connectivity: object) -> int | None:
 
 
 def as_nested(labels: object) -> tuple[int, ...]:
-    """Check the labels of the regions of nested channels, the background first."""
+    """Check the labels of nested channels, starting with the background."""
     if isinstance(labels, str | Mapping) or not isinstance(labels, Iterable):
         raise InputError(f"nested must be labels, such as (0, 2, 1, 3), found {labels!r}")
     numbers = tuple(whole_number(label, "nested") for label in labels)
@@ -275,14 +275,14 @@ def as_nested(labels: object) -> tuple[int, ...]:
 
 
 def as_names_by_side(names: object) -> Both[Names | None]:
-    """Check names by side; a mapping of labels to names applies to both sides."""
+    """Check the names of each side. A mapping of labels to names applies to both sides."""
     if isinstance(names, Mapping) and names and not set(names) <= set(SIDES):
         return Both(*[as_names(names)] * 2)
     return by_side("names", as_names, None)(names)
 
 
 def as_names(names: object) -> Names | None:
-    """Check names: return the absolute path of a table, or pairs of a label and its name."""
+    """Check names, and return the absolute path of a table or pairs of label and name."""
     if names is None:
         return None
     if isinstance(names, str | PathLike):
@@ -298,7 +298,7 @@ def as_names(names: object) -> Names | None:
 
 
 def as_max_bytes(max_bytes: object) -> int | None:
-    """Check a limit of memory in bytes."""
+    """Check a memory limit in bytes."""
     return _count(max_bytes, "max_bytes must be a positive integer")
 
 
@@ -330,7 +330,7 @@ def as_scheduler(scheduler: object) -> str | None:
 
 
 def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ...]]:
-    """Return a check that accepts one or more texts, and removes duplicates."""
+    """Return a check that accepts one or more strings and removes duplicates."""
 
     def check(value: object) -> tuple[str, ...]:
         if value is None:
@@ -341,14 +341,14 @@ def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ..
         elif isinstance(value, str):
             several = value.split(separator) if separator else [value]
         if not isinstance(several, Iterable):
-            raise InputError(f"{name} must be one or more texts, found {value!r}")
+            raise InputError(f"{name} must be one or more strings, found {value!r}")
         return tuple(dict.fromkeys(str(one).strip() for one in several))
 
     return check
 
 
 def as_subjects(subjects: object) -> str | dict[str, str] | None:
-    """Check which cases belong to the same subject; the cases are checked later."""
+    """Check the type of the subjects. The cases are checked later."""
     if isinstance(subjects, Mapping):
         return {str(case): str(subject) for case, subject in subjects.items()}
     return None if subjects is None else fspath(cast("str | PathLike[str]", subjects))

@@ -52,8 +52,8 @@ class CompareOptions(ReadOptions):
         as_rule,
         Form("Comparison", "HOW", COMPARING),
         f"How regions are matched: {', '.join(f'{name} ({r.help})' for name, r in RULES.items())}, "
-        "pairs of labels prediction=reference such as 0=csf,1=grey (other regions by overlap), or "
-        "a .json file from an earlier compare --json.",
+        "pairs of labels (prediction=reference) such as 0=csf,1=grey (other regions are matched by "
+        "overlap), or a .json file written by an earlier compare --json.",
     )
     merge: Merging = option(
         "none",
@@ -69,8 +69,8 @@ class CompareOptions(ReadOptions):
             *("Comparison", "LABEL", ALL_IMAGES),
             by_side="If the sides differ: reference:{0} and prediction:{0}.",
         ),
-        "Label of the background, or its name. It is matched with itself, nothing is merged into "
-        "it, and foreground measures exclude it. none: there is no background.",
+        "Label or name of the background. The backgrounds of both sides are matched, no region is "
+        "merged into them, and foreground measures exclude them. none: there is no background.",
     )
     # Whether regions are matched in every case, or once for all cases of a method.
     correspondence: Correspondence = option(
@@ -78,7 +78,7 @@ class CompareOptions(ReadOptions):
         OneOf("correspondence", get_args(Correspondence)),
         Form("Comparison", "SCOPE", advanced=True),
         "case (the default): match the regions of every case separately; set: match once for all "
-        "cases of a method, if labels (classes, clusters) mean the same in every case.",
+        "cases of a method. Use set if labels (classes, clusters) mean the same in every case.",
     )
     boundaries: bool = flag(
         "Metrics",
@@ -90,14 +90,14 @@ class CompareOptions(ReadOptions):
         (),
         lambda values: numbers_in("tolerance", values, "finite and at least 0"),
         Form("Metrics", "MM", COMPARING, float, repeated=True, advanced=True),
-        "Tolerance of the surface Dice, in mm (in voxels for images without geometry). Needs "
+        "Tolerance of the surface Dice, in mm (in voxels for images without geometry). Requires "
         "--boundaries. Can be repeated.",
     )
     infinite: float | None = option(
         None,
         as_penalty,
         Form("Metrics", "MM", COMPARING, float, advanced=True),
-        "Distance in mm for regions that are absent from one side; infinite by default. Needs "
+        "Distance in mm for regions that are absent from one side; infinite by default. Requires "
         "--boundaries.",
     )
     # The name of each derived region, and the labels or names of its members.
@@ -105,40 +105,40 @@ class CompareOptions(ReadOptions):
         (),
         as_derived,
         Form("Metrics", "NAME=LABELS", COMPARING, repeated=True, advanced=True),
-        "Also compare a union of regions, such as 'whole tumour=1,2,3', by labels or names; or all "
-        "unions of nnU-Net's dataset.json. Can be repeated.",
+        "Also compare a union of regions, given by labels or names, such as 'whole tumour=1,2,3', "
+        "or all unions in nnU-Net's dataset.json. Can be repeated.",
     )
-    # The classes that are divided into components: none (None), all (empty), or these.
+    # The classes that are divided into components. None: no class; an empty tuple: all classes.
     components: tuple[Label, ...] | None = option(
         None,
         as_components,
         Form("Metrics", "LABELS", advanced=True),
         "Divide both sides into connected components (lesions), match them within every class, "
-        "and count found, missed and false components: all, or labels such as 1,2. Requires label "
-        "maps, --background and the extra 'instances'.",
+        "and count found, missed and false components. LABELS are the classes to divide, such as "
+        "1,2, or all. Requires label maps, --background and the extra 'instances'.",
     )
     connectivity: int | None = option(
         None,
         as_connected,
         Form("Metrics", "N", kind=int, advanced=True),
-        "Neighbours of a voxel in a component: 6, 18 or 26 (the default), in 2-D 4 or 8 (the "
-        "default). Needs --components.",
+        "Number of neighbours that are connected to a voxel: 6, 18 or 26 (the default); for 2-D "
+        "images, 4 or 8 (the default). Requires --components.",
     )
     minimum_size: float = option(
         0.0,
         lambda size: numbers_in("minimum_size", size, "finite and at least 0")[0],
         Form("Metrics", "MM3", kind=float, advanced=True),
         "Minimum component size in mm³ (in voxels for 2-D images and images without geometry); "
-        "smaller components of both sides are removed. Needs --components.",
+        "smaller components of both sides are removed. Requires --components.",
     )
     resample: Interpolation | None = option(
         None,
         as_interpolation,
         Form("Reading", "HOW", ALL_IMAGES, choices=get_args(Interpolation)),
         "Resample a prediction on another grid onto the grid of the reference: linear (labels "
-        "become probabilities) or nearest (labels remain labels). On the same lattice it is "
-        "cropped or "
-        "padded without interpolation. By default, different grids are an error.",
+        "become probabilities) or nearest (labels remain labels). If both grids have the same "
+        "lattice, the prediction is cropped or padded without interpolation. By default, different "
+        "grids are an error.",
     )
     ignore_geometry: bool = flag(
         "Reading",
@@ -154,9 +154,9 @@ class CompareOptions(ReadOptions):
     )
 
     def check_combination(self, given: Mapping[str, Any]) -> None:
-        """Reject options that exclude each other, and options that have no effect."""
+        """Reject options that cannot be combined, and options that have no effect."""
         if self.components is not None and self.background is None:
-            raise InputError("components need a background; pass ", Option("background", 0))
+            raise InputError("components require a background; pass ", Option("background", 0))
         if not self.boundaries:
             first = self.tolerance[0] if self.tolerance else None
             _reject_unused({"tolerance": first, "infinite": self.infinite}, BOUNDARIES)
@@ -179,7 +179,7 @@ class CompareOptions(ReadOptions):
                     Option(name, given[name]),
                     " cannot be combined with ",
                     Option("ignore_geometry", python="ignore_geometry=True"),
-                    ": geometry is then not compared. Remove one of the two.",
+                    ": geometry is not compared in this case. Remove one of the two.",
                 )
 
     def given(self, groups: Given) -> Self:
@@ -200,7 +200,7 @@ class CompareOptions(ReadOptions):
         return words
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options as JSON data. `EvaluateOptions` are reduced to these options."""
+        """Return the options as JSON data, without the additional fields of `EvaluateOptions`."""
         return stored_options(self, CompareOptions(), declarations(CompareOptions))
 
     @classmethod

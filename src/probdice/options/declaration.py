@@ -43,14 +43,14 @@ class Form:
     kind : type
         Type of the value on the command line.
     choices : tuple of str
-        All values, if there are few.
+        The allowed values; empty if any value is allowed.
     repeated : bool
         Whether the option can be repeated.
     by_side : str
-        How to give a value for one side; "{0}" stands for the placeholder. Such an option can be
-        repeated.
+        Help text on values for one side, in which "{0}" is replaced by `metavar`. If it is not
+        empty, the option can be repeated.
     path : bool
-        Whether the value is a path. In a configuration file, it is relative to that file.
+        Whether the value is a path. In a configuration file, paths are relative to that file.
     advanced : bool
         Whether only ``--help-all`` shows the option.
     """
@@ -77,7 +77,7 @@ class Declaration:
     form : Form
         How the option appears on the command line.
     help : str
-        Help text of the command line and the reference page.
+        Help text for the command line and the reference page.
     """
 
     check: Callable[[Any], Any]
@@ -93,7 +93,7 @@ class Declaration:
 def option(default: Any, check: Callable[[Any], Any], form: Form, help: str) -> Any:
     """Declare an option as a field of a dataclass.
 
-    The choices are taken from the check if it lists them.
+    If `form` has no choices, the choices of the check are used.
     """
     form = replace(form, choices=form.choices or getattr(check, "choices", ()))
     metadata = {_KEY: Declaration(check, form, help)}
@@ -103,7 +103,7 @@ def option(default: Any, check: Callable[[Any], Any], form: Form, help: str) -> 
 
 
 def flag(panel: Panel, help: str, *commands: Command, advanced: bool = False) -> Any:
-    """Declare an option without a value, which is off by default. `evaluate` always has it."""
+    """Declare an option without a value, off by default, for `evaluate` and other commands."""
     form = Form(panel, "", ("evaluate", *commands), bool, advanced=advanced)
     return option(False, bool, form, help)
 

@@ -11,12 +11,12 @@ from probdice.method.region_labels import Label
 
 __all__ = ["Members", "as_derived", "named_members"]
 
-# The labels or names of each derived region.
+# The labels or names of the members of each derived region.
 Members: TypeAlias = Mapping[str, Label | Sequence[Label]]
 
 
 def named_members(members: Members) -> dict[str, tuple[Label, ...]]:
-    """Check the members of derived regions. A single label stands for itself."""
+    """Check the members of derived regions. A single label becomes a tuple of one label."""
     if not isinstance(members, Mapping) or not members:
         raise InputError(
             f"derived regions must be a mapping of names to labels, such as "
@@ -41,5 +41,5 @@ def named_members(members: Members) -> dict[str, tuple[Label, ...]]:
 
 
 def as_derived(members: Members | None) -> tuple[tuple[str, tuple[Label, ...]], ...]:
-    """Check the option of derived regions, and return pairs of a name and its members."""
+    """Check derived regions, and return pairs of a name and its members."""
     return () if not members else tuple(named_members(members).items())

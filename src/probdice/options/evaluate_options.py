@@ -25,7 +25,7 @@ Scheme = Literal["rank-then-aggregate", "aggregate-then-rank", "test-based"]
 
 @dataclass(frozen=True)
 class SchemeWords:
-    """The words of a ranking scheme.
+    """The descriptions of a ranking scheme.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class SchemeWords:
 SCHEMES: dict[Scheme, SchemeWords] = {  # `evaluation.ranking_schemes` orders the methods
     "rank-then-aggregate": SchemeWords(
         "by the mean rank within cases",
-        "By the mean rank over the cases; equal methods share a place",
+        "By the mean rank over the cases; tied methods share a place",
     ),
     "aggregate-then-rank": SchemeWords(
         "by the mean, or the median if a value is infinite",
@@ -64,7 +64,7 @@ def _scheme_help() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(CompareOptions):
-    """All options of an evaluation. The folders of references, methods and raters are not options.
+    """All options of an evaluation, without the folders of references, methods and raters.
 
     Patterns, measures and subjects are checked later, with the names of the methods and cases.
     """
@@ -74,14 +74,15 @@ class EvaluateOptions(CompareOptions):
         lambda pattern: pattern,
         Form("Reading", "PATTERN", repeated=True, advanced=True),
         "Position of the case name in file names, such as '{case}_seg.nii.gz'. For one side or "
-        "method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN, name:PATTERN. "
-        "'prediction:{case}_{method}.nii.gz' finds methods in one folder. Can be repeated.",
+        "method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN or "
+        "NAME:PATTERN, with the name of the method. 'prediction:{case}_{method}.nii.gz' finds "
+        "several methods in one folder. Can be repeated.",
     )
     mask: str | None = option(
         None,
         as_folder,
         Form("Comparison", "DIR", path=True),
-        "Folder with one mask per case. Only voxels where it is not 0 are compared.",
+        "Folder with one mask per case. Only voxels where the mask is not 0 are compared.",
     )
     image: str | None = option(
         None,
@@ -105,18 +106,17 @@ class EvaluateOptions(CompareOptions):
         "worst",
         OneOf("missing", get_args(MissingRule)),
         Form("Ranking", "RULE"),
-        "How missing and failed cases of a method count. worst (the default): they rank last; "
-        "zero: they rank last and count as 0 in means; exclude: the ranking excludes these cases "
-        "for all methods.",
+        "How missing and failed cases of a method count. worst (the default): the method ranks "
+        "last for these cases; zero: the method ranks last, and the cases count as 0 in means; "
+        "exclude: the ranking excludes these cases for all methods.",
     )
     rank_by: tuple[str, ...] = option(
         (),
         texts_in("rank_by"),
         Form("Ranking", "MEASURE", repeated=True),
         "Measure by which methods are ranked: score (the default), adjusted_score (the default "
-        "with "
-        "--merge), foreground_dice (the default with --background), another measure, a column of "
-        "cases.csv, or MEASURE[@TOLERANCE]:REGION, such as dice:2, hd95:tumour or nsd@1:tumour. "
+        "with --merge), foreground_dice (the default with --background), another measure, a column "
+        "of cases.csv, or MEASURE[@TOLERANCE]:REGION, such as dice:2, hd95:tumour or nsd@1:tumour. "
         "Repeat to rank by several measures with equal weights.",
     )
     scheme: Scheme = option(
@@ -129,16 +129,16 @@ class EvaluateOptions(CompareOptions):
         (),
         texts_in("column"),
         Form("Ranking", "NAME=FILE", repeated=True, path=True),
-        "Measure from a CSV file with the columns case, method and NAME, as NAME=FILE. Lower "
-        "values are better; if higher values are better, use NAME:higher=FILE. Can be repeated.",
+        "Measure from a CSV file with the columns case, method and NAME. By default, lower values "
+        "are better. If higher values are better, use NAME:higher=FILE. Can be repeated.",
     )
     subjects: str | Mapping[str, str] | None = option(
         None,
         as_subjects,
         Form("Ranking", "PATTERN|FILE", advanced=True),
-        "How to find the subject of a case: a pattern of case names such as "
-        "'{subject}_{session}', or a TSV file with the columns case and subject. Confidence "
-        "intervals, tests and rank stability then resample subjects.",
+        "Subject of every case: a pattern of case names such as '{subject}_{session}', or a TSV "
+        "file with the columns case and subject. Confidence intervals and rank stability then "
+        "resample subjects, and tests use one value per subject.",
     )
     indices: bool = flag(
         "Metrics",
@@ -150,20 +150,20 @@ class EvaluateOptions(CompareOptions):
         0.5,
         lambda value: numbers_in("component_threshold", value, "from 0 to 1")[0],
         Form("Metrics", "J", kind=float, advanced=True),
-        "Minimum Jaccard index of a found component; 0.5 by default.",
+        "Minimum Jaccard index at which a component counts as found; 0.5 by default.",
     )
     strata: tuple[float, ...] = option(
         (),
         lambda sizes: tuple(sorted(numbers_in("strata", sizes, "finite and at least 0"))),
         Form("Metrics", "SIZES", advanced=True),
-        "Also count components by size in strata.csv: lower limits of the ranges, such as "
-        "0,100,1000, in the unit of --minimum-size. Needs --components.",
+        "Also count components by size in strata.csv. SIZES are the lower limits of the size "
+        "ranges, such as 0,100,1000, in the unit of --minimum-size. Requires --components.",
     )
     workers: int | None = option(
         None,
         as_workers,
         Form("Comparison", "N", kind=int),
-        "Number of cores for processes and threads together; all by default.",
+        "Total number of cores for processes and threads; all cores by default.",
     )
     scheduler: str | None = option(
         None,
@@ -174,7 +174,7 @@ class EvaluateOptions(CompareOptions):
     )
     verify: bool = flag(
         "Reading",
-        "Identify finished cases by the content of their files, not by size and time.",
+        "Identify finished cases by the content of their files, not by file size and time.",
         advanced=True,
     )
     parquet: bool = flag("Output", "Also write the tables as Parquet.", advanced=True)
@@ -193,7 +193,7 @@ class EvaluateOptions(CompareOptions):
 
     @property
     def comparison(self) -> CompareOptions:
-        """The options of the comparison of one case."""
+        """The options for comparing one case."""
         return CompareOptions(
             **{one.name: getattr(self, one.name) for one in fields(CompareOptions)}
         )

@@ -29,13 +29,14 @@ ALL_FILES: tuple[Command, ...] = (*ALL_IMAGES, "info")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Options of reading files. `ReadOptions.of` creates them from values given by the user."""
+    """Options for reading files. `ReadOptions.of` creates them from values given by the user."""
 
     ignore: tuple[int, ...] = option(
         (),
         lambda labels: several_labels(labels, "ignore"),
         Form("Comparison", "LABEL", ALL_IMAGES, int, repeated=True),
-        "Exclude voxels with this label in the reference, or in any rater. Can be repeated.",
+        "Exclude voxels that have this label in the reference or in any rater's segmentation. Can "
+        "be repeated.",
     )
     sums: Both[Sums] = option(
         Both("error", "error"),
@@ -69,7 +70,7 @@ class ReadOptions:
         "Where masks overlap, assign the voxel to the first of these regions, such as "
         "tumour,kidney.",
     )
-    # The labels of the regions of nested channels, the background first; empty if not nested.
+    # The labels of nested channels, starting with the background; empty if not nested.
     nested: Both[tuple[int, ...]] = option(
         Both((), ()),
         by_side("nested", as_nested, ()),
@@ -95,7 +96,7 @@ class ReadOptions:
         return options
 
     def check_combination(self, given: Mapping[str, Any]) -> None:
-        """Reject options that exclude each other."""
+        """Reject options that cannot be combined."""
 
     def scale_of(self, side: Side) -> float | None:
         """Return the scale given for one side."""

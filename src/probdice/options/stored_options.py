@@ -1,7 +1,8 @@
 """Convert the options of a comparison to JSON data and back.
 
-Every declared option is stored. By default, the entry has the name of the option and is present if
-the value differs from the default. `_ENTRIES` lists the entries with another form.
+Every declared option is stored, except those in `NOT_STORED`. By default, its entry has the name of
+the option and is written only if the value differs from the default. `_ENTRIES` lists the
+exceptions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_STORED", "stored_options", "values_from_dict"]
 
-NOT_STORED = ("max_bytes",)  # it does not change results
+NOT_STORED = ("max_bytes",)  # does not change results
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,16 @@ class _Entry:
     Attributes
     ----------
     options : tuple of str
-        The options that the entry holds.
+        The options that the entry stores.
     write : callable
-        Returns the entry of all options.
+        Converts options to the content of the entry.
     read : callable
-        Returns the values of the options that the entry holds, by name.
+        Converts the content of the entry to the values of its options, by name.
     always : bool
-        Whether the entry is always present. If not, it is present if the first of its options
+        Whether the entry is always written. Otherwise, it is written if the first of its options
         differs from the default.
     checked : bool
-        Whether the values that `read` returns need no check.
+        Whether the values that `read` returns are already checked.
     """
 
     options: tuple[str, ...]
@@ -62,7 +63,7 @@ def stored_options(
 def values_from_dict(
     content: Mapping[str, Any], declared: Mapping[str, Declaration]
 ) -> dict[str, Any]:
-    """Return the checked values of the options that JSON data hold, by name."""
+    """Return the checked values of the options in JSON data, by name."""
     values: dict[str, Any] = {}
     for key, entry in _entries(declared):
         if entry.always or key in content:
@@ -81,14 +82,14 @@ def _entries(declared: Mapping[str, Declaration]) -> Iterator[tuple[str, _Entry]
 
 
 def _one(name: str, *, always: bool = False) -> _Entry:
-    """Return the entry of one option with its value."""
+    """Return an entry that stores the value of one option."""
     return _Entry(
         (name,), lambda options: _plain(getattr(options, name)), lambda value: {name: value}, always
     )
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with lists for tuples, and with dicts for objects that have `to_dict`."""
+    """Replace tuples by lists, and objects that have `to_dict` by dicts."""
     if hasattr(value, "to_dict"):
         return {key: _plain(one) for key, one in value.to_dict().items()}
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
@@ -108,7 +109,7 @@ def _names(content: Any) -> Names | None:
     return tuple((label, str(name)) for label, name in content)
 
 
-# In the order of the JSON data. Entries of other options follow.
+# The entries in the order of the JSON data. Entries of other options come after them.
 _ENTRIES: dict[str, _Entry] = {
     "similarity": _Entry(
         ("similarity",),
@@ -122,7 +123,7 @@ _ENTRIES: dict[str, _Entry] = {
     "merge": _one("merge", always=True),
     "ignore": _one("ignore", always=True),
     "sums": _one("sums", always=True),
-    # A scale of both sides is in the first of two entries, the scales of one side in the second.
+    # "scale" stores a common scale, and "scales" stores the scales of single sides.
     "scale": _Entry(
         ("scale",),
         lambda options: options.common_scale,
