@@ -176,13 +176,13 @@ def _splitting(comparison: Comparison) -> str:
     split |= {merge.side for merge in comparison.merges}
     shares = explained_of(comparison)
     reference, prediction = (percent(shares[side], 0) for side in SIDES)
-    determined = [side for side in SIDES if shares[side] >= DETERMINED]
-    if len(determined) == 2 and split:
+    explained = {side for side in SIDES if shares[side] >= DETERMINED}
+    if len(split) == len(explained) == 2:
         both = f"{reference} of the reference, and the reference {prediction} of the prediction"
         return f"The same regions, split differently: the prediction explains {both}"
-    if determined == ["reference"] and "prediction" in split:
+    if "prediction" in split and "reference" in explained:
         return f"The prediction splits regions of the reference and explains {reference} of it"
-    if determined == ["prediction"] and "reference" in split:
+    if "reference" in split and "prediction" in explained:
         joins = "The prediction joins regions of the reference"
         return f"{joins}; the reference explains {prediction} of the prediction"
     return ""
