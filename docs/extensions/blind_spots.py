@@ -1,6 +1,6 @@
 """Blind spots of each number: synthetic pairs of segmentations for which it is misleading.
 
-`CASES` are the pairs, each with our verdict. A number is misleading if it is high for a bad
+`CASES` contains the pairs, each with a verdict. A number is misleading if it is high for a bad
 segmentation or low for a good one. The tests check that every number is misleading in both ways.
 """
 
@@ -149,7 +149,7 @@ def _large_background() -> Pair:
 
 
 def _one_region() -> Pair:
-    """Everything is region 1."""
+    """The prediction is a single region."""
     reference = _hard(voronoi((96, 96), regions=6)) + 1
     return _labels(reference, np.ones_like(reference))
 
@@ -185,7 +185,7 @@ def _broken() -> Pair:
 
 
 def _grown() -> Pair:
-    """Every cell too wide by two pixels."""
+    """Every cell is two pixels too wide."""
     from scipy import ndimage
 
     rows, columns = np.indices((96, 96))
@@ -226,7 +226,7 @@ def _thin() -> Pair:
 
 
 def _split() -> Pair:
-    """Every region cut in two along a clean line."""
+    """Every region is cut in two along a straight line."""
     reference = _hard(voronoi((96, 96), regions=4, seed=1)) + 1
     halves = split(Segmentation.from_labels(reference), 1)
     for label in (2, 3, 4):

@@ -3,7 +3,7 @@ Merge an over-segmentation
 ==========================
 
 The prediction has the right boundaries and some additional ones. Matching alone leaves all pieces
-of a region but one unmatched. ``merge="prediction"`` merges these pieces and reports the gain of
+of a region except one unmatched. ``merge="prediction"`` merges these pieces and reports the gain of
 each merge.
 """
 
@@ -23,7 +23,7 @@ for merge in result.merges:
 overview = result.plot("overview")
 
 # %%
-# Corresponding regions: matched pairs in blue, merged regions in green.
+# Corresponding regions: matched pairs are blue, and merged regions are green.
 correspondence = result.plot("correspondence")
 
 # %%

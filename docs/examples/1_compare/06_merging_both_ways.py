@@ -3,8 +3,8 @@ Merge regions of both sides
 ===========================
 
 A prediction may be over-segmented in one place and under-segmented in another. ``merge="both"``
-merges unmatched regions of both sides. The best gain comes first, so the order of labels does not
-matter.
+merges unmatched regions of both sides. The merge with the largest gain comes first, so
+the order of labels does not matter.
 """
 
 import numpy as np

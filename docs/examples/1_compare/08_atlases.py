@@ -21,8 +21,8 @@ for group in result.groups:
     print(", ".join(group.reference), "=", *group.prediction, f"  Dice {group.dice:.3f}")
 
 # %%
-# The share of one atlas that the other explains. The fine atlas determines the coarse one almost
-# completely. The coarse atlas does not determine in which fine parcel a pixel lies.
+# Print the share of each atlas that the other explains. The fine atlas determines the coarse one
+# almost completely. The coarse atlas does not determine in which fine parcel a pixel lies.
 print({side: round(share, 3) for side, share in result.explained.items()})
 
 # %%

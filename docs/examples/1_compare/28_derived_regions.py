@@ -21,7 +21,7 @@ regions = {"whole tumour": (1, 2, 3), "tumour core": (1, 3), "enhancing tumour":
 print(result.derived(regions))
 
 # %%
-# Their boundary distances:
+# Boundary distances of the derived regions:
 print(result.boundaries(derived=regions))
 
 # %%

@@ -18,11 +18,11 @@ strict = probdice.compare(reference, prediction, similarity="aitchison")
 print(f"without a floor: {strict.score:.3f}")
 
 # %%
-# Pixels are red where a region has probability 0 on one side only.
+# Pixels are red if a region has probability 0 on one side only.
 overview = strict.plot("overview")
 
 # %%
-# With a floor, their distance is large but finite:
+# With a floor, the distance at these pixels is large but finite:
 floors = [10**-k for k in range(1, 9)]
 scores = [
     probdice.compare(reference, prediction, similarity=probdice.Aitchison(floor=floor)).score

@@ -2,8 +2,8 @@
 Calibration of probabilities
 ============================
 
-Of the pixels with a predicted probability of 80 %, 80 % should be right. The four predictions have
-the same most probable label at every pixel, but different probabilities.
+Of the pixels with a predicted probability of 80 %, 80 % should be right. The four predictions in
+this example have the same most probable label at every pixel, but different probabilities.
 """
 
 import probdice
@@ -26,6 +26,6 @@ for power in (0.5, 1, 2, 8):
 
 # %%
 # The score rises as the probabilities of mostly right labels rise. The calibration error is
-# smallest where probabilities match frequencies. The reliability diagram of an overconfident
-# prediction:
+# smallest where probabilities match frequencies. This is the reliability diagram of an
+# overconfident prediction:
 figure = results[8].plot()

@@ -3,8 +3,8 @@ Distances between boundaries
 ============================
 
 The reference is the silhouette of a horse that is part of scikit-image. One prediction is shifted
-by two pixels, and the other lacks the ends of two legs. By Dice, the shifted prediction is the
-worse one. By HD95 and the surface Dice, it is the better one.
+by two pixels, and the other lacks the ends of two legs. The shifted prediction is worse
+by Dice, but better by HD95 and the surface Dice.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ for name, prediction in (("shifted", shifted), ("legs cut", shortened)):
     )
 
 # %%
-# The outlines have the colour of their distance:
+# The outlines are coloured by distance:
 distances = results["legs cut"].plot("boundaries")
 
 # %%

@@ -27,8 +27,8 @@ print(f"false {detection.false_positives}, F1 {detection.f1:.2f}")
 print(f"foreground Dice {result.foreground_dice:.3f}, pooled Dice {result.pooled_dice:.3f}")
 
 # %%
-# The threshold leaves specks of a few pixels, and joins one coin with the bright background in the
-# upper left corner. Specks hardly change the pooled Dice, which counts pixels, but each of them
+# The threshold produces specks of a few pixels, and joins one coin with the bright background in
+# the upper left corner. Specks hardly change the pooled Dice, which counts pixels, but each of them
 # is a region with Dice 0 in the foreground Dice, which is a mean over regions.
 overview = result.plot("overview")
 

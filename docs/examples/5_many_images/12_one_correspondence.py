@@ -27,7 +27,7 @@ learnt = total.compare(merge="prediction")
 learnt
 
 # %%
-# Score each image with the common correspondence, and with its own:
+# Score each image with the common correspondence, and with its own correspondence:
 for reference, prediction in cases[:4]:
     together = probdice.compare(reference, prediction, match=learnt)
     alone = probdice.compare(reference, prediction, merge="prediction")

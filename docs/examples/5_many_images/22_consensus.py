@@ -25,8 +25,9 @@ print(consensus)
 picture = consensus.plot()
 
 # %%
-# Agreement of all pairs. The inaccurate rater stands out. "Each against the mean of the others" is
-# the score that a method reaches if it is as good as a rater.
+# The matrix shows the agreement of all pairs. The inaccurate rater has the lowest values.
+# "Each against the mean of the others" lists the scores that a method reaches if it is as good as
+# a rater.
 agreement = probdice.agreement(raters)
 print(agreement)
 matrix = agreement.plot()

@@ -34,5 +34,5 @@ print(f"{page.stat().st_size / 1e6:.1f} MB")
 #    :alt: The report: scores, correspondence, and slices of both sides and of their similarity
 
 # %%
-# Its slices, as a figure:
+# The same slices as a figure:
 figure = result.plot("views")
