@@ -1,4 +1,4 @@
-"""The numbers of the foreground: all groups of a comparison except its background."""
+"""Measures of the foreground, which is all groups of a comparison except its background."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ __all__ = ["Foreground", "check_named"]
 
 
 def check_named(result: "Comparison", number: str) -> None:
-    """Raise an error that names the number if the comparison has no background."""
+    """Raise an error that names the requested number if the comparison has no background."""
     if result.background is None:
         raise InputError(
             f"{number} requires a background, and this comparison has none. Compare with ",
@@ -30,7 +30,7 @@ def check_named(result: "Comparison", number: str) -> None:
 
 @dataclass(frozen=True)
 class Foreground:
-    """The groups of a comparison, and which of them is the background, if any."""
+    """The groups of a comparison, and the index of its background group, if any."""
 
     all_groups: tuple[Group, ...]
     background: int | None
@@ -44,7 +44,7 @@ class Foreground:
 
     @classmethod
     def named(cls, result: "Comparison", number: str) -> Self:
-        """Find the background, or raise an error that names the number if there is none."""
+        """Find the background; raise an error that names the requested number if there is none."""
         check_named(result, number)
         return cls.of(result)
 
