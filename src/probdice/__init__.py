@@ -1,8 +1,8 @@
 """Compare two segmentations of one image, crisp or probabilistic, with any number of regions.
 
 probdice implements the multi-region probabilistic Dice similarity coefficient of Andrews & Hamarneh
-(arXiv:1509.07244). It never hardens probabilities, always checks geometry, and does not require
-that labels agree.
+(arXiv:1509.07244). It never converts probabilities to labels, always checks geometry, and does not
+require that labels agree.
 """
 
 from importlib import import_module
@@ -110,7 +110,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its module."""
+    """Import a public name from its module when it is first used."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"probdice.{_MODULE_OF[name]}"), name)

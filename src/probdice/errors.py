@@ -48,9 +48,9 @@ class Option:
     value : str, int, float or None
         The recommended value; None for a flag.
     python : str
-        The text in Python, if it is not ``name=value``.
+        The text in Python, if it differs from ``name=value``; otherwise empty.
     command : str
-        The text on the command line, if it is not ``--name value``.
+        The text on the command line, if it differs from ``--name value``; otherwise empty.
     """
 
     name: str
@@ -93,7 +93,7 @@ def in_words(message: Message, words: Words) -> str:
 
 
 def as_words(words: object) -> Words:
-    """Check how messages write options."""
+    """Check the name of the form in which messages write options."""
     for known in get_args(Words):
         if words == known:
             return known  # type: ignore[no-any-return]

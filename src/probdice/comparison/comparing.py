@@ -55,11 +55,11 @@ def compare(
     Parameters
     ----------
     reference, prediction : Segmentation, array_like, path or image
-        An integer array is a label map. A floating-point array holds probabilities with the
-        regions along the first axis. Paths, and arrays, tensors and images of other libraries, are
-        also accepted. For everything else, use a `Segmentation` or `read`.
+        An integer array is a label map. A floating-point array holds probabilities with the regions
+        along the first axis. Paths, and arrays, tensors or images from other libraries, are also
+        accepted. For any other input, create a `Segmentation` or call `read`.
     similarity : {"absolute", "aitchison"} or Similarity, optional
-        The similarity of two probability vectors.
+        The function that measures the similarity of two probability vectors.
     match : {"overlap", "paper", "labels"}, mapping or Comparison, optional
         How regions are matched:
 
@@ -73,25 +73,26 @@ def compare(
     merge : {"none", "prediction", "reference", "both"}, optional
         Merge unmatched regions of these sides into matched ones.
     mask : array_like, Segmentation, path or image, optional
-        Pixels to compare: booleans, or integers with 0 outside. Values outside the mask are
-        ignored.
+        Pixels to compare, as booleans or as integers that are 0 outside the mask. Values outside
+        the mask are ignored.
     background : int, str or mapping of side to int or str, optional
         Label or name of the background on both sides, or one per side, such as
         ``{"reference": 0, "prediction": 255}``. The two background regions correspond to each
         other under every matching rule. No region is merged into them, and foreground measures
         exclude them.
     resample : {"linear", "nearest"}, optional
-        How to resample a prediction that is on a different grid onto the grid of the reference. On
-        the same lattice (equal axes and spacing, whole offsets) it is cropped or padded. Otherwise
-        "linear" interpolates probabilities, so that labels become probabilities, and "nearest"
-        keeps labels. Pixels outside the field of view of the prediction count as background.
-        Without a background, they are excluded. By default, different grids are an error.
+        How to resample a prediction that is on a different grid onto the grid of the reference. If
+        both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the
+        prediction is cropped or padded. Otherwise, "linear" interpolates linearly and converts
+        labels to probabilities, and "nearest" keeps labels. Pixels outside the field of view of the
+        prediction count as background. If no background is given, these pixels are excluded. By
+        default, different grids raise an error.
     ignore_geometry : bool, optional
         Ignore image geometry and compare in array order.
     geometry_tolerance : float, optional
         Maximum allowed distance between the corners of the two grids, in pixels; 0.1 by default.
     workers : int, optional
-        Number of threads; the number of cores by default. It does not affect the result.
+        Number of threads; the number of cores by default. The result does not depend on it.
 
     Returns
     -------
@@ -131,7 +132,7 @@ def compare(
 
 
 def _checked_options(**given: Any) -> CompareOptions:
-    """Check options. Options whose values are all plain are checked once and then reused."""
+    """Check options. The result is cached if all values have plain types."""
     if PLAIN.issuperset(map(type, given.values())):
         return _checked_once(SIMILARITIES.get(given["similarity"]), **given)
     return CompareOptions.of(**given)
@@ -139,7 +140,7 @@ def _checked_options(**given: Any) -> CompareOptions:
 
 @lru_cache(typed=True)
 def _checked_once(similarity_class: type[Similarity] | None, **given: Any) -> CompareOptions:
-    """Check options. The class is that of the similarity's name, which can be defined again."""
+    """Check options once per set of values, and again if the similarity was redefined."""
     return CompareOptions.of(**given)
 
 
@@ -151,7 +152,7 @@ def images_of(
     mask: Segmentation | Array | None = None,
     workers: int | None = None,
 ) -> Images:
-    """Align both sides to one grid, or to array order if the geometry is ignored."""
+    """Align both sides on one grid, or in array order if the geometry is ignored."""
     return Images.of(
         reference,
         prediction,
@@ -169,7 +170,7 @@ def compare_images(
 ) -> "Comparison":
     """Compare two segmentations on one grid.
 
-    With `of_many`, labels of the matching rule may be absent from these images.
+    With `of_many`, labels that the options name may be absent from these images.
     """
     table, notes = images.first_pass(options.similarity)
     if not of_many:
@@ -187,7 +188,7 @@ def compare_images(
 
 
 def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images) -> Numbers:
-    """Return the numbers that need the images, which a result may lose, if a side is soft."""
+    """Compute the numbers of probabilities that are unavailable without the images."""
     groups, costs = correspondence.groups, correspondence.costs
     if costs is None:
         costs = group_costs(table, groups, images)
@@ -196,7 +197,7 @@ def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images
 
 
 def _check_labels(options: CompareOptions, table: Overlap) -> None:
-    """Reject options that name a label of neither side."""
+    """Reject options that name a label that neither side has."""
     if not isinstance(options.match, str):
         check_fixed(options.match, [table])
     if options.background is not None:
@@ -215,7 +216,7 @@ def _pixel_volume(geometry: Geometry) -> float | None:
 def compare_overlap(
     overlap: Overlap, *, match: Match, merge: Merging, background: GivenBackground
 ) -> "Comparison":
-    """Compare from an overlap alone, without images."""
+    """Compare two segmentations by their overlap, without the images."""
     options = CompareOptions.of(
         similarity=overlap.similarity, match=match, merge=merge, background=background
     )
@@ -234,7 +235,7 @@ def overlap(
 ) -> Overlap:
     """Compute the overlap of two segmentations of one image, in one pass over the pixels.
 
-    Overlaps of several images add up. To find one correspondence for a whole data set, use
+    Overlaps of several images can be added. To find one correspondence for a whole data set, use
     ``sum(overlap(r, p) for r, p in images).compare()``.
 
     Parameters
@@ -281,7 +282,7 @@ def similarity_map(
     Returns
     -------
     ndarray of float32
-        The shape of the image; NaN outside the mask.
+        Array with the shape of the image; NaN outside the mask.
 
     Examples
     --------

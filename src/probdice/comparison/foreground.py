@@ -1,4 +1,4 @@
-"""The numbers of the foreground: all groups of a comparison except its background."""
+"""Measures of the foreground, which is all groups of a comparison except its background."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +29,7 @@ FOREGROUND_NUMBERS = (
 
 
 def check_named(result: "Comparison", number: str) -> None:
-    """Raise an error that names the number if the comparison has no background."""
+    """Raise an error that names the requested number if the comparison has no background."""
     if result.background is None:
         raise InputError(
             f"{number} requires a background, and this comparison has none. Compare with ",
@@ -40,7 +40,7 @@ def check_named(result: "Comparison", number: str) -> None:
 
 @dataclass(frozen=True)
 class Foreground:
-    """The groups of a comparison, and which of them is the background, if any."""
+    """The groups of a comparison, and the index of its background group, if any."""
 
     all_groups: tuple[Group, ...]
     background: int | None
@@ -54,7 +54,7 @@ class Foreground:
 
     @classmethod
     def named(cls, result: "Comparison", number: str) -> Self:
-        """Find the background, or raise an error that names the number if there is none."""
+        """Find the background; raise an error that names the requested number if there is none."""
         check_named(result, number)
         return cls.of(result)
 

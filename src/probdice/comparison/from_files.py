@@ -32,10 +32,11 @@ def read_images(
     workers: int | None = None,
     one_of_many: bool = False,
 ) -> tuple[Images, Geometry | None]:
-    """Read both sides onto one grid; also return the geometry of the reference.
+    """Read both sides, align them on one grid, and also return the geometry of the reference.
 
-    With more than one worker, each side is read in its own thread: decompression takes most of the
-    time and releases the GIL. `one_of_many` means one case of a folder; see `read_side`.
+    Unless `workers` is 1, each side is read in its own thread, because decompression takes most of
+    the time and releases the GIL. With `one_of_many`, the files are one case of a folder; see
+    `read_side`.
     """
     if workers == 1:
         first, first_notes = read_side(reference, options, "reference", one_of_many)
@@ -60,11 +61,11 @@ def read_images(
 def read_side(
     path: Paths, options: CompareOptions, side: Side, one_of_many: bool = False
 ) -> tuple[Segmentation, list[Note]]:
-    """Read one side; return it with a note if it was scaled.
+    """Read one side, and return it with a note if its values were scaled.
 
-    A scale for both sides applies only to values above 1: the reference may be a label map while
-    the prediction is in percent. With `one_of_many`, regions in `priority` may be absent from this
-    case.
+    A scale that is given for both sides applies only to a side with probabilities above 1, because
+    the reference may be a label map while the prediction is in percent. With `one_of_many`, regions
+    in `priority` may be absent from this case.
     """
     scale, names, nested = options.scale_of(side), options.names[side], options.nested[side]
     table = dict(names) if isinstance(names, tuple) else names
@@ -107,7 +108,7 @@ def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) ->
     if single or channels != len(labels) - 1:
         raise InputError(
             f"{side} ({segmentation.source}): expected one nested channel per label after the "
-            f"background, {len(labels) - 1} in {', '.join(map(str, labels))}, found "
+            f"background ({len(labels) - 1} for labels {', '.join(map(str, labels))}), found "
             f"{'one value per voxel' if single else f'{channels} channels'}. Set ",
             Option("nested", "0,1,2", python='nested={"prediction": (0, 1, 2)}'),
             " to the label of the background and one label per channel.",

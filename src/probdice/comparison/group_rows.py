@@ -40,7 +40,7 @@ def groups_as_csv(result: Comparison) -> str:
 def group_cells(result: Comparison) -> list[dict[str, Any]]:
     """Return one row per group, with the index of the group.
 
-    The labels of a side become one text.
+    The labels of each side are joined into one string.
     """
     return [
         _with_labels_joined(row) | {"group": number} | distances

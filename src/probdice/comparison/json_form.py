@@ -189,7 +189,7 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
 
 
 def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:
-    """Restore the notes. A file of an older version also gets the note on faint regions."""
+    """Restore the notes. If an older version wrote the file, add the note on faint regions."""
     notes = tuple(Note.from_dict(note) for note in content)
     known = {note.kind for note in notes}
     return (*notes, *(note for note in faint_notes(result) if note.kind not in known))

@@ -110,12 +110,13 @@ def faint_notes(result: Comparison) -> list[Note]:
 def intensities(
     segmentation: Segmentation, labels: NDArray[Any], volumes: NDArray[Any]
 ) -> str | None:
-    """Return the message if a label map with these labels looks like a scan, otherwise None.
+    """Return a message if a label map with these labels looks like a scan, otherwise None.
 
-    Regions of a label map are compact: a region of volume V in d dimensions begins V^((d−1)/d)
-    times along an axis, so V^(−1/d) of its voxels follow a voxel with another label. The values
-    of a scan change nearly everywhere. The estimate uses the middle of the image and the axis with
-    the fewest changes. It excludes the most frequent label, which may be an empty background.
+    Regions of a label map are compact. Lines along an axis enter a compact region of volume V in d
+    dimensions V^((d−1)/d) times, so a share V^(−1/d) of its voxels follow a voxel with another
+    label. The values of a scan change at nearly every voxel. The estimate uses the middle of the
+    image and the axis with the fewest changes. It excludes the most frequent label, which may be an
+    empty background.
     """
     if labels.size <= MANY:
         return None
@@ -141,12 +142,13 @@ def intensities(
         return None
     return (
         f"{labels.size} labels, and {percent(changes)} of neighbouring voxels have different "
-        f"labels. It looks like a scan or a photograph, not a label map. Use its segmentation."
+        f"labels. It looks like a scan or a photograph, not a label map. "
+        f"Use the segmentation of this image."
     )
 
 
 def _background_notes(result: Comparison) -> list[Note]:
-    """Return a note on a background that is probably missing in the options or has no pixels."""
+    """Return a note on a background that the options probably lack, or that neither side has."""
     if result.options.background is not None:
         if any(place is not None for place in result.background_regions):
             return []
@@ -167,7 +169,7 @@ def _background_notes(result: Comparison) -> list[Note]:
 
 
 def _unmatched_notes(result: Comparison) -> list[Note]:
-    """Return notes on unmatched regions, and the option that merges them."""
+    """Return notes on unmatched regions, with the option that merges them."""
     notes = []
     for side in SIDES:
         place = result.background_regions[side]
@@ -299,7 +301,7 @@ def _apart(result: Comparison) -> int:
 
 
 def infinite_notes(result: Comparison) -> list[Note]:
-    """Return a note if most pixels are infinitely far apart."""
+    """Return a note if the sides are infinitely far apart at most pixels."""
     try:
         share = result.measured.infinite / result.pixels
     except NeedsImages:

@@ -32,7 +32,7 @@ def relabelled(
     images: Images,
     into: Target | None = None,
 ) -> Segmentation:
-    """Give every group the label of its reference region, in the whole image."""
+    """Relabel the whole prediction: every group gets the label of its reference region."""
     matches = _matches(correspondence)
     if images.prediction.crisp:
         return _relabelled_map(overlap, matches, images, into)
@@ -72,7 +72,7 @@ def _relabelled_map(
             name = overlap.reference.name(match)
             colour = overlap.reference.colour(match)
         else:
-            # If no type holds the labels of both sides, those of the prediction are replaced.
+            # If no type can represent the labels of both sides, unmatched regions get new labels.
             new[key] = next(free) if key in used or dtype is None else key
             name = f"{regions.label(k)} (unmatched)"
             colour = regions.colour(k)
@@ -111,7 +111,7 @@ def _new_labels(
 def _regrouped(
     overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
-    """Return probabilities with the regions of each group added up."""
+    """Return probabilities that are summed over the regions of each group."""
     reference, prediction = images.reference, images.prediction
     members: dict[tuple[bool, int], list[int]] = {}
     for k, match in enumerate(matches.tolist()):
@@ -140,8 +140,9 @@ def _labels_of_groups(
 ) -> tuple[list[int | None], dict[int, str]]:
     """Return the number of every group (None if it has no number), and the names by channel.
 
-    Each entry is (False, reference region) or (True, unmatched prediction region). An unmatched
-    region keeps its number if the reference does not use it; otherwise it gets a new one.
+    Each entry of `regions` is (False, reference region) or (True, unmatched prediction region). An
+    unmatched region keeps its number if the reference does not use that number; otherwise it gets a
+    new number.
     """
     reference, prediction = overlap.reference, overlap.prediction
     used = {number for k in range(len(reference)) if (number := reference.number(k)) is not None}
@@ -162,7 +163,7 @@ def _labels_of_groups(
 
 
 def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
-    """Return a block of the prediction, with the regions of each group added up."""
+    """Return the probabilities of one block, summed over the regions of each group."""
     side = blocks.ready(block).sides[0]
     assert isinstance(side, Soft)
     rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast when they are stored
@@ -184,9 +185,9 @@ def reference_numbers(overlap: Overlap) -> list[int]:
 
 
 def _free(used: set[int]) -> Iterator[int]:
-    """Return unused numbers.
+    """Return an iterator over unused numbers.
 
-    Unused numbers are greater than all used numbers if 64 bits suffice.
+    They are greater than all used numbers if 64 bits suffice.
     """
     above = max(used, default=0) + 1
     if above + len(used) < 2**63:

@@ -1,4 +1,4 @@
-"""Metrics that options request, computed from the pixels and stored in the numbers of a comparison.
+"""Metrics that options request. They are computed from the pixels and stored in the comparison.
 
 `STORED_METRICS` lists them. The commands, JSON and `Comparison.detach` read this table.
 """
@@ -35,16 +35,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StoredMetric:
-    """A metric of a comparison that JSON stores. Its values have a method `to_dict`.
+    """A metric that is stored in the JSON of a comparison. Its values have a `to_dict` method.
 
     Attributes
     ----------
     requested : callable
-        Returns whether options request the metric.
+        Returns whether the given options request the metric.
     compute : callable
         Computes the metric with the options of a comparison, and stores it in `Comparison.numbers`.
     read : callable
-        Restores the metric from JSON data and the comparison without numbers.
+        Restores the metric from JSON data and a comparison whose numbers are not restored yet.
     detach : callable
         Returns the same metric without the images.
     """
@@ -79,8 +79,8 @@ def measured_boundaries(
 ) -> Boundaries:
     """Measure the distances between the outlines of the groups or of derived regions.
 
-    The distances of the groups are stored. They are not measured again if the stored distances have
-    the same percentiles, tolerances and levels.
+    The distances of groups are stored. They are reused if they were measured with the same
+    percentiles, tolerances and levels.
     """
     levels = LEVELS if levels is None else levels
     if derived is not None:
@@ -140,7 +140,7 @@ def _requested_unions(result: Comparison) -> tuple[Union, ...]:
 
 
 def requested_components(result: Comparison) -> ComponentTable:
-    """Compare the connected components of the classes that the options name."""
+    """Compare the connected components of the classes named in the options."""
     options = result.options
     return result.numbers.get(
         "components",

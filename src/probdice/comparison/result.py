@@ -67,26 +67,26 @@ THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 class Numbers:
     """Derived values by name, each computed once.
 
-    `get` computes a missing value. `known` never computes one. Text, JSON and pages use this
-    version of the value.
+    `get` computes a missing value. `known` never computes one. Text, JSON and pages use the stored
+    value.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._values: dict[str, Any] = dict(values or {})
 
     def get(self, name: str, compute: Callable[[], T]) -> T:
-        """Return the value of this name. The first call computes it."""
+        """Return the value with this name. The first call computes it."""
         if name not in self._values:
             self._values[name] = compute()
         value: T = self._values[name]
         return value
 
     def put(self, name: str, value: Any) -> None:
-        """Store a value. It replaces a value that was computed with other options."""
+        """Store a value. It replaces an earlier value, which was computed with other options."""
         self._values[name] = value
 
     def known(self, name: str) -> Any:
-        """Return the value of this name, or None if it was not computed."""
+        """Return the value with this name, or None if it was not computed."""
         return self._values.get(name)
 
     def __contains__(self, name: str) -> bool:
@@ -113,7 +113,7 @@ class Comparison:
     score : float
         D after matching and merging, between 0 and 1 (identical). For two label maps it is the
         pixel accuracy under the correspondence: the share of pixels whose two labels correspond.
-        (With a floor, Aitchison gives every other pixel a constant similarity above 0.)
+        (With a floor, the Aitchison similarity of every other pixel is a constant above 0.)
     matched_score : float
         D after matching, before merging.
     chance : float
@@ -128,18 +128,18 @@ class Comparison:
     lowest_dice : float
         Lowest Dice of all groups except faint ones.
     background : dict or None
-        Per side, the label or name of the background; None if none was named.
+        Per side, the label or name of the background; None if no background was given.
     foreground : tuple of Group
         All groups except the background.
     foreground_dice : float
-        Mean Dice of the foreground groups except faint ones. Requires a background, like all
-        attributes whose names begin with ``foreground`` and like `pooled_dice` and
-        `adjusted_foreground_score`. They are NaN if all foreground groups are faint.
+        Mean Dice of the foreground groups except faint ones. This attribute, all other numbers
+        whose names begin with ``foreground``, `pooled_dice` and `adjusted_foreground_score` require
+        a background. They are NaN if all foreground groups are faint.
     pooled_dice : float
         2 Σ overlap / Σ volumes over all foreground groups.
     foreground_score : float
         Σ overlap of the foreground groups / (pixels − overlap of the background). For label maps,
-        the share of agreeing pixels among those that are foreground on at least one side.
+        this is the share of agreeing pixels among those that are foreground on at least one side.
     foreground_chance : float
         The expected foreground score of independent segmentations with the same region sizes.
     adjusted_foreground_score : float
@@ -152,7 +152,7 @@ class Comparison:
     groups : tuple of Group
         Corresponding regions, then unmatched regions.
     lowest : Group
-        The group with the lowest Dice, faint groups excluded.
+        The group with the lowest Dice, excluding faint groups.
     merges : tuple of Merge
         Unmatched regions that were merged, in order.
     unmatched : dict
@@ -162,7 +162,8 @@ class Comparison:
     notes : tuple of Note
         Messages about the comparison.
     weights : ndarray
-        1 − D of every pair of regions; rows are `reference_labels`, columns `prediction_labels`.
+        1 − D of every pair of regions. Rows are `reference_labels`, and columns are
+        `prediction_labels`.
     pixels : int
         Number of compared pixels (voxels of a volume).
     pixel_volume : float or None
@@ -170,7 +171,7 @@ class Comparison:
     axes : int or None
         Number of axes of the images, if known.
     similarity : Similarity
-        The similarity of two probability vectors.
+        The function that measures the similarity of two probability vectors.
     match : str, mapping or groups
         The matching rule, the given pairs, or the given groups.
     merge : str
@@ -205,7 +206,7 @@ class Comparison:
     numbers: Numbers = field(default_factory=Numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything except the images. The images may be far larger than the rest."""
+        """Return everything except the images, which may be far larger than the rest."""
         return {entry.name: getattr(self.detach(), entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -255,7 +256,7 @@ class Comparison:
 
     @property
     def similarity(self) -> Similarity:
-        """The similarity of two probability vectors."""
+        """The function that measures the similarity of two probability vectors."""
         return self.options.similarity
 
     @property
@@ -278,7 +279,7 @@ class Comparison:
 
     @property
     def background(self) -> dict[Side, Label] | None:
-        """Per side, the label or name of the background; None if none was named."""
+        """Per side, the label or name of the background; None if no background was given."""
         background = self.options.background
         return None if background is None else background.to_dict()
 
@@ -291,7 +292,7 @@ class Comparison:
 
     @property
     def measured(self) -> Measured:
-        """The score, with the sums of the same pass."""
+        """The score, and the sums that are computed in the same pass."""
         result = self.correspondence
         return self.numbers.get(
             "measured", lambda: measure(self.overlap, result.groups, result.costs, self.images)
@@ -302,8 +303,8 @@ class Comparison:
         """D after matching and merging.
 
         For two label maps it is the pixel accuracy under the correspondence: the share of pixels
-        whose two labels correspond. (With a floor, Aitchison gives every other pixel a constant
-        similarity above 0.)
+        whose two labels correspond. (With a floor, the Aitchison similarity of every other pixel is
+        a constant above 0.)
         """
         return self.numbers.get("score", lambda: self.measured.score)
 
@@ -411,7 +412,7 @@ class Comparison:
 
     @property
     def foreground(self) -> tuple[Group, ...]:
-        """All groups except the background; all groups if none was named."""
+        """All groups except the background, if one was given."""
         return Foreground.of(self).groups
 
     @property
@@ -421,21 +422,22 @@ class Comparison:
 
     @property
     def pooled_dice(self) -> float:
-        """2 Σ overlap / Σ volumes over all foreground groups; NaN if all are faint."""
+        """2 Σ overlap / Σ volumes over all foreground groups; NaN if all of them are faint."""
         return Foreground.named(self, "pooled_dice").pooled_dice
 
     @property
     def foreground_score(self) -> float:
-        """Σ overlap of the foreground / (pixels − overlap of the background); NaN if all are faint.
+        """Σ overlap of the foreground / (pixels − overlap of the background).
 
-        For label maps it is the share of agreeing pixels among those that are foreground on at
-        least one side. Overlaps are Σ min(p, q), as in Dice, for every similarity.
+        NaN if all foreground groups are faint. For label maps, this is the share of agreeing pixels
+        among those that are foreground on at least one side. Overlaps are Σ min(p, q), as in Dice,
+        for every similarity.
         """
         return Foreground.named(self, "foreground_score").score
 
     @property
     def foreground_chance(self) -> float:
-        """The expected foreground score of the same comparison of independent segmentations."""
+        """The expected foreground score if the segmentations were independent."""
         check_named(self, "foreground_chance")
         return self._chance().foreground
 
@@ -512,7 +514,7 @@ class Comparison:
     def mean_dice(self) -> float:
         """Mean Dice of all groups except faint ones. An unmatched region counts as 0.
 
-        NaN if the Dice of a group requires the images and they are not available.
+        The mean is NaN if the Dice of a group requires the images and they are not available.
         """
         dice = [group.dice for group in self.groups if not group.faint]
         return sum(dice) / len(dice)
@@ -524,7 +526,7 @@ class Comparison:
 
     @property
     def lowest(self) -> Group:
-        """The group with the lowest Dice, faint groups excluded; NaN counts as lowest."""
+        """The group with the lowest Dice, excluding faint groups. NaN counts as lowest."""
         return min(
             (group for group in self.groups if not group.faint),
             key=lambda group: -1 if isnan(group.dice) else group.dice,
@@ -540,7 +542,7 @@ class Comparison:
     # -- other metrics -----------------------------------------------------------------------------
 
     def indices(self) -> "Indices":
-        """Compute the Rand index, variation of information, covering, mean IoU, κ and others.
+        """Compute the Rand index, variation of information, covering, mean IoU, κ and more indices.
 
         Examples
         --------
@@ -635,10 +637,10 @@ class Comparison:
         percentiles : float or iterable of float, optional
             Percentiles of the Hausdorff distance, such as 95 for ``hd95``.
         levels : float or iterable of float, optional
-            Probability levels; 0.1, 0.2, …, 0.9 by default. A label map is the same at every level.
+            Probabilities at which outlines are drawn; 0.1, 0.2, …, 0.9 by default. The outlines of
+            a label map are the same at every level.
         infinite : float, optional
-            A penalty distance for regions that are absent from one side. By default, their
-            distances are infinite.
+            Penalty distance of regions that are absent from one side; infinity by default.
         derived : mapping of str to label or sequence of labels, optional
             Unions of regions to measure instead of the groups (see `derived`). The result is
             not stored.
@@ -669,7 +671,7 @@ class Comparison:
         )
 
     def requested_boundaries(self) -> "Boundaries | None":
-        """Return the boundaries that the options of the comparison request, or None."""
+        """Return the boundary distances that the options of the comparison request, or None."""
         if not self.options.boundaries:
             return None
         return self.boundaries(tolerances=self.options.tolerance, infinite=self.options.infinite)
@@ -677,8 +679,8 @@ class Comparison:
     def requested_derived(self) -> "Derived | None":
         """Return the derived regions that the options request, or None.
 
-        If the options request boundaries too, their distances are computed and stored. A member
-        that is absent from both sides of this image is empty.
+        If the options also request boundaries, the boundary distances of these regions are computed
+        and stored. A member that is absent from both sides of this image is empty.
         """
         from probdice.comparison.requested_metrics import requested_derived
 
@@ -691,10 +693,10 @@ class Comparison:
         return None if self.options.components is None else requested_components(self)
 
     def derived(self, regions: "Members") -> "Derived":
-        """Compare unions of regions, which may overlap each other.
+        """Compare unions of regions. The unions may overlap each other.
 
-        With ``match="labels"``, members are labels or names of both sides. Otherwise they are
-        labels or names of the reference, with the prediction regions that correspond to them. A
+        With ``match="labels"``, members are labels or names of both sides. Otherwise, they are
+        labels or names of the reference, and the corresponding prediction regions are included. A
         member that is absent from this image is empty.
 
         Parameters
@@ -740,7 +742,8 @@ class Comparison:
         bins : int, optional
             Number of bins of the reliability diagrams.
         binning : {"width", "mass"}, optional
-            Bins of equal width, or with equal numbers of pixels as far as ties allow.
+            Bins have equal width ("width"), or equal numbers of pixels as far as ties allow
+            ("mass").
         thresholds : iterable of float, optional
             Thresholds applied to both sides for Dice; 0.1, 0.2, …, 0.9 by default, as in QUBIQ.
 
@@ -792,14 +795,15 @@ class Comparison:
         """Return the prediction with the labels of the reference.
 
         Every group gets the label of its matched reference region. An unmatched prediction region
-        keeps its label if the reference does not use that label; otherwise it gets a new label. Its
-        name ends in "(unmatched)". If the prediction is a Dask array, so is the result.
+        keeps its label if the reference does not use that label; otherwise it gets a new label. The
+        name of such a region ends in "(unmatched)". If the prediction is a Dask array, so is the
+        result.
 
         Parameters
         ----------
         into : callable, optional
-            Creates the output array, which is written block by block. It is called with shape and
-            dtype: ``lambda shape, dtype: zarr.create_array(…)``.
+            Function that creates the output array, which is written block by block. It is called
+            with a shape and a dtype, as in ``lambda shape, dtype: zarr.create_array(…)``.
 
         Examples
         --------
@@ -988,7 +992,7 @@ class Comparison:
     # -- showing ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """Return one line without computing any numbers. `print` shows the numbers."""
+        """Return a one-line summary without computing any numbers. `print` shows the numbers."""
         reference, prediction = (self.overlap.side(side).occupied.size for side in SIDES)
         return (
             f"Comparison({self.similarity}: {reference} reference and {prediction} prediction "

@@ -31,7 +31,8 @@ class Group(VolumeDifferences):
     prediction : tuple of int or str
         Labels of the prediction regions; empty for an unmatched reference region.
     similarity : float
-        D between the auxiliary segmentations of the two sides, by the similarity of the comparison.
+        D between the auxiliary segmentations of the two sides, with the similarity of the
+        comparison.
     dice : float
         Fuzzy Dice coefficient, 2 Σ min(p, q) / (Σ p + Σ q).
     jaccard : float

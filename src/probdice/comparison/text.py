@@ -1,4 +1,4 @@
-"""A comparison as text and as HTML. Neither reads any pixels."""
+"""Format a comparison as text or as HTML, without reading any pixels."""
 
 from html import escape
 from math import isnan
@@ -45,7 +45,7 @@ def as_html(result: Comparison) -> str:
 
 
 def _omitted(result: Comparison) -> list[str]:
-    """Return a text about the values that the table omits, and how to get them."""
+    """Return texts that list the values omitted from the table and explain how to get them."""
     hidden = len(result.groups) - SHOWN
     if hidden > 0:
         groups = "group" if hidden == 1 else "groups"
@@ -123,7 +123,7 @@ def _lines(result: Comparison) -> list[str]:
 
 
 def _foreground(result: Comparison) -> str:
-    """Return the other numbers of the foreground, and the mean Dice with the background."""
+    """Return the other foreground measures, and the mean Dice including the background."""
     numbers = [
         f"pooled Dice {decimal(result.pooled_dice)}",
         f"mean Dice {decimal(result.mean_dice)}",

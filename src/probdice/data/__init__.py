@@ -1,1 +1,1 @@
-"""Segmentations, their geometry and the arrays that they are made from."""
+"""Segmentations, their geometry, and the arrays from which they are created."""

@@ -60,7 +60,7 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks alo
 
 
 def as_array(value: Any) -> Array:
-    """Convert to an ndarray, unless the value can be sliced like one."""
+    """Convert a value to an ndarray, unless it can be sliced like one."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             raise InputError(
@@ -77,7 +77,7 @@ def as_array(value: Any) -> Array:
         )
     if has_type(value, "torch", "Tensor"):
         return _of_torch(value)
-    if has_type(value, "zarr", "Array") and hasattr(value, "store_path"):  # not those of Zarr 2
+    if has_type(value, "zarr", "Array") and hasattr(value, "store_path"):  # Zarr 3 or later
         from probdice.files.chunks import with_size_limits
 
         return cast(Array, with_size_limits(value))
@@ -108,7 +108,8 @@ def in_memory(array: Array) -> NDArray[Any]:
 def chunks_of(array: Array) -> Chunks | None:
     """Return the lengths of an array's chunks along each axis, or None if it has no chunks.
 
-    Zarr and HDF5 give the shape of one chunk, Dask the lengths of all chunks along each axis.
+    Zarr and HDF5 store the shape of one chunk; Dask stores the lengths of all chunks along each
+    axis.
     """
     chunks = getattr(array, "chunks", None)
     return regular_chunks(array.shape, chunks) if isinstance(chunks, tuple) else None
@@ -180,7 +181,7 @@ def _slices(value: Any) -> bool:
 
 
 def _converted(value: Any) -> NDArray[Any]:
-    """Convert by any protocol that NumPy supports."""
+    """Convert a value by any protocol that NumPy supports."""
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -212,7 +213,7 @@ def _of_torch(tensor: Any) -> NDArray[Any]:
 
 
 def _of_dlpack(value: Any) -> NDArray[Any]:
-    """Convert an array with DLPack; copy it from another device if possible."""
+    """Convert an array with DLPack, and copy it from another device if possible."""
     try:
         return np.from_dlpack(value)
     except (TypeError, RuntimeError, BufferError, ValueError):
@@ -227,7 +228,7 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
 
 
 def _widened(array: NDArray[Any]) -> NDArray[Any]:
-    """Convert short floating-point types that NumPy lacks, such as bfloat16, to float32."""
+    """Convert short floating-point types that NumPy does not have, such as bfloat16, to float32."""
     if array.dtype.name.startswith(("bfloat16", "float8")):
         return array.astype(np.float32)
     return array

@@ -94,10 +94,10 @@ class Geometry:
         return float(abs(np.linalg.det(self.affine[:-1, :-1])))
 
     def steps_onto(self, other: "Geometry") -> tuple[tuple[int, ...], tuple[int, ...], float]:
-        """Return the order of axes and the axes to flip that align this grid with `other`.
+        """Return the order of axes and the flipped axes that align this grid with `other`.
 
-        The third value is the largest remaining distance between corners in pixels. It is
-        infinite if the shapes differ for every order of the axes.
+        The third value is the largest remaining distance between corners in pixels. It is infinite
+        if the grids cannot be aligned.
         """
         axes = len(self.shape)
         unfit = tuple(range(axes)), (), inf
@@ -117,7 +117,7 @@ class Geometry:
         return tuple(order), flips, apart
 
     def obstacle(self, other: "Geometry", apart: float) -> str:
-        """Describe why a grid at the distance `apart` cannot be aligned with `other`."""
+        """Describe why this grid, at the distance `apart`, cannot be aligned with `other`."""
         if isfinite(apart):
             return f"corners are up to {apart:.3g} {words_for_axes(len(self.shape)).many} apart"
         return "the grids differ in size for every order of the axes"

@@ -1,9 +1,10 @@
 """Compiled loops that read an image at the pixels of another grid.
 
-A `Grid` is a tuple: the matrix and the offset of positions, the sizes of the source, the first
-pixel and the lengths of the source box, and the shape of the target. The position of a target pixel
-in the source is ``matrix @ index + offset``, in source pixels. The field of view ends half a pixel
-beyond the outermost centres of the source. Between a centre and this edge, values are constant.
+A `Grid` is a tuple of the matrix and the offset of positions, the shape of the source, the first
+pixel and the lengths of the source box, and the shape of the target box. The position of a target
+pixel in the source is ``matrix @ index + offset``, in source pixels. The field of view ends half a
+pixel beyond the outermost centres of the source. Between the outermost centres and this edge,
+values are constant.
 """
 
 from typing import Any
@@ -15,8 +16,9 @@ from probdice.compiler.jit import inner, kernel
 
 __all__ = ["interpolate_labels", "interpolate_rows", "nearest_places"]
 
-# Positions this close to a pixel centre, or to the edge of the field of view, lie on it. Files
-# store affine matrices in float32, whose rounding errors reach 1e-5 pixels in large images.
+# Positions this close to a pixel centre or to the edge of the field of view are treated as lying on
+# it. Files store affine matrices in float32, whose rounding errors reach 1e-5 pixels in large
+# images.
 ROUNDING = 1e-4
 
 Floats = NDArray[np.float64]
@@ -26,9 +28,9 @@ Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 
 @kernel
 def nearest_places(grid: Grid, into: Integers) -> None:
-    """Write the number of the nearest pixel of the box in C order; −1 outside the field of view.
+    """Write the index of the nearest pixel of the box in C order; −1 outside the field of view.
 
-    A position halfway between two pixels belongs to the higher index.
+    A position halfway between two pixels belongs to the pixel with the higher index.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
@@ -51,8 +53,9 @@ def interpolate_labels(
 ) -> None:
     """Add the weight of every source pixel to the row of its code. `into` contains zeros.
 
-    `codes` is the box of the source in C order. The code −1 is an invalid value and makes all rows
-    NaN. Pixels outside the field of view have probability 1 in the row `outside`.
+    `codes` contains the codes of the source box in C order. The code −1 marks an invalid value,
+    which makes all rows NaN. Pixels outside the field of view have probability 1 in the row
+    `outside`.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size

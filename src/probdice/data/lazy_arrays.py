@@ -34,8 +34,8 @@ class Lazy(ABC):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    chunks: Chunks | None = None  # chunk lengths along each axis, if it is stored in chunks
-    travels = False  # whether another process can read it from its store
+    chunks: Chunks | None = None  # chunk lengths along each axis, if the array is stored in chunks
+    travels = False  # whether another process can read the array from its store
 
     @abstractmethod
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -196,7 +196,7 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
     flips = tuple(first + axis for axis in flips)
     if isinstance(array, np.ndarray):
         return np.flip(array.transpose(order), flips)
-    if has_type(array, "dask", "Array"):  # stays a Dask array, so that chunks stay tasks
+    if has_type(array, "dask", "Array"):  # remains a Dask array with one task per chunk
         steps = (slice(None, None, -1 if k in flips else 1) for k in range(len(order)))
         return cast(Array, cast(Any, array).transpose(order)[tuple(steps)])
     return _Reordered(array, order, flips)
@@ -208,7 +208,7 @@ def blocks(array: Array) -> Iterator[NDArray[Any]]:
 
 
 def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
-    """Yield the boxes of such blocks: of whole chunks, or along the axis that varies slowest."""
+    """Yield the boxes of the blocks: whole chunks, or parts of the axis that varies slowest."""
     chunks = chunks_of(array)
     axes = range(len(array.shape))
     if chunks is not None:
@@ -225,7 +225,7 @@ def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
 
 
 def _whole_chunks(chunks: Chunks) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes of whole chunks, growing along the last axes first."""
+    """Yield boxes of whole chunks. They are extended along the last axes first."""
     edges = [list(accumulate(lengths, initial=0)) for lengths in chunks]
     count = prod(max(lengths, default=0) for lengths in chunks)  # values of the largest box
     for axis in reversed(range(len(edges))):

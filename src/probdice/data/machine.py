@@ -1,4 +1,4 @@
-"""The machine and its operating system.
+"""Properties and functions of the machine and its operating system.
 
 Everything that differs between Linux, macOS and Windows is in this module, with a fallback for
 systems without these features. Other modules import neither `fcntl` nor `resource` and compare no
@@ -56,7 +56,7 @@ fcntl, msvcrt, resource = map(_module, ("fcntl", "msvcrt", "resource"))
 WINDOWS = os.name == "nt"
 BINARY: int = getattr(os, "O_BINARY", 0)  # for os.open: Windows would write "\r\n" for "\n"
 ASSUMED = 2**33  # bytes of memory, if the system reports nothing
-RETRIES, PAUSE = 10, 0.1  # attempts to replace a file that another program has open, and seconds
+RETRIES, PAUSE = 10, 0.1  # attempts to replace an open file, and seconds between attempts
 INVALID = re.compile(r"""[<>:"/\\|?*\x00-\x1f]|[. ]\Z""")  # in file names of Windows
 DEVICES = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
 CGROUPS = Path("/sys/fs/cgroup")
@@ -84,7 +84,7 @@ def memory() -> int:
 def _group_limits() -> Iterator[int]:
     """Yield the memory limits of the control groups of this process (Linux), in bytes.
 
-    A container sees its group as the root. A job of a cluster is in a group below the root.
+    A container sees its own group as the root. A cluster job is in a group below the root.
     """
     files = [CGROUPS / "memory.max"]
     with suppress(OSError):
@@ -102,7 +102,7 @@ def _group_limits() -> Iterator[int]:
 
 
 def memory_in_use(name: str) -> int:
-    """Return an entry of /proc/self/status in bytes (Linux; 0 elsewhere)."""
+    """Return an entry of /proc/self/status in bytes on Linux, and 0 on other systems."""
     try:
         status = (PROCESS / "status").read_text(encoding="utf-8")
     except OSError:
@@ -114,7 +114,7 @@ def memory_in_use(name: str) -> int:
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether all systems accept a name for a file or folder.
+    """Return whether all systems accept this name for a file or folder.
 
     Examples
     --------
@@ -131,9 +131,9 @@ def lock(file: int) -> None:
     Raises
     ------
     BlockingIOError
-        If another process has locked it.
+        If another process has locked the file.
     OSError
-        If the system or the file system has no locks.
+        If the system or the file system does not support locks.
     """
     try:
         if fcntl is not None:
@@ -183,7 +183,7 @@ def replace(source: Path, target: Path) -> None:
 
 
 def passes_files() -> bool:
-    """Return whether processes can send each other open files, which is possible on POSIX."""
+    """Return whether processes can send each other open files (POSIX)."""
     return hasattr(socket, "send_fds") and fcntl is not None and resource is not None
 
 
@@ -194,7 +194,7 @@ def after_fork(function: Callable[[], None]) -> None:
 
 
 def prepare_child() -> None:
-    """Make this process end at timer signals, ignore interrupts, and write no core dumps."""
+    """Make this process stop at timer signals, ignore interrupts, and write no core dumps."""
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in _timer_signals():
@@ -203,7 +203,7 @@ def prepare_child() -> None:
 
 
 def limit_time(cpu: float, wall: float) -> None:
-    """End this process after seconds of CPU time or of wall time; 0 removes a limit (POSIX)."""
+    """End this process after `cpu` or `wall` seconds; 0 removes a limit (POSIX)."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, cpu)
         signal.setitimer(signal.ITIMER_REAL, wall)
@@ -229,7 +229,7 @@ def limit_memory(nbytes: int | None) -> None:
 
 
 def kill_group(process: "subprocess.Popen[Any]") -> None:
-    """Kill a process that leads a session, and the processes that it started (POSIX)."""
+    """Kill a session leader and, on POSIX, the processes that it started."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -242,7 +242,7 @@ def kill_group(process: "subprocess.Popen[Any]") -> None:
 
 
 def seals_memory() -> bool:
-    """Return whether the system has memory files that can be sealed, which Linux has."""
+    """Return whether the system supports sealed memory files (Linux)."""
     return hasattr(os, "memfd_create") and fcntl is not None
 
 
@@ -258,7 +258,7 @@ def memory_file(size: int) -> int:
 
 
 def seal(descriptor: int, *, write: bool) -> None:
-    """Seal a memory file against changes of its size and, with `write`, of its content (Linux)."""
+    """Prevent changes of the size of a memory file and, with `write`, of its content (Linux)."""
     if seals_memory():
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
         seals |= fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL if write else 0

@@ -13,9 +13,9 @@ __all__ = ["partition_of"]
 
 
 def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
-    """Return the background and the differences of nested channels, along the first axis.
+    """Return the background and the differences of nested channels as regions along the first axis.
 
-    For masks, return the number of channels that contain each pixel: the number of its region.
+    For masks, return a label map: the label of a pixel is the number of channels that contain it.
     """
     if channels.dtype.kind not in "biuf":
         raise InputError(f"channels must be booleans, integers or floats, found {channels.dtype}")
@@ -24,7 +24,7 @@ def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
     if channels.dtype.kind != "f":
         counts: NDArray[np.int64] = channels.sum(axis=0, dtype=np.int64)
         return counts
-    # The running minimum removes rounding, so that the differences are not negative.
+    # The running minimum removes rounding errors, so that the differences are not negative.
     inner = np.minimum.accumulate(np.clip(channels, 0, 1), axis=0)
     if inner.dtype == np.float16:
         inner = inner.astype(np.float32)

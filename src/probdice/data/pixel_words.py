@@ -1,4 +1,4 @@
-"""The word for the elements of an image: pixels, voxels or vertices."""
+"""Words for the elements of an image: pixels, voxels or vertices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["PixelWords", "pixel_words", "words_for_axes"]
 
 
 class PixelWords(NamedTuple):
-    """The word for one element, and for several."""
+    """The singular and the plural of the word for an element."""
 
     one: str
     many: str

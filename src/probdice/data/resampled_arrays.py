@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 LARGEST = 2**21  # source pixels that are read at once
-SMALLEST = 2**12  # pixels that are always read at once, even if their source is larger
-TILE = 2**18  # pixels of a chunk if the grids are rotated against each other
+SMALLEST = 2**12  # target pixels that are always read at once, whatever the size of their source
+TILE = 2**18  # pixels of a chunk if the grids are rotated relative to each other
 TABLE = 2**20  # largest range of labels with a lookup table
 ALIGNED = 1e-6  # largest matrix element of axes that do not influence each other
 
@@ -43,16 +43,16 @@ Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Position of the pixels of a target grid in a source image.
+    """Positions of the pixels of a target grid in a source image.
 
     The target pixel i is at ``matrix @ i + offset``, in source pixels.
 
     Attributes
     ----------
     matrix : ndarray of float64
-        One row per axis of the source, one column per axis of the target.
+        Matrix with one row per source axis and one column per target axis.
     offset : ndarray of float64
-        Position of the first target pixel.
+        Position of the first target pixel, in source pixels.
     sizes : tuple of int
         Shape of the source.
     shape : tuple of int
@@ -65,7 +65,7 @@ class Placement:
     shape: tuple[int, ...]
 
     def reach(self, box: Box) -> tuple[Floats, Floats]:
-        """Return the lowest and highest positions of a box along each source axis."""
+        """Return the lowest and highest positions of a target box along each source axis."""
         ends = [self.matrix[:, k] * part.start for k, part in enumerate(box)]
         others = [self.matrix[:, k] * (part.stop - 1) for k, part in enumerate(box)]
         low = self.offset + sum(map(np.minimum, ends, others))
@@ -78,7 +78,7 @@ class Placement:
         return tuple(slice(0, length) for length in self.shape)
 
     def source_box(self, box: Box) -> tuple[slice, ...]:
-        """Return the source pixels that the values of a box depend on."""
+        """Return the box of source pixels on which the values of a target box depend."""
         parts = []
         for low, high, size in zip(*self.reach(box), self.sizes, strict=True):
             start = min(max(floor(low), 0), size - 1)
@@ -86,7 +86,7 @@ class Placement:
         return tuple(parts)
 
     def grid(self, box: Box, source: Box, order: Sequence[int]) -> Grid:
-        """Return the parameters of a target box for kernels, with the source axes in `order`."""
+        """Return the `Grid` of a target box for the kernels, with the source axes in `order`."""
         axes = list(order)
         first = self.offset + self.matrix @ [part.start for part in box]
         return (
@@ -99,7 +99,7 @@ class Placement:
         )
 
     def nearest(self, box: Box, source: Box, order: Sequence[int]) -> Integers:
-        """Return the nearest pixel of the source box for every pixel of a box; −1 outside."""
+        """Return the nearest pixel of the source box for every target pixel; −1 outside."""
         from probdice.data.interpolation import nearest_places
 
         places = np.empty(_size(box), np.int64)
@@ -109,8 +109,8 @@ class Placement:
     def chunks(self, source: Chunks | None) -> Chunks | None:
         """Return the chunks of the target that correspond to the chunks of the source.
 
-        If the grids are rotated against each other, chunks are cubes, because cubes depend on the
-        fewest source pixels.
+        If the grids are rotated relative to each other, chunks are cubes, because cubes depend on
+        the fewest source pixels.
         """
         pairs = [int(np.argmax(np.abs(column))) for column in self.matrix.T]
         rest = self.matrix.copy()
@@ -145,7 +145,7 @@ class FieldOfView(Lazy):
 
 
 class Decoded(Derived):
-    """Stored values as probabilities, regions first. Pixels with invalid values are NaN."""
+    """Stored values converted to probabilities, regions first. Invalid pixels become NaN."""
 
     def __init__(self, array: Array, reading: Reading, regions: int) -> None:
         super().__init__(array, dtype=np.result_type(array.dtype, np.float32))
@@ -168,7 +168,7 @@ class Decoded(Derived):
 class _Resampled(Derived):
     """The values of a source array at the positions of a `placement`.
 
-    A box is divided until the part of the source that a division depends on is small.
+    A box is divided into tiles until each tile depends on a small part of the source.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class _Resampled(Derived):
 
     @abstractmethod
     def tile(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of a small box, with all rows."""
+        """Return the values of one tile, with all rows."""
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         regions = index[: len(self.shape) - len(self.placement.shape)]
@@ -215,9 +215,9 @@ class _Resampled(Derived):
             yield from self._tiles((*box[:axis], part, *box[axis + 1 :]))
 
     def source(self, box: Box) -> tuple[NDArray[Any], tuple[slice, ...], list[int]]:
-        """Return the values that a box depends on, their box, and the order of the axes in memory.
+        """Return the source values for a target box, their box, and their order of axes in memory.
 
-        The axes of the values are in this order.
+        The axes of the returned values are in this order.
         """
         part = self.placement.source_box(box)
         values = np.asarray(self.array[(slice(None),) * self.first + part])
@@ -228,9 +228,9 @@ class _Resampled(Derived):
 
 
 class Nearest(_Resampled):
-    """The nearest labels or probabilities.
+    """The labels or probabilities of the nearest source pixels.
 
-    Pixels outside get the label `outside`, or probability 1 in the row `outside`.
+    Pixels outside the field of view get the label `outside`, or probability 1 in the row `outside`.
     """
 
     def __init__(self, array: Array, placement: Placement, outside: int) -> None:
@@ -312,7 +312,7 @@ class InterpolatedRows(_Resampled):
 
 
 def _size(box: Box) -> tuple[int, ...]:
-    """Return the lengths of a box."""
+    """Return the length of a box along each axis."""
     return tuple(part.stop - part.start for part in box)
 
 

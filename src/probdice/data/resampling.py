@@ -1,8 +1,8 @@
 """Resample a segmentation onto another grid.
 
-On the same lattice (equal axes and spacing, whole offsets) an image is cropped or padded. Otherwise
-its values are interpolated. No values are read before a block of the result is read, except for the
-labels of a label map that becomes probabilities.
+If both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the image is
+cropped or padded. Otherwise, its values are interpolated. Values are read only when a block of the
+result is read, except that converting a label map to probabilities first reads all of its labels.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ __all__ = ["Interpolation", "as_interpolation", "placed", "resample", "same_latt
 
 Interpolation = Literal["linear", "nearest"]
 
-MOST_REGIONS = 2**13  # the probabilities of one block of this many regions have 128 MB
+MOST_REGIONS = 2**13  # the probabilities of one block with this many regions take 128 MB
 
 
 def as_interpolation(value: object) -> Interpolation | None:
@@ -54,10 +54,11 @@ def resample(
     background: Label | None = None,
     tolerance: float = 0.1,
 ) -> tuple[Segmentation, FieldOfView | None]:
-    """Return a segmentation on another grid, and its field of view or None.
+    """Return a segmentation on another grid, and its field of view if pixels must be excluded.
 
     Without a `background`, pixels outside the field of view have arbitrary values and must be
-    excluded. With a `background`, they are background, and the second value is None.
+    excluded. With a `background`, these pixels become background. The second value is None if no
+    pixels must be excluded.
     """
     if segmentation.geometry is None:
         raise GeometryError("has no geometry, so it cannot be resampled onto another grid")
@@ -102,7 +103,7 @@ def placed(source: Geometry, target: Geometry) -> Placement:
 
 
 def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
-    """Return the placement rounded to whole steps and offsets, or None if they differ too much."""
+    """Return the placement rounded to whole steps and offsets, or None if they are not whole."""
     steps = np.rint(placement.matrix)
     axes = len(placement.shape)
     if not all((np.abs(steps).sum(axis=axis) == 1).all() for axis in (0, 1)):
@@ -116,7 +117,7 @@ def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
 
 
 def _cropped(segmentation: Segmentation, exact: Placement, geometry: Geometry) -> Segmentation:
-    """Return a part of a segmentation on the same lattice."""
+    """Crop a segmentation to a grid on the same lattice."""
     order = [int(np.argmax(np.abs(column))) for column in exact.matrix.T]
     flips = [k for k, axis in enumerate(order) if exact.matrix[axis, k] < 0]
     first = len(segmentation.array.shape) - len(order)
@@ -132,7 +133,7 @@ def _cropped(segmentation: Segmentation, exact: Placement, geometry: Geometry) -
 def _nearest(
     segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
 ) -> Segmentation:
-    """Return the nearest labels or probabilities."""
+    """Return the labels or probabilities of the nearest pixels."""
     segmentation = _as_probabilities(segmentation)
     array = Nearest(segmentation.array, placement, _outside(segmentation, background))
     return replace(segmentation, array=array, geometry=geometry)
@@ -148,8 +149,8 @@ def _interpolated(
         return replace(segmentation, array=rows, geometry=geometry)
     if segmentation.ignore:
         raise InputError(
-            f"linear interpolation mixes the ignored labels {segmentation.ignore} with others. "
-            f"Use ",
+            f"linear interpolation mixes the ignored labels {segmentation.ignore} with other "
+            f"labels. Use ",
             Option("resample", "nearest"),
         )
     labels = _labels(segmentation)
@@ -185,7 +186,7 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
 
 
 def _by_channel(texts: Mapping[int, str], labels: NDArray[Any]) -> dict[int, str]:
-    """Return names or colours of labels by channel."""
+    """Convert names or colours by label to names or colours by channel."""
     return {k: texts[label] for k, label in enumerate(labels.tolist()) if label in texts}
 
 
@@ -198,7 +199,7 @@ def _as_probabilities(segmentation: Segmentation) -> Segmentation:
 
 
 def _outside(segmentation: Segmentation, background: Label | None) -> int:
-    """Return the label or the channel of the background; 0 if there is none."""
+    """Return the label or the channel index of the background; 0 if there is none."""
     if background is None:
         return 0
     if segmentation.crisp:

@@ -55,18 +55,19 @@ __all__ = [
 class Segmentation:
     """A segmentation of one image: a label map, or the probability of every region per pixel.
 
-    Create one with `from_labels`, `from_probabilities` or `from_logits`. The array is not copied
-    (a memory map remains a memory map); a comparison reads it in blocks. "Pixel" also means voxel.
+    Create a segmentation with `from_labels`, `from_probabilities` or `from_logits`. The array is
+    not copied (a memory map remains a memory map); a comparison reads it in blocks. "Pixel" also
+    means voxel.
 
     Attributes
     ----------
     array : ndarray or sliceable array
         The label map, or the values with the regions along the first axis.
     crisp : bool
-        Whether it is a label map.
+        Whether the segmentation is a label map.
     labels : tuple of int or None
         The label of each channel of a probabilistic segmentation; None for a channel without a
-        label. Empty for a label map, because its labels are known only after reading it.
+        label. Empty for a label map, whose labels are not known before its values are read.
     names : mapping of int to str
         Names by label, or by channel index of a probabilistic segmentation. Regions may share a
         name.
@@ -78,9 +79,9 @@ class Segmentation:
     geometry : Geometry or None
         Position of the image in space, if known.
     source : str
-        The file from which it was read, or "".
+        The file from which the segmentation was read, or "".
     notes : tuple of Note
-        Notes on how the file was read, which are added to the notes of a comparison.
+        Notes on reading the file, which are added to the notes of a comparison.
     colours : mapping of int to str
         Colours such as "#0072B2" by label or by channel index, if the source has them.
     origins : mapping of int to int or str
@@ -235,7 +236,7 @@ class Segmentation:
             dimension called region, class, label or channel is the region axis.
         labels : sequence of int, optional
             The label of each region, as in a label map; None for a region without a label. The
-            default is 0, 1, …, unless there are names.
+            default is 0, 1, …, unless names are given.
         names : sequence of str, optional
             The name of each region, or None. A whole number instead of a name is a label. The
             default is the coordinates of an xarray dimension. Regions with different labels may
@@ -320,9 +321,10 @@ class Segmentation:
         """Create a segmentation from nested channels, such as whole tumour ⊇ core ⊇ enhancing.
 
         The regions are the background (1 − the first channel), the differences of successive
-        channels, and the last channel. Masks give a label map. Probabilities, such as sigmoid
-        outputs, give the probabilities of the regions. `Comparison.derived` compares the channels
-        themselves: the first is the union of the regions 1, 2, …, the second of 2, 3, ….
+        channels, and the last channel. If the channels are masks, the result is a label map. If the
+        channels are probabilities, such as sigmoid outputs, the result is probabilistic. To compare
+        the channels themselves, use `Comparison.derived`. The first channel is the union of the
+        regions 1, 2, …; the second channel is the union of the regions 2, 3, ….
 
         Parameters
         ----------
@@ -376,7 +378,7 @@ class Segmentation:
         names: Sequence[Label | None] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
-        """Create a segmentation from isometric log-ratio coordinates, one fewer than regions.
+        """Create a segmentation from isometric log-ratio coordinates.
 
         The basis is that of Egozcue et al. (2003), which compares the geometric mean of the first
         regions with the next region: z_k = √(k / (k + 1)) · log((p₁ ⋯ p_k)^(1/k) / p_{k+1}).
@@ -413,8 +415,8 @@ class Segmentation:
         Parameters
         ----------
         images : iterable of Segmentation
-            Only label maps, or only probabilities with the same regions and the same `reading`.
-            Shapes may differ. The geometry is dropped.
+            Segmentations that are all label maps, or that are all probabilities with the same
+            regions and the same `reading`. Shapes may differ. The geometry is dropped.
 
         Examples
         --------
@@ -466,10 +468,11 @@ class Segmentation:
         return not self.crisp and self.reading != "foreground"
 
     def probabilities(self) -> NDArray[Any]:
-        """Return the probabilities of every region as they are compared, regions first.
+        """Return the probabilities that a comparison uses, regions first.
 
         Sums are normalised, a background is added and the softmax is applied, as `reading`
-        requires. A label map gives one row of zeros and ones per label, in ascending order.
+        requires. For a label map, the result has one row of zeros and ones per label, in ascending
+        order of labels.
 
         Examples
         --------
@@ -501,12 +504,13 @@ class Segmentation:
         ----------
         floor : float, optional
             Probabilities below `floor` are raised to it, as in ``Aitchison(floor=…)``. Without a
-            floor, a probability of 0 is an error because it has no logarithm.
+            floor, a probability of 0 raises an error because it has no logarithm.
 
         Returns
         -------
         ndarray of float64
-            Coordinates along the first axis, one fewer than regions, then the image axes.
+            Array with the coordinates along the first axis, followed by the image axes. There is
+            one coordinate fewer than regions.
 
         Examples
         --------
@@ -530,7 +534,7 @@ class Segmentation:
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
 
     def refuse(self, fault: Fault | None) -> None:
-        """Raise an `InputError` for invalid values whose pixels are numbered in C order."""
+        """Raise an error for invalid values. Their pixels are numbered in C order."""
         if fault is not None:
             first, worst = (
                 tuple(int(k) for k in np.unravel_index(pixel, self.shape))
@@ -549,8 +553,8 @@ class Segmentation:
         Parameters
         ----------
         background : int, str or None
-            The label that is not divided. It keeps its number, like ignored labels. Required;
-            pass None if there is no background.
+            The label that is not divided. It keeps its number, as do ignored labels. This argument
+            is required; pass None if there is no background.
         connectivity : {4, 8, 6, 18, 26}, optional
             Number of neighbours of a pixel: 4 or 8 in 2-D, 6, 18 or 26 in 3-D. The default is
             8 or 26.
@@ -598,7 +602,7 @@ class Segmentation:
                 self.geometry.obstacle(geometry, apart),
                 *(() if usual else (f", more than {tolerance:g}",)),
             )
-        first = len(self.array.shape) - len(order)  # 1 where an axis of regions comes first
+        first = len(self.array.shape) - len(order)  # 1 if the first axis is the region axis
         array = reordered(self.array, order, flips, first)
         return replace(self, array=array, geometry=geometry)
 
@@ -611,19 +615,20 @@ class Segmentation:
     ) -> "Segmentation":
         """Return this segmentation on another grid.
 
-        On the same lattice (equal axes and spacing, whole offsets), it is cropped or padded and
-        keeps its values. Otherwise they are interpolated. Blocks are computed when they are read.
+        If both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the
+        segmentation is cropped or padded and keeps its values. Otherwise they are interpolated.
+        Blocks are computed when they are read.
 
         Parameters
         ----------
         geometry : Geometry
-            The grid, with its shape.
+            The target grid, including its shape.
         how : {"linear", "nearest"}, optional
             "linear": indicators of labels, or probabilities, are interpolated linearly, so a label
             map becomes probabilities. "nearest": every pixel gets the values of the nearest pixel.
         background : int or str, optional
-            Label or name of the region of pixels outside the field of view. Required if there are
-            such pixels.
+            Label or name of the region that contains all pixels outside the field of view. Required
+            if such pixels exist.
 
         Examples
         --------
@@ -689,7 +694,7 @@ class Segmentation:
 def _by_dimension(
     array: AnyArray, axis: int, names: Sequence[Label | None] | None
 ) -> tuple[int, Sequence[Label | None] | None]:
-    """Return the region axis and names; an xarray DataArray may define them."""
+    """Return the region axis and the names of regions, which an xarray DataArray may define."""
     if axis != 0 or isinstance(array, np.ndarray):
         return axis, names
     dimension = region_dimension(array)
@@ -728,7 +733,7 @@ def _check_floating(dtype: np.dtype[Any], what: str) -> None:
 def _check_distinct(names: Sequence[Label]) -> None:
     seen: set[str] = set()
     for name in names:
-        if str(name) in seen:  # labels of both sides are matched as text
+        if str(name) in seen:  # because labels of both sides are matched as text
             raise InputError(
                 f"regions must differ, found {name!r} twice. Use different labels or names"
             )
@@ -740,7 +745,7 @@ def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
     single = isinstance(labels, str) or getattr(labels, "ndim", None) == 0
     given = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
     for label in given:
-        if isinstance(label, bool):  # more likely meant as "yes" than as label 1
+        if isinstance(label, bool):  # True more likely means "yes" than label 1
             raise InputError(f"{what} must contain whole numbers, found {label!r}")
     return tuple(whole_number(label, what) for label in given)
 

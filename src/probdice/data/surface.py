@@ -25,7 +25,7 @@ class Surface:
     structure : str
         Name such as "left cortex"; empty if unknown.
     source : str
-        The file from which it was read.
+        The file from which the surface was read.
     """
 
     points: NDArray[np.float64]
@@ -37,22 +37,23 @@ class Surface:
 def surfaces_for(
     space: VertexSpace, surfaces: Sequence[Surface], *, every: bool = True
 ) -> list[tuple[int, Surface]]:
-    """Return pairs of the index of a structure of `space` and the surface that shows it.
+    """Return pairs of the index of a structure of `space` and its surface.
 
     Parameters
     ----------
     space : VertexSpace
-        The vertices of the segmentations.
+        The vertex space of the segmentations.
     surfaces : sequence of Surface
         The given surfaces.
     every : bool, optional
-        Whether each surface must belong to a structure. If a folder has files of both hemispheres,
-        not every surface belongs to a structure.
+        Whether each surface must belong to a structure. Set it to False if, for example, a folder
+        has surfaces of hemispheres that the segmentations lack.
 
     Raises
     ------
     GeometryError
-        If the number of vertices of a surface differs, or if it belongs to no structure.
+        If the number of vertices of a surface differs from its structure, or if a surface belongs
+        to no structure.
     """
     shown: dict[int, Surface] = {}
     for surface in surfaces:
@@ -69,7 +70,7 @@ def surfaces_for(
 
 
 def _structure_of(space: VertexSpace, surface: Surface, taken: set[int]) -> int | None:
-    """Return the structure with the name of the surface; an unknown name matches any structure."""
+    """Return the structure with the name of the surface. An unknown name matches any structure."""
     named = [
         k
         for k, structure in enumerate(space.structures)

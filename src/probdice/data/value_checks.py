@@ -1,7 +1,7 @@
 """Decode the stored values of an image: check them, and convert them to labels or probabilities.
 
 Values are checked in the pass that reads them. An error reports the first pixel with an invalid
-value, and a fix. No other module converts stored values to probabilities.
+value, and how to fix it. No other module converts stored values to probabilities.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 TOLERANCE = 1e-3  # largest deviation of the sum of probabilities from 1
 LARGEST = 2.0**63  # labels are 64-bit integers
 FORGIVEN = 0.5  # largest excess of a value above 1 if it is divided by the sum
-MANY = 100  # with up to this many labels, a map is never taken for 8-bit probabilities
+MANY = 100  # a map with at most this many labels is never taken for 8-bit probabilities
 WIDEST_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
 SMOOTH = 0.8  # correlation of neighbouring frequencies: 8-bit maps have ≥ 0.9, atlases 0.6
 ROUNDING = 1e-6  # a smaller missing probability is rounding, not background
@@ -60,7 +60,7 @@ def decoded(
 
 
 def zeros_and_ones(values: NDArray[Any]) -> NDArray[Any]:
-    """Convert the bytes of a boolean array to 0 and 1; files may contain other bytes."""
+    """Convert the bytes of a boolean array to 0 and 1, because files may contain other bytes."""
     if values.dtype != np.bool_:
         return values
     content = values.view(np.uint8)
@@ -105,14 +105,14 @@ def as_probabilities(
 
 
 def _sums(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Sum in float64, because the difference from 1 is small."""
+    """Sum probabilities in float64, because differences from 1 are small."""
     sums: NDArray[np.float64] = values.sum(axis=0, dtype=np.float64)
     return sums
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Invalid values of one kind. Pixels are numbered in the order of reading."""
+    """Invalid values of one kind. Pixels are numbered in the order in which they are read."""
 
     kind: str
     count: int
@@ -124,7 +124,7 @@ class Fault:
     highest: float = 0.0
 
     def __add__(self, other: "Fault") -> "Fault":
-        """Combine invalid values of two parts; the message reports the first pixel."""
+        """Combine the invalid values of two parts. The message reports the first pixel."""
         if other.first < self.first:
             return other + self
         later = other
@@ -143,12 +143,12 @@ class Fault:
         return replace(self, first=number(self.first), worst=number(self.worst))
 
     def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
-        """Return the problem, its position and the fix."""
+        """Return a message with the problem, its position and the fix."""
         unit = words_for_axes(len(place)).one
         return [f"{self.problem(place, worst_place)}. ", *self._remedy(unit)]
 
     def problem(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
-        """Return the problem and its position."""
+        """Describe the problem and its position."""
         unit = words_for_axes(len(place)).one
         others = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
         at = f"at {unit} {place}{others}"
@@ -192,7 +192,7 @@ class Fault:
         if self.kind == "sum" and not self.whole:
             if self.worst_sum > 0:
                 remedies.append(["To divide by the sum, pass ", NORMALISE])
-                missing[1] = Option("sums", "background")  # NORMALISE has named the functions
+                missing[1] = Option("sums", "background")  # NORMALISE already names the functions
             if self.value < 1:
                 remedies.append(missing)
         if not remedies:
@@ -204,7 +204,7 @@ class Fault:
 
 
 class InvalidValues(InputError):
-    """The values of a segmentation are not labels or probabilities.
+    """The values of a segmentation are neither valid labels nor valid probabilities.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ def _either(python: str, command: str) -> Option:
 
 
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which floating-point values can be labels."""
+    """Return which floating-point values are valid labels."""
     with np.errstate(invalid="ignore", over="ignore"):
         whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
     return whole
@@ -242,8 +242,8 @@ def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
 def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
     """Return 100 or 255 if the labels of a map look like 8-bit probabilities, else None.
 
-    This is the case for more than 100 labels from 0 to at most 255 without large gaps, if
-    neighbouring numbers are about equally frequent. In an atlas or in superpixels, the volumes of
+    They do if there are more than 100 labels from 0 to at most 255 without large gaps, and
+    neighbouring labels are about equally frequent. In an atlas or in superpixels, the volumes of
     neighbouring labels are unrelated.
     """
     if labels.size <= MANY or int(labels[0]) != 0 or int(labels[-1]) > 255:
@@ -257,7 +257,7 @@ def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
 
 
 def examine_labels(values: NDArray[Any]) -> Fault | None:
-    """Return the invalid values if floating-point labels are not whole numbers, else None."""
+    """Return the `Fault` of floating-point labels that are not whole numbers, or None."""
     bad = ~whole_numbers(values)
     if not bad.any():
         return None
@@ -266,7 +266,7 @@ def examine_labels(values: NDArray[Any]) -> Fault | None:
 
 
 def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
-    """Return the invalid values, or None: infinite, out of range, or with a wrong sum."""
+    """Return the `Fault` of values that are infinite, out of range or have a wrong sum, or None."""
     if rows.size == 0:
         return None
     tests, sums = _tests(rows, reading)
@@ -300,7 +300,7 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
 
 
 def invalid_values(rows: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
-    """Return which pixels have the invalid values that `examine_values` reports."""
+    """Return which pixels have invalid values, as defined by `examine_values`."""
     invalid: NDArray[np.bool_] = np.logical_or.reduce(list(_tests(rows, reading)[0].values()))
     return invalid
 
@@ -308,7 +308,7 @@ def invalid_values(rows: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
 def _tests(
     rows: NDArray[Any], reading: Reading
 ) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.float64]]:
-    """Return which pixels have each kind of invalid value, and the sums of all pixels."""
+    """Return which pixels have each kind of invalid value, and the sum of values per pixel."""
     limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)
     with np.errstate(invalid="ignore", over="ignore"):
         sums = rows.sum(axis=0, dtype=np.float64)

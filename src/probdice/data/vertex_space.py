@@ -48,8 +48,8 @@ class Structure:
     vertices : int
         Number of vertices of the surface; 0 for voxels.
     used : ndarray or None
-        Indices of the vertices that have values (None: all of them), or the index of each voxel
-        in the volume, one per row.
+        Indices of the vertices that have values, or None if all vertices have values. For voxels,
+        the index of each voxel in the volume, one per row.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Structure:
         return self.vertices if self.used is None else len(self.used)
 
     def difference_from(self, other: "Structure") -> str:
-        """Describe why the values of two structures do not correspond; "" if they do.
+        """Describe why the values of two structures do not correspond, or return "" if they do.
 
         An unknown name corresponds to any name.
         """
@@ -90,7 +90,7 @@ class Structure:
 
     @property
     def space(self) -> str:
-        """Name of the space, with the number of vertices or voxels."""
+        """Name of the space, and the number of vertices or voxels."""
         if not self.vertices:
             return f"{self.size} voxels"
         known = SPACES.get(self.vertices)
@@ -110,9 +110,9 @@ class Structure:
 class VertexSpace(Geometry):
     """The vertices of one or more surfaces, which are the pixels of a one-dimensional image.
 
-    Create one with `VertexSpace.of_surface` or `VertexSpace.of`. Two images correspond if they
-    have the same structures with the same vertices. The affine is the identity, because the
-    position of a vertex is not part of the file.
+    Create one with `VertexSpace.of_surface` or `VertexSpace.of`. Two images are on the same space
+    if they have the same structures with the same vertices. The affine is the identity, because the
+    files do not contain the positions of vertices.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class VertexSpace(Geometry):
         return hash((self.shape, tuple(structure.name for structure in self.structures)))
 
     def steps_onto(self, other: Geometry) -> tuple[tuple[int, ...], tuple[int, ...], float]:
-        """Return the identity and a distance: 0, or infinity if the vertices differ."""
+        """Return the unchanged order, no flips, and 0, or infinity if the vertices differ."""
         return (0,), (), inf if self._difference_from(other) else 0.0
 
     def obstacle(self, other: Geometry, apart: float) -> str:

@@ -1,4 +1,4 @@
-"""Align segmentations and masks of one image to one grid."""
+"""Align segmentations and masks of one image on one grid."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -27,7 +27,7 @@ IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
 def aligned(
     reference: Segmentation, prediction: Segmentation, *, tolerance: float = TOLERANCE
 ) -> Segmentation:
-    """Return the prediction on the reference's grid, within `tolerance` pixels at every corner."""
+    """Return the prediction on the grid of the reference. They must agree within `tolerance`."""
     if reference.geometry is not None and prediction.geometry is not None:
         try:
             return prediction.onto(reference.geometry, tolerance=tolerance)
@@ -72,8 +72,8 @@ def moved_onto(
 ) -> tuple[Segmentation, FieldOfView | None, tuple[Note, ...]]:
     """Return the prediction on the grid of the reference, resampled if necessary and allowed.
 
-    The second value is its field of view, if pixels outside it are excluded. The third value
-    contains a note if the prediction was resampled.
+    The second value is the field of view of the prediction if pixels outside it are excluded, else
+    None. The third value contains a note if the prediction was resampled.
     """
     to, own = reference.geometry, prediction.geometry
     if interpolation is not None and to is own is None and reference.shape != prediction.shape:
@@ -111,7 +111,7 @@ def moved_onto(
 
 
 def within(mask: Array | None, views: Sequence[Array]) -> Array | None:
-    """Return the pixels of a mask that are in all fields of view."""
+    """Return a mask of the pixels that are in the given mask and in all fields of view."""
     arrays = [*(() if mask is None else (mask,)), *views]
     if len(arrays) < 2:
         return arrays[0] if arrays else None
@@ -156,7 +156,7 @@ def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Op
 def mask_on(
     reference: Segmentation, mask: Segmentation | Array, tolerance: float
 ) -> tuple[Array, int]:
-    """Return the mask as an array on the reference's grid, and the number of its NaN values."""
+    """Return the mask as an array on the grid of the reference, and its number of NaN values."""
     array: Array
     if isinstance(mask, Segmentation):
         if not mask.crisp:
@@ -196,7 +196,7 @@ def mask_on(
 
 
 def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
-    """Return a floating-point mask as booleans. NaN is outside; fractions are rejected."""
+    """Convert a floating-point mask to booleans. NaN counts as outside; fractions are rejected."""
     values = np.asarray(mask[(slice(None),) * len(mask.shape)])
     known = np.isfinite(values)
     wrong = np.isinf(values) | (known & (values != np.floor(np.where(known, values, 0))))
@@ -211,7 +211,7 @@ def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
 
 
 def one_hot_axis(side: Segmentation) -> int | None:
-    """Return the first or last axis if a label map of 0 and 1 is one-hot along it, else None."""
+    """Return the first or last axis if a label map is one-hot encoded along it, else None."""
     array = side.array
     if not side.crisp or array.dtype.kind not in "biu" or not isinstance(array, np.ndarray):
         return None
@@ -260,7 +260,7 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
 
 
 def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
-    """Return the file name of an image in parentheses, for messages, or ""."""
+    """Return the file name of an image in parentheses for messages, or "" if there is no file."""
     if not isinstance(image, Segmentation) or not image.source:
         return ""
     return f" ({short_paths(image.source, *(other.source for other in others))[0]})"
@@ -280,6 +280,6 @@ def _side_by_side(**images: Segmentation) -> str:
 
 
 def _relation(*images: Segmentation) -> str:
-    """Return the property that two images should share: a grid, or the vertices of a surface."""
+    """Return the words for the property that two images should share: a grid, or vertices."""
     grids = all(image.geometry is None or image.geometry.on_grid for image in images)
     return "lie on the same grid" if grids else "have the same vertices"

@@ -22,17 +22,17 @@ from probdice.engine.grids import Block, Grid, Store, cut, cut_along_chunks
 
 __all__ = ["BLOCK_BYTES", "Blocks"]
 
-# Bytes of all sides in a block: large enough that the cost of a Python call per block is
-# negligible, small enough to be copied.
+# Bytes of all sides in a block. A block is large enough that the cost of a Python call per block is
+# negligible, and small enough to be copied.
 BLOCK_BYTES = 2**24
-CHUNKED = 2  # factor for blocks that follow chunks, which need many read calls
+CHUNKED = 2  # factor for blocks of chunks, which need many read calls
 # Bytes of all sides in a block if smaller blocks would decode chunks several times.
 LARGEST_BYTES = 2**26
 FEWEST_PIXELS = 4096  # smallest block, for any number of regions
 
 
 class Blocks:
-    """The blocks of segmentations of one image, in one order of traversal.
+    """The blocks of segmentations of one image, in a common order of traversal.
 
     Pixels outside the mask, and pixels with labels that the first segmentation ignores, are left
     out. If results are written `into` an array with chunks, every block is a union of whole chunks.
@@ -78,8 +78,8 @@ class Blocks:
         self.only = None if self.followed else self._only()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        # Decoders hold buffers of threads, and views that would be pickled as further copies.
-        # The order is kept, since arrays may have another memory order afterwards.
+        # Decoders hold buffers of threads, and views that would be pickled as additional copies.
+        # The order is stored, because arrays may have a different memory order after unpickling.
         return self.sides, self.mask, self._target, self._most, self.order
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -126,7 +126,7 @@ class Blocks:
     def ready(self, block: Block) -> Ready:
         """The compared pixels of any box of the image, decoded for kernels.
 
-        The next call in the same thread may overwrite them.
+        The next call in the same thread may overwrite the decoded values.
         """
         inside = self._inside(block)
         sides, faults = zip(*(side.read(block, inside) for side in self._decoders), strict=True)
@@ -142,7 +142,7 @@ class Blocks:
         return tuple(side.dtype for side in self._decoders if isinstance(side, LabelDecoder))
 
     def labels_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Both sides without a copy, if both are label maps and all pixels are compared."""
+        """Return both label maps without a copy, or None if a copy is needed."""
         if not self.whole:
             return None
         labels = []
@@ -154,7 +154,7 @@ class Blocks:
         return labels[0], labels[1]
 
     def _labels(self, side: Segmentation, block: Block) -> NDArray[Any] | None:
-        """Return the stored values of a block if they are labels without a conversion."""
+        """Return the stored values of a block if they are labels that need no conversion."""
         array, dtype = side.array, side.array.dtype
         if self.order != tuple(range(len(self.order))):
             array = reordered(array, self.order, ())
@@ -174,7 +174,7 @@ class Blocks:
         return values.transpose((*range(first), *back))
 
     def located(self, fault: Fault, block: Block, inside: NDArray[np.int64] | None = None) -> Fault:
-        """Return an invalid value of a block, with its pixel number in the whole image."""
+        """Return the invalid values of a block, with pixel numbers in the whole image."""
 
         def number(pixel: int) -> int:
             place = np.unravel_index(pixel if inside is None else inside[pixel], block.shape)
@@ -184,12 +184,12 @@ class Blocks:
         return fault.moved(number)
 
     def place(self, pixel: int) -> tuple[int, ...]:
-        """Index in the image of a pixel in the order of traversal."""
+        """Return the index in the image of a pixel, given its number in the order of traversal."""
         index = np.unravel_index(pixel, self.shape)
         return tuple(int(index[self.order.index(axis)]) for axis in range(len(self.shape)))
 
     def _inside(self, block: Block) -> NDArray[np.int64] | None:
-        """Return the compared pixels of a block; None if all are compared."""
+        """Return the compared pixels of a block, or None if all pixels are compared."""
         if self.whole:
             return None
         inside = np.ones(block.size, np.bool_)

@@ -29,7 +29,7 @@ class AbsoluteKernels:
         return PairSums(volumes, likeliest, (None, None), savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Sums of q_j over the pixels of each label."""
+        """Sum q_j over the pixels of each label."""
         counts, volumes = np.zeros(labels, np.int64), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
         savings = np.zeros((labels, q.shape[0]))
@@ -68,7 +68,7 @@ class AitchisonKernels:
         return PairSums(volumes, likeliest, losses, savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Return the same sums for a reference that is a label map."""
+        """Compute the same sums for a reference that is a label map."""
         counts = np.zeros(labels, np.int64)
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
@@ -81,7 +81,7 @@ class AitchisonKernels:
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sums of 1 − f of binary vectors, whose second entry is the sum of all other rows."""
+        """Sum 1 − f of binary vectors, whose second entry is the sum of all other rows."""
         own_rest = _rest(own.rows, np.concatenate([own.members, unmatched]))
         across_rest = _rest(across.rows, across.members)
         aitchison.joined(*own, own_rest, unmatched, *across, across_rest, size, self.floor, into)

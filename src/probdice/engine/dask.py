@@ -42,8 +42,8 @@ AHEAD = 4  # queued tasks per thread of a cluster
 def runs_on_dask(blocks: Blocks) -> bool:
     """Return whether Dask runs the passes over these blocks.
 
-    Dask always runs them for Dask arrays. It also runs them for stores that every worker can read
-    if the user has selected a scheduler, with a cluster client or in Dask's configuration.
+    Dask always runs passes over Dask arrays. If the user has selected a scheduler, with a cluster
+    client or in Dask's configuration, Dask also runs passes over stores that every worker can read.
     """
     arrays = _arrays(blocks)
     if any(has_type(array, "dask", "Array") for array in arrays):
@@ -91,7 +91,7 @@ def image(
 
 
 def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return one block of an image. Its position in the image is irrelevant."""
+    """Return one block of an image. The position of the block in the image is irrelevant."""
     shape = values[0].shape[-len(work.sides[0].shape) :]
     block = Block(tuple(slice(0, length) for length in shape), 0)
     piece: NDArray[Any] = work(block, *values).astype(dtype, copy=False)
@@ -136,7 +136,7 @@ class _Part:
 class _Work:
     """The function and the inputs that all tasks of a pass share.
 
-    `stores` holds the arrays of both sides and the mask that the task reads from storage. An entry
+    `stores` contains the arrays of the sides and the mask that a task reads from storage. An entry
     is None if its values are passed to the task.
     """
 
@@ -232,7 +232,7 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
     name = f"{task.name}-{uuid4().hex}"
 
     def tasks(some: Grid) -> list[Any]:
-        # With its own key, it is sent once per worker instead of once per task.
+        # With its own key, this object is sent once per worker instead of once per task.
         shared = delayed(work, name=f"{name}-work-{some[0]}", traverse=False)
         visited = delayed(_visited, pure=False)
         return [
@@ -244,11 +244,11 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
 
 
 def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
-    """For every block, the function that computes the values of these arrays, and its arguments.
+    """Return, per block, the function that computes the values of these arrays, and its arguments.
 
     Tasks of Dask arrays that only one block needs, mostly reads of chunks, are fused with the task
-    of that block: the scheduler would otherwise get thousands of tasks. Tasks that several blocks
-    need remain separate.
+    of that block. Otherwise, the scheduler would receive thousands of tasks. Tasks that several
+    blocks need remain separate.
     """
     from dask.core import get_dependencies
     from dask.delayed import Delayed
@@ -296,7 +296,7 @@ def _held(array: Array) -> dict[Any, Any]:
 
 
 def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, Any]]:
-    """Return a key for the part of the array in every block, and the tasks that compute them."""
+    """Return a key for the part of the array in every block, and the tasks that compute it."""
     boxes = [_box(block.around(halo, some.shape) if halo else block, array.shape) for block in some]
     if not has_type(array, "dask", "Array"):
         name = uuid4().hex
@@ -315,10 +315,10 @@ def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, An
 
 
 def _origin(array: Array) -> Array:
-    """Return the store of a Dask array that only reads it, such as an array created by `from_zarr`.
+    """Return the store of a Dask array that only reads a store, such as one made by `from_zarr`.
 
-    All chunks of a block are then read with one call instead of one call per chunk. Any other array
-    is returned unchanged.
+    All chunks of a block can then be read with one call instead of one call per chunk. Any other
+    array is returned unchanged.
     """
     if not has_type(array, "dask", "Array"):
         return array
@@ -337,12 +337,12 @@ def _origin(array: Array) -> Array:
 
 
 def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
-    """Return chunks that are identical to the blocks. An axis of regions is one chunk."""
+    """Return chunks that are identical to the blocks. The region axis is one chunk."""
     return (*((length,) for length in shape[: len(shape) - len(grid.shape)]), *grid.lengths)
 
 
 def _rounds(task: Pass[R], blocks: Blocks) -> Iterator[R]:
-    """The sum of every round, in order. The watcher receives the number of finished blocks."""
+    """Yield the sum of every round, in order. Report finished blocks to the watcher."""
     tasks, grid, add = _tasks(task, blocks), blocks.blocks, task.add
     arrays: list[Any] = [_origin(array) for array in _arrays(blocks)]
     sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
@@ -424,8 +424,8 @@ def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
 def _naming_block(some: Grid, leaves: list[Any]) -> Iterator[None]:
     """Raise errors that name the block in which they occurred.
 
-    Errors of the tasks of this module already name it. For an error of a task that computes a chunk
-    of a Dask array, the blocks of the round are computed one by one to find the block.
+    Errors from tasks of this module already name the block. After an error in a task that computes
+    a chunk of a Dask array, the blocks of the round are computed one by one to find the block.
     """
     try:
         yield

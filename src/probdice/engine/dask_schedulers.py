@@ -1,4 +1,4 @@
-"""Dask schedulers: threads, processes or a cluster, and the one that the user has selected."""
+"""Dask schedulers: threads, processes, a cluster, or the scheduler that the user has selected."""
 
 import sys
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ TIMEOUT = 10  # seconds to wait for a scheduler
 
 @contextmanager
 def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
-    """Run passes over stores on a scheduler: "threads", "processes", or an address."""
+    """Run passes over stores on a scheduler: "threads", "processes" or a cluster address."""
     try:
         import dask
     except ImportError:
@@ -29,7 +29,7 @@ def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
-        # One pool for all rounds: a process takes seconds to start.
+        # All rounds use one pool, because a process takes seconds to start.
         with (
             ProcessPoolExecutor(workers or cores(), get_context("spawn")) as pool,
             dask.config.set(scheduler="processes", pool=pool),
@@ -42,7 +42,7 @@ def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """A client of the cluster at an address."""
+    """Connect to the cluster at an address."""
     if "://" not in address:
         raise InputError(
             f"scheduler must be 'threads', 'processes' or an address such as tcp://host:8786, "

@@ -1,8 +1,8 @@
-"""The decoder of blocks: converts the stored values of a segmentation to the input of kernels.
+"""Decoders, which convert the stored values of a segmentation to the input of kernels.
 
-`probdice.data.value_checks` decodes the values. They are labels, booleans, probabilities, logits or
-a single foreground, of any type, byte order and memory order, masked or not. They are used without
-a copy if possible, and otherwise copied into a buffer of the thread.
+`probdice.data.value_checks` decodes the values. Values are labels, booleans, probabilities, logits
+or a single foreground, of any type, byte order and memory order, masked or not. They are used
+without a copy if possible; otherwise, they are copied into a buffer of the thread.
 """
 
 import threading
@@ -70,7 +70,8 @@ class Crisp:
 class Ready:
     """The compared pixels of one block of every side, and the invalid values of each side.
 
-    `inside` contains their positions in the block, or is None if all pixels are compared.
+    `inside` contains the positions of the compared pixels in the block, or is None if all pixels
+    are compared.
     """
 
     sides: tuple[Soft | Crisp, ...]
@@ -101,7 +102,7 @@ def decoder_of(
 
 
 def working_type(side: Segmentation) -> np.dtype[Any]:
-    """float32 if it can represent every value, otherwise a larger type."""
+    """Return float32 if it can represent every value, otherwise a larger type."""
     if side.crisp:
         return np.dtype(np.float32)
     return np.result_type(side.array.dtype, np.float32)
@@ -141,7 +142,7 @@ class ProbabilityDecoder:
         return Soft(rows, 0, rows.shape[1]), fault
 
     def _raw(self, block: Block, inside: NDArray[np.int64] | None) -> NDArray[Any]:
-        """Return the stored values, contiguous and of the working type."""
+        """Return the stored values as a contiguous array of the working type."""
         box = block.box if self.reading == "foreground" else (slice(None), *block.box)
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
@@ -188,7 +189,7 @@ class LabelDecoder:
         return Crisp(codes if inside is None else codes[inside], labels), fault
 
     def _encoded_whole(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """Codes and labels of floating-point labels.
+        """Return codes and labels of floating-point labels.
 
         Pixels outside the mask and invalid values get an arbitrary code. They are never counted.
         """
@@ -209,20 +210,20 @@ class LabelDecoder:
 
 
 class _Scratch(threading.local):
-    """Buffers of a thread, reused for every block of one side."""
+    """The buffers of a thread, which are reused for every block of one side."""
 
     def __init__(self) -> None:
         self._buffers: dict[object, NDArray[Any]] = {}
         self._last: tuple[Block, NDArray[Any]] | None = None
 
     def last(self, block: Block, read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Return the values of a block, which are read again only if the block changes."""
+        """Return the values of a block. They are read again only if the block changes."""
         if self._last is None or self._last[0] != block:
             self._last = block, read()
         return self._last[1]
 
     def array(self, purpose: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return an uninitialised contiguous array, which replaces the previous one."""
+        """Return an uninitialised contiguous array, which replaces the array returned before."""
         size = prod(shape)
         buffer = self._buffers.get((purpose, dtype))
         if buffer is None or buffer.size < size:
@@ -247,7 +248,7 @@ def encoded(
 
 
 def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
-    """Return a view of the array with its spatial axes flattened; None if it is not contiguous."""
+    """Return a view of the array with flattened spatial axes, or None if it is not contiguous."""
     if isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned:
         return np.asarray(array).reshape(shape)
     return None

@@ -25,7 +25,7 @@ class DefinitionKernels:
     def pairs(
         self, p: NDArray[Any], p_start: int, q: NDArray[Any], q_start: int, size: int
     ) -> PairSums:
-        """Sums for every region and every pair of regions of two soft sides."""
+        """Compute the sums for every region and every pair of regions of two soft sides."""
         p, q = (_columns(rows, at, size) for rows, at in ((p, p_start), (q, q_start)))
         p_binary, q_binary = _auxiliaries(p), _auxiliaries(q)
         p_alone = [self._losses(vector, EMPTY) for vector in p_binary]
@@ -43,7 +43,7 @@ class DefinitionKernels:
     def label_pairs(
         self, codes: NDArray[np.int32], labels: int, q: NDArray[Any], q_start: int
     ) -> LabelPairSums:
-        """Sums for every label and every pair of a label and a soft region."""
+        """Compute the sums for every label and every pair of a label and a soft region."""
         q = _columns(q, q_start, codes.size)
         savings, losses = np.zeros((labels, len(q))), np.zeros(len(q))
         certain_alone = np.full(codes.size, self.similarity.disagreement)
@@ -58,7 +58,7 @@ class DefinitionKernels:
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
     ) -> None:
-        """Add 1 − f of each group with each unmatched row of its own side added."""
+        """Sum 1 − f of each group with each unmatched row of its own side added."""
         p, q = (_columns(side.rows, side.start, size) for side in (own, across))
         for g in range(own.bounds.size - 1):
             vector = _binary(q, _members(across, g))
@@ -92,7 +92,7 @@ def _columns(rows: NDArray[Any], start: int, size: int) -> Floats:
 
 
 def _auxiliaries(rows: Floats) -> list[Floats]:
-    """Return binary segmentations: each region, and the sum of all other regions."""
+    """Return binary segmentations: each region, and the summed probability of all other regions."""
     return [_binary(rows, np.array([k])) for k in range(len(rows))]
 
 
@@ -107,12 +107,12 @@ def _members(side: RowGroups, group: int) -> Integers:
 
 
 def _saved(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
-    """Return the saving of a pair at every pixel, compared with its two regions separately."""
+    """Return the saving of a pair at every pixel, relative to its two regions alone."""
     return np.maximum((p_alone + q_alone - pair) / 2, 0)
 
 
 def _likeliest(rows: Floats) -> Integers:
-    """Return the number of pixels at which each row is within `TIED` of the largest."""
+    """Return the number of pixels at which each row is within `TIED` of the largest value."""
     likeliest: Integers = (rows >= rows.max(axis=0, initial=0) - TIED).sum(axis=1)
     return likeliest
 

@@ -1,4 +1,4 @@
-"""Run a pass over all blocks: the choice of the executor, and the report of progress."""
+"""Run a pass over all blocks, with a choice of executors and reports of progress."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ Visit = Callable[[Blocks, Block], NDArray[Any]]
 
 
 class Executor(Protocol):
-    """Runs a pass over all blocks and adds up the results in the order of the blocks.
+    """Runs a pass over all blocks and adds the results in the order of the blocks.
 
     Blocks and the functions of a pass can be pickled for other processes.
     """
@@ -36,7 +36,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Threads:
-    """Runs passes on threads of this process, as many as there are cores by default."""
+    """Runs passes on threads of this process. By default, there are as many threads as cores."""
 
     workers: int | None = None
 
@@ -80,7 +80,7 @@ def run_pass(
 
 
 def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) -> Executor:
-    """Return the executor of these blocks, if the user has chosen none with `using`.
+    """Return the executor of these blocks if the user has not chosen an executor with `using`.
 
     Dask runs passes over Dask arrays, and over stores that every worker can read if the user has
     chosen a scheduler. Threads and Dask report their progress themselves.
@@ -103,9 +103,9 @@ class _Counted(Generic[R]):
 
 
 def _reporting(task: Pass[R], watch: Callable[[int, int], None], total: int) -> Pass[_Counted[R]]:
-    """Return the same pass, whose results count blocks, and which calls `watch` for every result.
+    """Return a pass with the same results that also counts blocks and reports them to `watch`.
 
-    Results that another process has added up are reported when they are added here.
+    Results that were added in another process are reported when they are added in this process.
     """
     return Pass(_CountedVisit(task.visit), _CountedSum(task.add, watch, total), task.halo)
 

@@ -38,8 +38,8 @@ class Block:
         return prod(self.shape)
 
     def range_in(self, shape: tuple[int, ...]) -> range | None:
-        """The numbers of its pixels in C order in an image of this shape, if they are a range."""
-        start, split = 0, False  # whether an axis was not one pixel long
+        """Return the range of its pixel numbers in C order, or None if they are not a range."""
+        start, split = 0, False  # whether a previous axis was longer than one pixel
         for part, length in zip(self.box, shape, strict=True):
             own = part.stop - part.start
             if split and own != length:
@@ -60,7 +60,7 @@ class Block:
     def shaped(
         self, values: NDArray[Any], inside: NDArray[np.int64] | None, fill: float
     ) -> NDArray[Any]:
-        """Values of the compared pixels as a box, with `fill` at all other pixels."""
+        """Return the values of the compared pixels as a box, with `fill` at all other pixels."""
         if inside is not None:
             whole = np.full(self.size, fill, values.dtype)
             whole[inside] = values
@@ -105,7 +105,7 @@ class Grid(Sequence[Block]):
         return Block(tuple(box), start)
 
     def rounds(self, most: int) -> Iterator["Grid"]:
-        """Boxes of at most `most` consecutive blocks in C order."""
+        """Return boxes of at most `most` consecutive blocks in C order."""
         for some in cut(self.counts, most):
             yield Grid(
                 self.shape,
@@ -135,7 +135,7 @@ class Store:
 
 
 def cut(shape: tuple[int, ...], most: int) -> Grid:
-    """Blocks of at most `most` pixels, each a range of pixels in C order."""
+    """Return blocks of at most `most` pixels, each of which is a range of pixels in C order."""
     if 0 < prod(shape) <= most:
         return Grid(shape, [(0, length) for length in shape])
     if not prod(shape):
@@ -157,7 +157,7 @@ def cut_along_chunks(
     largest: int,
     target: Chunks | None = None,
 ) -> Grid:
-    """Blocks that are unions or parts of chunks, with the fewest bytes to decode.
+    """Return blocks that are unions or parts of chunks and require the fewest bytes to be decoded.
 
     Blocks have about `most` pixels, and up to `largest` if chunks would otherwise be decoded more
     often. With a `target`, each block is a union of whole chunks of the target.
@@ -192,7 +192,7 @@ def cut_along_chunks(
 
 @dataclass(frozen=True)
 class _Cuts:
-    """One way to cut an axis: its edges, the longest part, and the cost for each store.
+    """One way to cut an axis: the edges, the longest part, and the cost for each store.
 
     `again` is the mean number of times that these cuts decode a chunk of each store.
     """
@@ -211,7 +211,7 @@ def _ways_to_cut(
 ) -> list[_Cuts]:
     """Yield ways to cut an axis: into unions of whole chunks of a store, and into parts of chunks.
 
-    `grids` are the edges of the chunks of each store.
+    `grids` contains the edges of the chunks of each store.
     """
     followed = [target] if target is not None else list(dict.fromkeys(grids))
     if len(followed) > 1:  # also cut at the edges that all stores share

@@ -44,7 +44,8 @@ def joined_pass(
 ) -> Pass[Floats]:
     """Σ (1 − f) of each group with each unmatched region of `side` added.
 
-    `own` and `across` are the regions of the groups, by channel or label.
+    `own` and `across` list the regions of the groups on `side` and on the other side, by channel or
+    label.
     """
     place = SIDES.index(side)
     visit = partial(
@@ -63,7 +64,7 @@ def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> An
 
 
 def numbers_visit(side: Side, groups: Lists) -> Any:
-    """Return a function that returns the number of the group of every pixel of a label map."""
+    """Return a function that returns the group number of every pixel of a label map."""
     return partial(_numbers, place=SIDES.index(side), members=Members(groups))
 
 
@@ -100,7 +101,7 @@ class Members:
 
     @cached_property
     def _ascending(self) -> tuple[NDArray[Any], Integers]:
-        """All labels, ascending, and their groups; computed once for all blocks."""
+        """All labels in ascending order, and their groups; computed once for all blocks."""
         labels = list(chain(*self.lists))
         keys = np.array(labels, np.uint64 if max(labels, default=0) >= 2**63 else np.int64)
         numbers = np.repeat(np.arange(len(self)), [len(regions) for regions in self.lists])
@@ -125,7 +126,7 @@ def _map(
 def _agreement(
     blocks: Blocks, block: Block, similarity: Similarity, tables: Both[Any]
 ) -> NDArray[np.float32]:
-    """f at every pixel of two label maps."""
+    """Return f at every pixel of two label maps."""
     labels, inside = blocks.labels_of(block), None
     if labels is None:
         ready = blocks.ready(block)
@@ -157,7 +158,7 @@ def _joined(
 
 
 def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]) -> Scores:
-    """Sums over the pixels of a block, under the correspondence; writes f of every pixel to `f`."""
+    """Compute the sums over the pixels of a block, and write f at every pixel to `f`."""
     p, q = ready.sides
     differences = np.zeros(len(groups.reference))
     loss, infinite = 0.0, 0
@@ -249,7 +250,7 @@ def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
 
 
 def known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers]:
-    """The codes whose label is among the keys, and the positions of these labels in the keys."""
+    """Return the codes whose labels are among the keys, and the positions of their labels there."""
     whole = labels.astype(keys.dtype)
     places = np.minimum(np.searchsorted(keys, whole), max(keys.size - 1, 0))
     codes = np.flatnonzero(keys[places] == whole) if keys.size else np.zeros(0, np.int64)

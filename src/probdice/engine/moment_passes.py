@@ -118,16 +118,17 @@ class Forecast:
     Attributes
     ----------
     moments : ndarray
-        By group and by bin of the predicted probability q: pixels, Σp, Σq, Σp², Σq² and Σpq.
+        Number of pixels, Σp, Σq, Σp², Σq² and Σpq, by group and by bin of the predicted probability
+        q.
     likely : ndarray
         The same sums for the most probable group of every pixel, by bin.
     above : ndarray
-        By group, the number of pixels by the number of thresholds that they exceed in the
-        reference and in the prediction.
+        Number of pixels per group, by the numbers of thresholds that they exceed in the reference
+        and in the prediction.
     loss : float
-        −Σ p log q over the pixels where it is finite.
+        Sum of −Σ p log q over the pixels where it is finite.
     infinite : float
-        Number of pixels where it is infinite.
+        Number of pixels where −Σ p log q is infinite.
     """
 
     moments: Floats

@@ -36,7 +36,7 @@ def overlap_pass(similarity: Similarity) -> Pass["Checked"]:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """The overlap of a set of pixels, and any invalid values of each side."""
+    """The overlap of a set of pixels, and the invalid values of each side, if any."""
 
     overlap: Overlap
     faults: tuple[Fault | None, ...] = (None, None)
@@ -97,7 +97,7 @@ def labels_overlap(
 ) -> Overlap:
     """Return the overlap of two label maps, without copying them.
 
-    `names` are the names of the regions of both sides, by label.
+    `names` contains the names of the regions of both sides, by label.
     """
     from probdice.engine import kernels
 
@@ -124,7 +124,7 @@ def labels_overlap(
 def _bytes_overlap(
     names: Both[Names], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
-    """Return the overlap of label maps of one byte per pixel, whose labels serve as codes."""
+    """Return the overlap of label maps with one byte per pixel, whose labels are used as codes."""
     from probdice.engine import kernels
 
     table = kernels.labels.count_bytes(p.view(np.uint8), q.view(np.uint8))
@@ -268,7 +268,7 @@ def _soft_regions(
 
 
 def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
-    """Labels in ascending order as 64-bit integers, and the position of each."""
+    """Return labels in ascending order as 64-bit integers, and the position of each label."""
     if labels.dtype == np.uint64 and labels.size and int(labels.max()) >= 2**63:
         keys = labels
     else:

@@ -53,11 +53,11 @@ class Images:
     prediction : Segmentation
         The prediction, on the grid of the reference.
     mask : array or None
-        The user's mask: pixels with value 0 are left out.
+        The mask given by the user. Pixels with value 0 are excluded.
     workers : int or None
         Number of threads; the number of cores by default.
     notes : tuple of Note
-        Messages about how the images were read.
+        Notes on reading and aligning the images.
     mask_file : str
         " (file)" for messages if the mask comes from a file.
     view : array or None
@@ -85,7 +85,7 @@ class Images:
         background: Label | None = None,
         ignore_geometry: bool = False,
     ) -> "Images":
-        """Both sides and the mask on one grid.
+        """Align both sides and the mask on one grid.
 
         No pixels are read, except for the labels of a label map that is interpolated linearly. With
         an `interpolation`, pixels outside the field of view of the prediction belong to its region
@@ -141,7 +141,7 @@ class Images:
 
     @property
     def compared(self) -> Array | None:
-        """The pixels inside the mask and the field of view; None for all."""
+        """The pixels inside the mask and the field of view, or None if all pixels are compared."""
         return self.mask if self.view is None else within(self.mask, [self.view])
 
     @cached_property
@@ -181,7 +181,7 @@ class Images:
 
     @cached_property
     def outside_counts(self) -> str:
-        """The number of pixels outside the field of view of the prediction, per region, or ""."""
+        """Text on the pixels outside the field of view of the prediction, per region, or ""."""
         if self.view is None:
             return ""
         outside = within(self.mask, [Complement(self.view)])
@@ -203,7 +203,7 @@ class Images:
         return f"{overlap.pixels} {pixels} {verb} {where} ({counts})"
 
     def check_field_of_view(self) -> None:
-        """Reject excluded pixels, because cropping must not increase the score of a case."""
+        """Reject images with excluded pixels, because cropping must not increase the score."""
         if self.outside_counts:
             raise GeometryError(
                 f"{self.outside_counts}, so the case is not scored. To count them as background, "
@@ -258,7 +258,7 @@ class Images:
         return self._run(forecast_pass(groups, bins, thresholds))
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """The compared pixels with these ascending ranks: columns of probabilities, or labels."""
+        """Return the compared pixels with these ascending ranks, as columns or as labels."""
         starts = None
         if not self.blocks.whole:
             counts = self._run(count_pass())
@@ -273,7 +273,7 @@ class Images:
         return Both(in_order("reference"), in_order("prediction"))
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Images":
-        """Images made of sampled pixels."""
+        """Create images that consist of sampled pixels."""
 
         def drawn(side: Side) -> Segmentation:
             segmentation, values = self.side(side), samples[side]
@@ -315,7 +315,7 @@ class Images:
 
 
 def _described(overlap: Overlap, reference: Segmentation, prediction: Segmentation) -> Overlap:
-    """Add the names, colours and classes of regions, which an overlap of blocks may lack."""
+    """Add the names, colours and classes of regions, which overlaps of blocks may not contain."""
     if reference.names or reference.colours or reference.origins:
         overlap = replace(overlap, reference=_region_details(overlap.reference, reference))
     if prediction.names or prediction.colours or prediction.origins:

@@ -1,4 +1,4 @@
-"""A pass over the pixels as an object: the function applied to a block, and the sum of results."""
+"""A pass over the pixels: a function that is applied to each block, and a sum of its results."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,10 +22,11 @@ class Pass(Generic[R]):
     Attributes
     ----------
     visit : callable
-        The result of one block. It may be called in another process, several times, and in any
-        order.
+        Returns the result of one block. It may be called in another process, several times, and in
+        any order.
     add : callable
-        The sum of several results, given in the order of their blocks. Sums can be added again.
+        Returns the sum of several results, given in the order of their blocks. Sums can be added
+        again.
     halo : int
         The width, in pixels, of the margin around a block that `visit` reads.
     """
@@ -36,7 +37,7 @@ class Pass(Generic[R]):
 
     @property
     def name(self) -> str:
-        """The name shown by a scheduler."""
+        """The name of the pass that a scheduler shows."""
         visit: Any = self.visit
         while hasattr(visit, "func"):
             visit = visit.func
@@ -44,7 +45,7 @@ class Pass(Generic[R]):
 
 
 def summed(results: Iterable[R]) -> R:
-    """Results added with ``+``."""
+    """Add results with ``+``."""
     result: R = reduce(cast(Any, add), results)
     return result
 

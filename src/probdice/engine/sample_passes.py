@@ -26,13 +26,13 @@ def count_pass() -> Pass[dict[int, int]]:
 def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
     """Return the ranks that each block contains, and the pixels of both sides at these ranks.
 
-    `starts` holds the rank of every block's first pixel if not all pixels are compared.
+    `starts` contains the rank of the first pixel of every block if not all pixels are compared.
     """
     return Pass(partial(_sample, ranks=ranks, starts=starts), joint)
 
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
-    """Number of compared pixels in the block, keyed by the number of its first pixel."""
+    """Return the number of compared pixels of a block, keyed by the number of its first pixel."""
     return {block.start: blocks.ready(block).size}
 
 
@@ -65,7 +65,7 @@ def _sample(
 
 
 def _within(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """Return the indices of the ascending pixel numbers in a block, and their positions in it."""
+    """Return the indices of the pixel numbers that are in a block, and their positions in it."""
     if not shape:
         return np.arange(numbers.size), numbers
     last = int(np.ravel_multi_index([part.stop - 1 for part in block.box], shape))

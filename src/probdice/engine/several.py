@@ -48,8 +48,8 @@ class Content:
     Attributes
     ----------
     keys : ndarray of int
-        Labels in the order of their first pixels, or channels in the order of their values. This
-        order does not depend on the numbers of labels or channels.
+        Labels in the order of their first pixels, or channels sorted by their values. This order
+        does not depend on the numbers of labels or channels.
     digest : bytes
         Digest that is identical for two segmentations that differ only in their labels.
     """
@@ -70,7 +70,7 @@ class Combinations:
 
     @classmethod
     def total(cls, several: Iterable["Combinations"]) -> "Combinations":
-        """Return the sum of all combinations that occur, in ascending order."""
+        """Add the pixel counts of all parts. Combinations are in ascending order."""
         pending: list[Combinations] = []
         size = compact = 0
         for part in several:
@@ -103,7 +103,8 @@ class Several:
     """Named segmentations of one image on one grid.
 
     A pixel that has an ignored label in any segmentation is excluded from all segmentations. `mask`
-    excludes these pixels in addition, and `not_ignored` excludes only these pixels.
+    excludes these pixels and the pixels outside the given mask; `not_ignored` excludes only these
+    pixels.
     """
 
     sides: Mapping[str, Segmentation]
@@ -127,8 +128,8 @@ class Several:
     ) -> "Several":
         """Return all segmentations on one grid; see `Images.of`.
 
-        If there are several equivalent grids, the choice does not depend on their order. With an
-        `interpolation`, the grid with the smallest pixels is used.
+        If several grids are equivalent, the choice of the grid does not depend on their order. With
+        an `interpolation`, the grid with the smallest pixels is used.
         """
         first = min(named, key=lambda name: _place(named[name]))
         sides, views, notes = {}, [], []
@@ -173,7 +174,7 @@ class Several:
 
     @property
     def any(self) -> Segmentation:
-        """One of the segmentations, which all have the same shape and geometry."""
+        """One of the segmentations. They all have the same shape and geometry."""
         return next(iter(self.sides.values()))
 
     @property
@@ -216,9 +217,9 @@ class Several:
         return f"the shape of the images is {self.any.shape}"
 
     def combinations(self, numbers: Sequence[Mapping[int, int]]) -> Combinations:
-        """Number of pixels of each combination of classes, if all are label maps.
+        """Return the number of pixels of each combination of classes of label maps.
 
-        `numbers` holds, for each segmentation, the class of every label.
+        `numbers` contains, for each segmentation, the class of every label.
         """
         task = Pass(partial(_combinations, numbers=numbers), Combinations.total)
         return run_pass(task, self._blocks, self.workers)
@@ -229,7 +230,7 @@ class Several:
         classes: int,
         work: Callable[[list[Decision]], R],
     ) -> R:
-        """Return the sum of the results of `work` for the decisions at all compared pixels."""
+        """Apply `work` to the decisions at all compared pixels, and return the sum of results."""
         sides = self.sides.values()
         blocks = Blocks(*sides, mask=self.mask, most=max(1, BOX_VALUES // classes))
         task = Pass(partial(_worked, numbers=numbers, classes=classes, work=work), summed)
@@ -280,7 +281,7 @@ def _worked(
 
 
 def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
-    """Boxes of an image, small enough for the probabilities of this number of classes."""
+    """Return boxes of an image that are small enough for this number of classes."""
     return [block.box for block in cut(shape, max(1, BOX_VALUES // classes))]
 
 
@@ -288,7 +289,7 @@ def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
 class _Pattern:
     """The arrangement of the labels of one label map, independent of their numbers.
 
-    `labels` are in the order of their first pixels. `blocks` holds, per block, the digest of its
+    `labels` are in the order of their first pixels. `blocks` contains, per block, the digest of its
     codes and the indices of its labels in `labels`.
     """
 
@@ -297,7 +298,7 @@ class _Pattern:
 
     @classmethod
     def total(cls, several: Sequence["_Pattern"]) -> "_Pattern":
-        """Return the pattern of several parts of an image, in their order."""
+        """Combine the patterns of several parts of an image, in the order of the parts."""
         number_of: dict[int, int] = {}
         blocks = []
         for one in several:
@@ -323,7 +324,7 @@ class _Rows:
 
     @classmethod
     def total(cls, several: Sequence["_Rows"]) -> "_Rows":
-        """Return the digests of several parts of an image, in their order."""
+        """Combine the digests of several parts of an image, in the order of the parts."""
         rows = zip(*(one.digests for one in several), strict=True)
         return cls([[digest for part in row for digest in part] for row in rows])
 
@@ -342,7 +343,7 @@ class _Described:
 
     @classmethod
     def total(cls, several: Iterable["_Described"]) -> "_Described":
-        """Return the contents of all parts."""
+        """Combine the contents of all parts."""
         sides: Iterable[tuple[Any, ...]] = zip(*(one.sides for one in several), strict=True)
         return cls(tuple(type(parts[0]).total(parts) for parts in sides))
 
@@ -351,7 +352,7 @@ class _Described:
 
 
 def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _Described:
-    """The content of a block. Raises an error if the values of a segmentation are invalid."""
+    """Return the content of a block. Raise an error if the values of a segmentation are invalid."""
     ready = blocks.ready(block)
     for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
         if fault is None and isinstance(side, Soft):
@@ -403,7 +404,7 @@ def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
 
 
 def _place(side: Segmentation) -> tuple[float, int, bytes]:
-    """Return a sort key that selects one of several grids: small pixels, then many pixels."""
+    """Return a sort key that prefers grids with small pixels, then grids with many pixels."""
     geometry = side.geometry
     if geometry is None:
         return inf, 0, b""
@@ -411,7 +412,7 @@ def _place(side: Segmentation) -> tuple[float, int, bytes]:
 
 
 def _outside_note(name: str, view: FieldOfView) -> Note:
-    """Return the number of pixels outside the field of view of one segmentation."""
+    """Return a note on the pixels outside the field of view of one segmentation."""
     boxes_of_view = boxes(view.shape, 1)
     inside = sum(int(np.count_nonzero(view[box])) for box in boxes_of_view)
     outside = prod(view.shape) - inside

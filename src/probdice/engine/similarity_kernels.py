@@ -28,11 +28,11 @@ def kernels_of(similarity: Similarity) -> "BlockKernels":
 
 
 class PairSums(NamedTuple):
-    """Sums over some pixels for the regions of two soft sides and for every pair of them.
+    """Sums over some pixels for the regions of two soft sides and for every pair of regions.
 
-    `likeliest` is the number of pixels at which each region is the most probable. `losses` is Σ (1
-    − f) of each region against an empty region, or None if it equals the volume. `sound` is False
-    if the values of a side may be invalid and must be checked.
+    `likeliest` contains the number of pixels at which each region is the most probable. `losses`
+    contains Σ (1 − f) of each region against an empty region, or is None if this sum equals the
+    volume. `sound` is False if the values of a side may be invalid and must be checked.
     """
 
     volumes: tuple[Floats, Floats]
@@ -69,21 +69,21 @@ class BlockKernels(Protocol):
     """The sums of a similarity over the pixels of a block."""
 
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
-        """Sums for every region and every pair of regions of two soft sides."""
+        """Compute the sums for every region and every pair of regions of two soft sides."""
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Sums for every label and every pair of a label and a soft region."""
+        """Compute the sums for every label and every pair of a label and a soft region."""
 
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
     ) -> None:
-        """Add 1 − f of each group with each unmatched row of its own side added."""
+        """Sum 1 − f of each group with each unmatched row of its own side added."""
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
         """Write f at every pixel and add Σ|p − q| of each group.
 
-        Returns Σ (1 − f), if it does not follow from the differences, and the number of infinitely
-        distant pixels.
+        Return Σ (1 − f), if the differences do not determine it, and the number of pixels at an
+        infinite distance.
         """

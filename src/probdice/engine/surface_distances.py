@@ -2,8 +2,8 @@
 
 One pass collects the cells with a surface of all groups (`surface_pass`). Then, for every pair of
 surfaces, the kernels find the nearest point of the other surface for every element
-(`surface_search`), and summarise the distances (`surface_summary`). Results do not depend on the
-division into blocks and on the number of workers.
+(`surface_search`), and summarise the distances (`surface_summary`). Results depend neither on the
+division into blocks nor on the number of workers.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PIXELS = 2**18, 2**23  # the smallest and the largest block, which needs some 16 bytes per pixel
-LARGE = 2**18  # cells in the box of a pair from which on it is divided among workers
+LARGE = 2**18  # cells in the box of a pair; larger boxes are divided among workers
 TOGETHER = 2**16  # cells in the boxes of small pairs that one worker visits at once
-DENSE = 2**24  # cells in the box of a pair from which on it is stored in bricks
+DENSE = 2**24  # cells in the box of a pair; larger boxes are stored in bricks
 SOME = 2**11  # cells with a surface that one worker visits at once
 
 
@@ -45,9 +45,9 @@ class Elements:
     Attributes
     ----------
     points : ndarray
-        Centroids, one row each, as indices of pixels.
+        Centroids as pixel indices, one per row.
     distances : ndarray
-        Distance from each centroid to the nearest point of the other surface; infinite if that
+        Distance from each centroid to the nearest point of the other surface; infinite if the other
         surface is empty.
     weights : ndarray
         Areas of triangles, or lengths of segments.
@@ -85,11 +85,11 @@ class Outlines:
         tolerances: Sequence[float],
         levels: Sequence[float],
     ) -> Floats:
-        """Distances between the surfaces of every group, at every level.
+        """Compute the distances between the surfaces of every group, at every level.
 
         The axes of the result are the groups, the levels (one if both sides are label maps) and the
-        measures: hd, assd, masd, the percentiles, and nsd at the tolerances. NaN if both surfaces
-        are empty; if one surface is empty, distances are infinite and nsd is 0.
+        measures: hd, assd, masd, the percentiles, and nsd at the tolerances. All measures are NaN
+        if both surfaces are empty. If one surface is empty, distances are infinite and nsd is 0.
         """
         groups, count = len(self.groups.reference), 1 if self.crisp else len(levels)
         sets = (
@@ -101,7 +101,7 @@ class Outlines:
         return table.reshape(groups, count, -1)
 
     def elements(self, group: int, level: float) -> Both[Elements]:
-        """The elements of both surfaces of one group; label maps are the same at every level."""
+        """Return the elements of both surfaces of one group, at one level of probabilities."""
         alone = Outlines(self.images, self.groups.map(lambda lists: lists[group : group + 1]))
         return alone._pairs([level], np.zeros((1, 2), np.int64)).elements(0)
 
@@ -119,11 +119,11 @@ class Outlines:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The surfaces of pairs of sets, given by their cells."""
+    """The surfaces of pairs of sets, which are given by their cells."""
 
     sides: Both[Collected]
-    sets: Integers  # of each pair, the number of the set of each side
-    boxes: Integers  # of each pair, the first cell and the number of cells
+    sets: Integers  # the set number of each side, per pair
+    boxes: Integers  # the first cell and the number of cells, per pair
     sizes: Integers  # cells of the image along each axis
     order: tuple[int, ...]  # the axes of the image
     shapes: Shapes

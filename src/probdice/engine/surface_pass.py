@@ -1,7 +1,7 @@
 """A pass over the pixels that collects the surfaces of all groups of two images.
 
-A cell is the 2 × 2 × 2 (or 2 × 2) pixels around a corner of the pixel grid. Far fewer cells than
-pixels have a surface, and only these cells are kept in memory.
+A cell is the 2 × 2 × 2 (or 2 × 2) pixels around a corner of the pixel grid. Only cells with a
+surface, which are far fewer than pixels, are kept in memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from probdice.method.sides import SIDES, Both
 
 __all__ = ["Cells", "cell_counts", "cells_pass"]
 
-ABOVE = 1e-6  # by which a probability must exceed a level
+ABOVE = 1e-6  # smallest amount by which a probability must exceed a level
 
 Codes = NDArray[np.int32]
 
@@ -47,8 +47,8 @@ class Cells(NamedTuple):
 def cells_pass(groups: Both[Lists], levels: Sequence[float], shapes: Shapes) -> Pass[Both[Cells]]:
     """Return the cells with a surface of every group of both sides.
 
-    For soft groups, the set number is ``group · len(levels) + level``. For label maps, it is the
-    group number.
+    For soft groups, the set number is ``group · len(levels) + level``. For label maps, the set
+    number is the group number.
     """
     visit = partial(_cells, groups=groups.map(_layers), levels=tuple(levels), shapes=shapes)
     return Pass(visit, _all, halo=1)
@@ -67,7 +67,7 @@ def _cells(
     shapes: Shapes,
 ) -> Both[Cells]:
     box = tuple(slice(max(part.start - 1, 0), part.stop) for part in block.box)
-    read = Block(box, 0)  # a cell lies between a pixel and the one before it
+    read = Block(box, 0)  # a cell lies between a pixel and the previous pixel
     ready = blocks.ready(read)
     first = np.array([0, *(part.start for part in block.box)][-3:], np.int64)
     ends = zip(block.box, blocks.shape, strict=True)
@@ -96,7 +96,7 @@ def _cells(
 def _numbered(
     side: Crisp | Soft, layers: list[Members], levels: tuple[float, ...], dtype: np.dtype[Any]
 ) -> Iterator[tuple[Codes, Sequence[int]]]:
-    """Return a code per pixel, and the set number of every code; −1 if it has no set."""
+    """Return a code per pixel, and the set number of every code; −1 if a code has no set."""
     for layer in layers:
         if isinstance(side, Crisp):
             yield side.codes, layer.group_of(side.labels, surfaces.NONE).tolist()
@@ -112,7 +112,7 @@ def _numbered(
 
 
 def _layers(groups: Lists) -> list[Members]:
-    """Return all groups, divided such that no two groups of a layer share a region."""
+    """Divide all groups into layers such that no two groups of a layer share a region."""
     layers: list[list[Sequence[int]]] = []
     occupied: list[set[int]] = []
     for k, regions in enumerate(groups):

@@ -1,4 +1,4 @@
-"""Run a function on all blocks, on threads of this process."""
+"""Run a function on all blocks in threads of this process."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,14 +1,14 @@
-"""Linear assignment: pairs of rows and columns with the largest total, in dense or sparse tables.
+"""Linear assignment: choose pairs of rows and columns with the largest total saving.
 
 Small tables are treated as dense and solved by shortest augmenting paths (Crouse 2016).
 Importing SciPy's optimiser takes 0.34 s of CPU time, longer than most comparisons. The compiled
 loops are in `assignment_kernels`, which is imported on first use because importing Numba is slow.
 
-Large tables are treated as sparse. Pairs that are certainly part of an optimum are chosen
+Large tables are treated as sparse. Pairs that are certain to be part of an optimum are chosen
 first. In the remaining table, rows bid for columns, and each row without a column searches for the
 shortest augmenting path (Jonker and Volgenant 1987). The cost of a search depends on the cells that
 it visits, not on the size of the table. If searches become long, an auction with small steps
-(Bertsekas 1988) comes close to the optimum, and searches complete it.
+(Bertsekas 1988) finds a nearly optimal assignment, and searches complete it.
 """
 
 from functools import cache
@@ -21,9 +21,9 @@ __all__ = ["largest_total", "least_total"]
 
 Integers = NDArray[np.int64]
 
-LARGEST_DENSE = 2**16  # largest number of cells of a table that is solved as a dense one
+LARGEST_DENSE = 2**16  # largest number of cells of a table that is solved as a dense table
 BITS = 60  # bits of the largest saving as an integer, so that the sum of two fits in 64 bits
-BIDS = 8  # mean number of bids per row: two rows can outbid each other by little for very long
+BIDS = 8  # mean number of bids per row; limits how long rows outbid each other by small amounts
 PATIENCE = 48  # columns per row that searches may reach before the auction with steps starts
 STEPS = (
     (20, 32),
@@ -42,7 +42,8 @@ def largest_total(
     Parameters
     ----------
     rows, columns : int64 arrays of shape (pairs,)
-        The pairs of overlapping regions, in any order, each at most once.
+        The rows and columns of the pairs of overlapping regions, in any order, each pair at most
+        once.
     savings : int64 or float64 array of shape (pairs,)
         The saving of each pair, greater than 0.
     shape : (int, int)
@@ -53,11 +54,11 @@ def largest_total(
     int64 array
         The chosen pairs as ascending indices into `rows`. For integers, the optimum is exact. For
         floats, the total may differ from the optimum by the rounding error of the sum of the chosen
-        savings. Equal totals are resolved deterministically.
+        savings. Ties between equal totals are resolved deterministically.
 
     Examples
     --------
-    Row 0 saves most with column 0, but row 1 has no other column:
+    Row 0 saves most with column 0, but row 1 can only be paired with column 0:
 
     >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
     >>> largest_total(rows, columns, np.array([5, 4, 3]), (2, 2))
@@ -80,9 +81,9 @@ def largest_total(
 
 
 def least_total(table: NDArray[np.float64]) -> Integers:
-    """Assign a different column to every row, with the least total.
+    """Assign a different column to every row, with the smallest total.
 
-    Rows must not outnumber columns.
+    There must not be more rows than columns.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def _augmented(
     savings: Integers,
     shape: tuple[int, int],
 ) -> Integers:
-    """Return the chosen pairs. The given pairs are grouped by row and are sorted in place."""
+    """Return the chosen pairs. The given pairs must be grouped by row. They are sorted in place."""
     starts = _starts(rows, shape[0])
     table = rows, columns, savings, starts
     present = np.flatnonzero(np.diff(starts))
@@ -133,9 +134,9 @@ def _augmented(
     if _kernels().search(table, waiting[:count], state, PATIENCE * present.size):
         return index[edges[edges >= 0]]
 
-    # Searches are long if many choices are almost equally good and distant rows decide among them.
-    # Bids that raise prices by a small extra step propagate this decision much faster. The result
-    # is optimal up to the steps, which the refinement then undoes.
+    # Searches are long if many choices are almost equally good and the choice depends on distant
+    # rows. Bids that raise prices by a small extra step propagate the choice much faster. The
+    # result is optimal except for these steps, whose effect the refinement then removes.
     nearest = np.zeros(shape[1], np.int64)  # sorts columns so that neighbours are close in memory
     nearest[columns[::-1]] = rows[::-1]
     columns[:] = np.argsort(np.argsort(nearest, kind="stable"))[columns]
@@ -149,7 +150,7 @@ def _augmented(
     _kernels().refine(table, state)
     _kernels().search(table, present[edges[present] < 0], state, -1)
 
-    # Columns that have a price but no row any more search for a row.
+    # A search finds a row for each column that still has a price but no longer has a row.
     waiting = np.flatnonzero((owners < 0) & (state[3, : shape[1]] > 0))
     if waiting.size > 0:
         order = np.lexsort((-savings, columns))
@@ -164,7 +165,7 @@ def _augmented(
 
 
 def _starts(rows: Integers, count: int) -> Integers:
-    """Return the start of the pairs of each row, and the end of the last row."""
+    """Return the index of the first pair of each row, followed by the number of pairs."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
     return starts

@@ -14,7 +14,7 @@ MOST_SWEEPS = 512  # sweeps after which pairs are dissolved instead of lowering 
 
 @kernel
 def shortest_paths(costs: Any) -> Any:
-    """Assign a column to one row after the other, by the shortest path to a free column."""
+    """Assign columns to the rows, one row at a time, by the shortest path to a free column."""
     rows, columns = costs.shape
     row_prices, column_prices = np.zeros(rows), np.zeros(columns)
     column_of, owners = np.full(rows, -1, np.int64), np.full(columns, -1, np.int64)
@@ -113,7 +113,8 @@ def take_dominant(
 def bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int) -> int:
     """Run an auction: set `edges` to the pair of each row, or leave it at −1.
 
-    Return the number of rows that still need a search. They are the first entries of `waiting`.
+    Return the number of rows that still need a search. These rows are the first entries of
+    `waiting`.
     """
     _, columns, savings, starts = table
     edges, owners, u, v = state[0], state[1], state[2], state[3]
@@ -121,8 +122,9 @@ def bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int) 
     for w in range(waiting.size):
         _sort_descending(starts[waiting[w]], starts[waiting[w] + 1], savings, columns, index)
 
-    # A row takes its best column and raises its price v until the second best is equally good, plus
-    # one step. A row that cannot raise the price of a column with an owner needs a search.
+    # A row takes its best column and raises the price v of that column until the second best column
+    # is equally good, plus one step. A row that cannot raise the price of a column with an owner
+    # needs a search.
     count = 0
     for w in range(waiting.size):
         i = waiting[w]
@@ -184,12 +186,12 @@ def _sort_descending(low: int, high: int, savings: Any, columns: Any, index: Any
 def search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
     """Match each waiting row, or leave it unmatched, so that the total is maximal.
 
-    The duals u of rows and v of columns are never negative. u + v is at least the saving of every
-    pair, and equal to it for matched pairs. v is 0 for unmatched columns. Once u is 0 for unmatched
-    rows, the total saving equals the sum of the duals, which is an upper bound.
+    The duals u of rows and v of columns are never negative. For every pair, u + v is at least its
+    saving; for matched pairs, u + v equals the saving. v is 0 for unmatched columns. Once u is 0
+    for unmatched rows, the total saving equals the sum of the duals, which is an upper bound.
 
-    Return False if searches reached more than `patience` columns before they finished; a negative
-    `patience` sets no limit.
+    Return False if searches reached more than `patience` columns before they finished. A negative
+    `patience` means no limit.
     """
     _, columns, savings, starts = table
     edges, u, v, distance = state[0], state[2], state[3], state[4]
@@ -236,8 +238,8 @@ def _shortest_augmenting_path(
     The length of a pair is its slack: u + v minus its saving. A path that ends at a row adds the u
     of that row to its length.
 
-    Return the length, the column where the path ends or −1, and the row that becomes unmatched.
-    Also return how many columns `ready` and `heap` contain.
+    Return the length, the column where the path ends or −1, the row that becomes unmatched, and the
+    numbers of columns in `ready` and `heap`.
     """
     _, columns, savings, starts = table
     owners, u, v, distance = state[1], state[2], state[3], state[4]
@@ -297,7 +299,7 @@ def _shortest_augmenting_path(
 
 @inlined
 def _move_up(heap: Any, place: Any, distance: Any, p: int, column: int) -> None:
-    """Put a column into the heap at position `p` or nearer to the top."""
+    """Insert a column into the heap at position `p` or nearer to the top."""
     while p > 1 and distance[heap[p >> 1]] > distance[column]:
         heap[p] = heap[p >> 1]
         place[heap[p]] = p
@@ -342,9 +344,9 @@ def _augment(table: Any, state: Any, start: int, end: int) -> None:
 
 @kernel
 def refine(table: Any, state: Any) -> None:
-    """Lower prices until every matched pair is optimal for its row; dissolve other pairs.
+    """Lower prices until every matched pair is optimal for its row, and dissolve all other pairs.
 
-    If each row of a cycle prefers the column of the next row, they exchange columns if that
+    If each row of a cycle prefers the column of the next row, the rows exchange columns if this
     increases the total saving.
     """
     _, columns, savings, starts = table

@@ -1,4 +1,4 @@
-"""The background: the region of each side that the user names, and overlaps without it."""
+"""Find the background that the user names on each side, and remove it from overlaps."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Background = Both[Label]  # the label or name of the background of each side
-Places = Both[int | None]  # the index of the background region of each side; None if it is absent
+Places = Both[int | None]  # index of the background region of each side; None if absent
 
 NO_BACKGROUND: Places = Both(None, None)
 
@@ -32,8 +32,8 @@ NO_BACKGROUND: Places = Both(None, None)
 def find_background(overlap: Overlap, background: Background | None) -> Places:
     """Return the index of the background region of each side; None if the side has no such region.
 
-    On a side without names, a name is replaced by the number that the other side gives it. On a
-    side without numbers, a number is replaced by its name on the other side.
+    On a side without names, a name is replaced by the number of the region with this name on the
+    other side. On a side without numbers, a number is replaced by its name on the other side.
     """
     if background is None:
         return NO_BACKGROUND
@@ -41,7 +41,7 @@ def find_background(overlap: Overlap, background: Background | None) -> Places:
 
 
 def check_background(background: Background | None, overlaps: Sequence[Overlap]) -> None:
-    """Reject a background that is not a region of any of these overlaps."""
+    """Reject a background name that no region of these overlaps has."""
     if background is None:
         return
     for side in SIDES:
@@ -75,7 +75,7 @@ def without_background(overlap: Overlap, places: Places) -> Overlap:
 
 
 def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
-    """Return the two background regions if both sides have a non-empty background."""
+    """Return the two background regions if both sides have a non-empty background, else None."""
     row, column = places
     if row is None or column is None:
         return None
@@ -84,7 +84,7 @@ def background_pair(overlap: Overlap, places: Places) -> tuple[int, int] | None:
 
 
 def background_group(groups: Groups, places: Places) -> int | None:
-    """Return the group of the background, or None if neither side has a background."""
+    """Return the group of the background, or None if neither side has a non-empty background."""
     for side in SIDES:
         place = places[side]
         if place is not None and groups.numbers(side)[place] >= 0:
@@ -95,7 +95,7 @@ def background_group(groups: Groups, places: Places) -> int | None:
 def foreground_share(common: Floats, group: int | None, pixels: float) -> float:
     """Return the overlap of the foreground groups, divided by |Ω| − the overlap of the background.
 
-    `common` holds the overlap of every group, and `group` is the group of the background.
+    `common` contains the overlap of every group, and `group` is the index of the background group.
     """
     background = 0.0 if group is None else float(common[group])
     foreground = float(common.sum()) - background

@@ -1,8 +1,8 @@
 """The chance level: the expected score of independent segmentations with the same regions.
 
-The expected overlap of independent sides is matched, merged and scored like any other overlap. The
-result is in closed form for label maps, and exact for the absolute similarity unless probabilities
-are merged. In all other cases, pixels are paired at random.
+The expected overlap of independent sides is matched, merged and scored like any other overlap. For
+label maps, the result has a closed form. For the absolute similarity, it is exact unless
+probabilities are merged. In all other cases, pixels are paired at random.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ UNDECIDED = 1e-6  # if chance is closer to 1 than this, the adjusted score is Na
 class Chance:
     """The chance levels of the score and of the foreground score, with their standard errors.
 
-    The errors are 0 unless the levels were sampled. `foreground` is NaN without a background.
+    The errors are 0 unless the levels were sampled. `foreground` is NaN if no background is given.
     """
 
     level: float
@@ -85,8 +85,7 @@ def chance_of(
 ) -> Chance:
     """Return the expected scores of the same comparison if the two sides were independent.
 
-    `matched` is the correspondence before merging. If the rule fixes the groups, this
-    correspondence is used again.
+    `matched` is the correspondence before merging. It is reused if the rule fixes the groups.
     """
     given = is_given(match)
     places, named = find_background(overlap, background), background is not None
@@ -151,7 +150,7 @@ def _from_table(
     given: Groups | None,
     background: Background | None,
 ) -> Chance:
-    """Compute the scores from an overlap alone."""
+    """Compute the chance levels from the expected overlap of independent sides."""
     if given is None:
         result = correspond(independent, match, merge, None, background)
         groups, losses = result.groups, result.costs
@@ -168,7 +167,7 @@ def _from_table(
 
 
 def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
-    """Return the expected overlap of independent sides. Every pair of regions overlaps in it."""
+    """Return the expected overlap of independent sides, in which every pair of regions overlaps."""
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
@@ -215,7 +214,7 @@ def _mean_minima(overlap: Overlap, images: Passes) -> Floats:
 
 
 def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
-    """Return E min(X, Y) of independent X and Y, each one of the values of a sorted row."""
+    """Return E min(X, Y) for independent X and Y, each drawn from the values of a sorted row."""
     below = np.searchsorted(q, p)
     sums = np.concatenate([[0.0], np.cumsum(q, dtype=np.float64)])
     total = sums[below] + p.astype(np.float64) * (q.size - below)
@@ -223,10 +222,10 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
 
 
 def _accurate(p: Distribution, q: Distribution, pixels: int) -> bool:
-    """Return whether the positions of the values within the bins have almost no effect.
+    """Return whether the positions of values within their bins have almost no effect.
 
     For two values at relative positions a and b (0 to 1) within a bin, min(a, b) − a b is at most
-    √(a (1 − a) b (1 − b)), and at most ¼. The second bound mostly suffices.
+    √(a (1 − a) b (1 − b)), and at most ¼. The second bound is usually sufficient.
     """
 
     def total(p_bounds: NDArray[Any], q_bounds: NDArray[Any]) -> float:
@@ -258,7 +257,7 @@ def _sampled(
     images: Passes,
     background: Background | None,
 ) -> Chance:
-    """Score randomly paired pixels: one half finds the groups, the other half is scored."""
+    """Score randomly paired pixels. One half determines the groups; the other half is scored."""
     sides = overlap.reference, overlap.prediction
     rows = sum(1 if side.crisp else len(side) for side in sides)
     count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
@@ -310,7 +309,7 @@ def _sampled_foreground(
 
 
 def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
-    """Sum the probabilities of regions at sampled pixels (labels, or rows of channels)."""
+    """Sum the probabilities of regions over the sampled pixels (labels, or rows of channels)."""
     if sample.ndim == 1:
         return np.isin(sample, keys).astype(np.float64)
     total: Floats = sample[list(keys)].sum(axis=0, dtype=np.float64)

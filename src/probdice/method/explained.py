@@ -57,7 +57,7 @@ def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
 
 
 def _variance(products: Floats | None, volumes: Floats, pixels: int) -> float:
-    """Return tr C of one side. For a label map, Σ p² equals Σ p."""
+    """Return the trace of the covariance of one side, tr C. For a label map, Σ p² equals Σ p."""
     squares = volumes if products is None else np.diag(products)
     return float(np.sum(squares - volumes**2 / pixels))
 

@@ -15,10 +15,10 @@ __all__ = ["Groups", "costs", "counted", "group_volumes", "known_from_table"]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The group number of every region; −1 for an empty region, which has no group.
+    """The group number of every region. Empty regions have no group, and their number is −1.
 
     The first `matched` groups have regions of both sides and are ordered by their lowest reference
-    region. Unmatched reference regions follow, then unmatched prediction regions.
+    region. They are followed by unmatched reference regions, then by unmatched prediction regions.
     """
 
     reference: Integers
@@ -62,7 +62,7 @@ class Groups:
 
     @cached_property
     def members(self) -> Both[tuple[Integers, Integers]]:
-        """Per side, where each group starts in the list of all members, and that list."""
+        """Per side, the start of each group in the list of all members, and this list."""
         return Both(*(_listed(self.numbers(side), self.count) for side in SIDES))
 
     def regions(self, side: Side, group: int) -> Integers:
@@ -102,7 +102,7 @@ def group_volumes(overlap: Overlap, groups: Groups, side: Side) -> NDArray[np.fl
 
 
 def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
-    """Return Σ (1 − f) between both sides of each group, in units, computed from the overlap table.
+    """Compute Σ (1 − f) between both sides of each group from the overlap table, in units.
 
     The result is not exact for groups of several soft regions, because these regions share pixels;
     see `known_from_table`.
@@ -122,7 +122,7 @@ def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
 
 
 def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
-    """Return which groups have costs that follow from the overlap table alone."""
+    """Return which groups have costs that the overlap table alone determines."""
     if overlap.crisp:
         return np.ones(groups.count, np.bool_)
     sizes = Both(*(_sizes(groups.numbers(side), groups.count) for side in SIDES))
@@ -131,7 +131,7 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
     single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
     known = single_or_crisp.reference & single_or_crisp.prediction
     if overlap.similarity.separable:
-        # The costs of unmatched regions are their volumes, which add up.
+        # The costs of unmatched regions are their volumes, which can be summed.
         known |= (sizes.reference == 0) | (sizes.prediction == 0)
     return np.asarray(known)
 
@@ -142,7 +142,7 @@ def _sizes(numbers: Integers, count: int) -> Integers:
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
-    """Sort the regions by group; return where each group starts, and the sorted regions."""
+    """Sort the regions by group, and return the start of each group and the sorted regions."""
     order = np.argsort(numbers, kind="stable")
     order = order[int(np.count_nonzero(numbers < 0)) :]
     starts = np.zeros(count + 1, np.int64)

@@ -44,8 +44,8 @@ def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Inte
 def labels_by(overlap: Overlap) -> LabelsBy:
     """Return whether regions correspond by name or by number.
 
-    They correspond by name if both sides have names that identify a region. A name that two regions
-    of a side share identifies neither of them.
+    They correspond by name if both sides have at least one name that identifies a region. A name
+    that two regions of a side share identifies neither of them.
     """
     named = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
     return "name" if named else "number"
@@ -54,7 +54,8 @@ def labels_by(overlap: Overlap) -> LabelsBy:
 def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
     """Return the pairs of regions with equal labels, including empty regions, sorted by row.
 
-    If regions correspond by name, a region without a unique name corresponds by its number.
+    If regions correspond by name, two regions correspond by number only if at least one of them has
+    no unique name.
     """
     reference, prediction = overlap.reference, overlap.prediction
     i, j = _equal_numbers(reference, prediction)
@@ -93,7 +94,7 @@ def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, I
 def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
     """Return the numbers of regions in ascending order, and the indices of these regions.
 
-    A channel that has neither number nor name uses its channel index as number.
+    A channel that has neither a number nor a name is numbered by its index.
     """
     if regions.crisp:
         return regions.keys, np.arange(len(regions))

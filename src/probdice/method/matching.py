@@ -1,4 +1,4 @@
-"""Match regions by overlap, by the paper's rule, by equal labels, or as the user requests."""
+"""Match regions by overlap, by the paper's rule, by equal labels, or by given pairs or groups."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -89,7 +89,7 @@ class MatchingRule:
 
 
 def find_groups(overlap: Overlap, rule: Rule, background: Places = NO_BACKGROUND) -> Groups:
-    """Find the correspondence by a rule: pairs, except for groups given by the user.
+    """Find the groups of corresponding regions by a rule: pairs, or groups given by the user.
 
     The background regions correspond to each other and to no other region.
     """
@@ -130,7 +130,7 @@ def is_given(rule: Rule) -> bool:
 
 
 def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[Integers, Integers]:
-    """Choose the pairs with the largest total overlap. Components match within classes only."""
+    """Choose the pairs with the largest total overlap. Components match only within their class."""
     if background is not NO_BACKGROUND:
         overlap = without_background(overlap, background)
     if overlap.reference.origins:
@@ -139,7 +139,7 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
     shape = overlap.reference.keys.size, overlap.prediction.keys.size
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
     rows, columns = meeting.rows[chosen], meeting.columns[chosen]
-    if rows.size < max(shape):  # some region may be unmatched
+    if rows.size < max(shape):  # a region may be unmatched
         # An exchange requires a region that saves as much as the match of the other region.
         savings = meeting.savings
         row_savings, column_savings = (np.zeros(count, savings.dtype) for count in shape)
@@ -152,7 +152,7 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
 
 
 def _tie(overlap: Overlap) -> float:
-    """Return the largest difference between sums of equal overlaps."""
+    """Return the largest difference between sums that count as equal overlaps."""
     return 0 if overlap.crisp else TIE * overlap.pixels
 
 
@@ -187,7 +187,7 @@ def within_classes(overlap: Overlap) -> Overlap:
 
 
 def _classes(regions: Regions) -> tuple[Integers, list[str]]:
-    """Return the class code of every region, and the label of every code; 0 means no component."""
+    """Return the class code of every region (0 for no component) and the label of every code."""
     labels = ["", *dict.fromkeys(str(label) for label in regions.origins.values())]
     code_of = {label: code for code, label in enumerate(labels)}
     keys: list[int] = regions.keys.tolist()
@@ -196,10 +196,10 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
 
 
 def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
-    """Replace matches with better unmatched regions; return the column of every row, or −1.
+    """Replace matched regions with better unmatched regions. Return the column of every row, or −1.
 
-    If two regions overlap a third one equally, the one that costs less alone is matched.
-    Every exchange lowers the total weight, so the loop terminates.
+    If two regions overlap a third region equally, the region with the smaller cost alone is
+    matched. Every exchange lowers the total weight, so the loop terminates.
     """
     column_of = np.full(len(overlap.reference), -1, np.int64)
     row_of = np.full(len(overlap.prediction), -1, np.int64)
@@ -224,7 +224,7 @@ def _exchange(
     cost: NDArray[Any],
     tie: float,
 ) -> bool:
-    """Replace matches of one side with unmatched regions of the other; return whether any was."""
+    """Replace matches of one side with unmatched regions of the other; return True if any were."""
     saved = np.full(match_of.size, -1, savings.dtype)
     paired = match_of[ends] == others
     saved[ends[paired]] = savings[paired]
@@ -233,7 +233,7 @@ def _exchange(
     offers = offers[cost[others[offers]] < cost[match_of[ends[offers]]] - tie]
     if not offers.size:
         return False
-    # A region can replace a match that saves as much as the region would.
+    # A region can replace a match only if both have the same saving.
     order = np.flatnonzero(equal)[np.argsort(others[equal], kind="stable")]
     starts = np.searchsorted(others[order], np.arange(taken_by.size + 1))
     waiting = [(cost[k], k) for k in np.unique(others[offers]).tolist()]
@@ -252,7 +252,7 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Choose the paper's pairs, with the minimum total weight for all regions of one side."""
+    """Choose the paper's pairs: the minimum total weight with every region of one side matched."""
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(
@@ -337,7 +337,7 @@ def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
 
 
 def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
-    """Reject a label that is in none of these overlaps, and pairs in the wrong order."""
+    """Reject labels that none of these overlaps has, and pairs in the wrong order."""
     if not isinstance(rule, Fixed):
         return
 
@@ -365,7 +365,7 @@ def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
 
 
 def _as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
-    """Match as in an earlier comparison.
+    """Match regions as in an earlier comparison.
 
     A label that is absent from the earlier comparison remains unmatched.
     """
@@ -383,7 +383,7 @@ def _as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
 
 
 def _with_background(numbers: dict[Side, Integers], background: Places, next_group: int) -> int:
-    """Give the background regions a group of their own; return the next free number."""
+    """Assign the background regions to a separate group, and return the next free group number."""
     for side in SIDES:
         if background[side] is not None:
             numbers[side][background[side]] = next_group

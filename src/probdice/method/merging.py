@@ -1,4 +1,4 @@
-"""Merge unmatched regions into groups of matched regions, the largest gain first."""
+"""Merge unmatched regions into groups of matched regions, in the order of decreasing gain."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,9 @@ MERGING: tuple[Merging, ...] = get_args(Merging)
 
 ORDER: tuple[Side, Side] = ("prediction", "reference")  # the first side merges first if gains tie
 
-# Arguments: a side, the members of some groups on that side and on the other, and unmatched regions
-# of that side. Result: Σ (1 − f) of each group with each region added, groups × unmatched regions.
+# Arguments: a side, the members of some groups on that side and on the other side, and unmatched
+# regions of that side. Result: Σ (1 − f) of each group with each region added, groups × unmatched
+# regions.
 Joined = Callable[
     [Side, Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], NDArray[Any]
 ]
@@ -64,7 +65,7 @@ def merge_unmatched(
     joined : callable
         Computes the costs that require the pixels.
     by_table : bool
-        Whether all gains come from the overlap table, because there are no pixels.
+        Whether all gains are computed from the overlap table, because the images are not available.
 
     Returns
     -------
@@ -135,7 +136,7 @@ class _Joining:
         heapify(self.heap)
 
     def run(self) -> list[Join]:
-        """Return all merges, the largest gain first."""
+        """Perform all merges, the largest gain first, and return them in order."""
         overlap, joins = self.overlap, []
         scale = overlap.unit / overlap.pixels
         while (best := self._best()) is not None:
@@ -219,7 +220,7 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Return whether the gains in a group follow from the overlap table."""
+        """Return whether the overlap table determines the gains in a group."""
         overlap = self.overlap
         if overlap.crisp or self.by_table:
             return True
@@ -236,7 +237,7 @@ class _Joining:
         heappush(self.heap, (-gain, *key))
 
     def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
-        """Return the regions that each unmatched region overlaps, and the savings."""
+        """Return the regions that each unmatched region overlaps, with the savings."""
         meeting = self.overlap.meeting
         ends, others = meeting.rows, meeting.columns
         if side == "prediction":

@@ -1,8 +1,8 @@
-"""The overlap of two segmentations: all sums over their pixels.
+"""The overlap of two segmentations, which contains all sums over their pixels.
 
 An overlap contains the volume and the cost of each single region, and the savings of each pair of
-overlapping regions. Overlaps of image blocks, training batches and the images of a data set add
-up. Matching, scores, chance and other numbers are computed from the total.
+overlapping regions. Overlaps of image blocks, training batches or the images of a data set can be
+added. Matching, scores, chance and other numbers are computed from the total.
 """
 
 import os
@@ -32,7 +32,7 @@ __all__ = ["LARGEST_TABLE", "Floats", "Integers", "Overlap", "Pairs", "Regions"]
 
 FORMAT = 1  # version of the format of save and to_dict
 LARGEST_TABLE = 2**27  # pairs of regions in a table, eight bytes per pair
-COMPACT = 2**20  # pairs that are collected before they are added up
+COMPACT = 2**20  # pairs that are collected before they are summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,21 +54,21 @@ class Pairs:
 class Overlap:
     """The overlap of every pair of regions of two segmentations, summed over their pixels.
 
-    `probdice.overlap` computes it. Add overlaps of different pixels with ``+`` or ``sum``.
+    Use `probdice.overlap` to compute it. Add overlaps of different pixels with ``+`` or ``sum``.
 
     Attributes
     ----------
     similarity : Similarity
-        The similarity of two probability vectors.
+        The function that measures the similarity of two probability vectors.
     pixels : int
         Number of compared pixels (voxels of a volume).
     reference : Regions
         Labels and volumes of the reference, and the cost of each region alone.
     prediction : Regions
-        The same for the prediction.
+        Labels and volumes of the prediction, and the cost of each region alone.
     meeting : Pairs
-        The savings of every pair of overlapping regions. For two label maps, it is the number of
-        common pixels.
+        The saving of every pair of overlapping regions. For two label maps, the saving is the
+        number of common pixels.
 
     Examples
     --------
@@ -93,17 +93,17 @@ class Overlap:
 
     @property
     def crisp(self) -> bool:
-        """Whether both sides are label maps. All sums are then integers."""
+        """Whether both sides are label maps. If so, all sums are integers."""
         return self.reference.crisp and self.prediction.crisp
 
     @property
     def separable(self) -> bool:
-        """Whether the score follows from the sum of the costs of the groups."""
+        """Whether the sum of the costs of the groups determines the score."""
         return self.crisp or self.similarity.separable
 
     @property
     def unit(self) -> float:
-        """The cost of one pixel in the sums of label maps; below 1 only with a floor."""
+        """The factor that converts sums to costs; below 1 only for label maps with a floor."""
         return self.similarity.disagreement if self.crisp else 1.0
 
     @cached_property
@@ -121,25 +121,25 @@ class Overlap:
 
     @cached_property
     def overlaps(self) -> Floats:
-        """o_ij of every overlapping pair, in the order of `meeting`."""
+        """The overlap o_ij of every overlapping pair, in the order of `meeting`."""
         return self.meeting.savings * (self.unit / self.pixels)
 
     def costs(self, rows: Integers, columns: Integers, savings: NDArray[Any]) -> NDArray[Any]:
-        """Return the costs of pairs, in units, never below 0."""
+        """Return the costs of pairs, in units. They are never below 0."""
         alone = self.alone
         costs: NDArray[Any] = alone.reference[rows] + alone.prediction[columns] - 2 * savings
         return np.asarray(np.maximum(costs, 0))
 
     @cached_property
     def weights(self) -> Floats:
-        """w_ij = 1 − D of every pair of non-empty regions; read-only."""
+        """The weight w_ij = 1 − D of every pair of non-empty regions; read-only."""
         rows, columns = self.reference.occupied, self.prediction.occupied
         if rows.size * columns.size > LARGEST_TABLE:
             raise TooLargeError(
                 f"the weights of {rows.size} reference and {columns.size} prediction regions take "
                 f"{rows.size * columns.size * 8 / 2**30:.1f} GiB, more than the limit of "
-                f"{LARGEST_TABLE * 8 / 2**30:g} GiB. Use overlap.to_frame(), which holds the "
-                f"overlapping pairs only."
+                f"{LARGEST_TABLE * 8 / 2**30:g} GiB. Use overlap.to_frame(), which contains "
+                f"only overlapping pairs."
             )
         alone = self.alone
         weights: Floats = np.add.outer(
@@ -188,7 +188,7 @@ class Overlap:
         return compare_overlap(self, match=match, merge=merge, background=background)
 
     def indices(self, *, background: "GivenBackground" = None) -> "Indices":
-        """Compute other metrics: Rand index, variation of information, covering, mean IoU, ….
+        """Compute the Rand index, variation of information, covering, mean IoU and more indices.
 
         Metrics that require a correspondence use the correspondence with the largest overlap. For
         any other correspondence, use ``compare(…).indices()``.
@@ -245,7 +245,7 @@ class Overlap:
 
     @classmethod
     def total(cls, overlaps: Iterable["Overlap"]) -> "Overlap":
-        """Return the sum of many overlaps, added in their order.
+        """Return the sum of several overlaps, added in the given order.
 
         Examples
         --------
@@ -258,7 +258,8 @@ class Overlap:
         for overlap in overlaps:
             pending.append(overlap)
             pairs += len(overlap.meeting)
-            # Adding needs a sort, so wait until there are twice as many pairs as after the last.
+            # Adding requires a sort, so it waits until there are twice as many pairs as after the
+            # last sum.
             if len(pending) > 1 and pairs > COMPACT + 2 * compact:
                 pending = [_added(pending)]
                 pairs = compact = len(pending[0].meeting)
@@ -302,7 +303,7 @@ class Overlap:
         return overlap_from_dict(content)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the overlap to a file, which `load` reads. A failed write leaves no partial file.
+        """Write the overlap to a file that `load` can read. A failed write leaves no partial file.
 
         Examples
         --------

@@ -64,7 +64,7 @@ def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
 
 
 def _conditions(overlap: Overlap) -> Iterator[bool]:
-    """Yield conditions that every overlap of real images fulfils.
+    """Yield conditions that every overlap of real images satisfies.
 
     A condition may assume that all preceding conditions are true.
     """

@@ -22,7 +22,7 @@ Lists = Sequence[Sequence[int]]  # channels, or labels of a label map, of the re
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Σ (1 − f), the number of infinitely distant pixels, and Σ|p − q| of each group."""
+    """Σ (1 − f), the number of pixels at an infinite distance, and Σ|p − q| of each group."""
 
     loss: float
     infinite: int
@@ -40,7 +40,7 @@ class Scores:
 class Moments:
     """Σ p, Σ p pᵀ and Σ p qᵀ over a set of pixels, from which explained shares are computed.
 
-    `own` holds Σ p pᵀ of a soft side; for a label map it is None.
+    `own` contains Σ p pᵀ of a soft side; for a label map, it is None.
     """
 
     volumes: Both[Floats]
@@ -90,14 +90,14 @@ class Distribution:
 
 @lru_cache(maxsize=2)
 def _widths(bins: int) -> Floats:
-    """Return the widths of this number of bins."""
+    """Return the widths of `bins` bins."""
     ends = 2 * (np.arange(bins // 2 + 1) / bins) ** 2
     widths = np.diff(ends)
     return np.concatenate([widths, widths[::-1]])
 
 
 class Passes(Protocol):
-    """Two segmentations of one image, with passes over their pixels."""
+    """Two segmentations of one image, and the passes over their pixels."""
 
     def overlap(self, similarity: Similarity) -> Overlap:
         """Return the overlap of both sides."""
@@ -125,7 +125,7 @@ class Passes(Protocol):
         """Return the histogram of every region of two soft sides."""
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Read the pixels of these ascending ranks: columns of probabilities, or labels."""
+        """Read the pixels with these ascending ranks, as columns of probabilities or as labels."""
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
         """Create images that consist of sampled pixels."""

@@ -1,6 +1,6 @@
 """Numbers, names and labels of regions.
 
-A region has a number, a name, or both. Its label, which is unique, is shown to users.
+A region has a number, a name, or both. Users see its label, which is unique.
 """
 
 import re
@@ -28,14 +28,14 @@ COLOUR = re.compile("#[0-9A-Fa-f]{6}")
 def shown_names(
     names: Mapping[int, str], number_of: Callable[[int], int | None]
 ) -> Mapping[int, str]:
-    """Return the names of regions as shown to users: with the number if two regions share a name.
+    """Return the displayed names of regions. If regions share a name, their numbers follow it.
 
     Parameters
     ----------
     names : mapping of int to str
-        The name of a label of a label map, or of a channel.
+        The names by label of a label map, or by channel.
     number_of : callable
-        The number of a label or channel, or None.
+        The number of each label or channel, or None.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
 
 
 def listed(labels: Sequence[Label], most: int = 6) -> str:
-    """List the first labels and the number of further ones; return a dash if there are none."""
+    """List the first labels and the number of remaining labels; return a dash if there are none."""
     if not labels:
         return "–"
     rest = f", … {len(labels) - most} more" if len(labels) > most else ""
@@ -87,7 +87,8 @@ def as_channels(
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
     """Return the number of every channel (None if it has no number), and the names by channel.
 
-    Without labels and names, the numbers are 0, 1, …. An integer among the names is a label.
+    If neither labels nor names are given, the numbers are 0, 1, …. An integer among the names is a
+    label.
     """
     for what, values in (("labels", labels), ("names", names)):
         if values is not None and (isinstance(values, str | Mapping) or len(values) != count):

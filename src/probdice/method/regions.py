@@ -27,7 +27,7 @@ class Regions:
     Attributes
     ----------
     keys : ndarray of int
-        The labels of a label map, ascending, or the numbers of the channels.
+        The labels of a label map in ascending order, or the channel indices.
     volumes : ndarray
         Sum of the probabilities of each region; integers for a label map.
     crisp : bool
@@ -35,16 +35,17 @@ class Regions:
     names : mapping of int to str
         The names by key, for keys with a name. Regions may share a name.
     losses : ndarray or None
-        Σ (1 − f) of each region against an empty region, if it does not follow from the volumes:
-        for probabilities with a similarity that is not separable, such as aitchison.
+        Σ (1 − f) of each region against an empty region. None unless the side contains
+        probabilities and the similarity is not separable, such as aitchison.
     colours : mapping of int to str
         The colours by key, such as "#0072B2", for keys with a colour in the source.
     likeliest : ndarray of int or None
-        Number of pixels at which each region is the most probable, including ties within 1e-6.
-        None for a label map, where it equals the volume, and for an overlap saved by version 0.1.
+        Number of pixels at which each region is the most probable, including ties within 1e-6. None
+        for a label map, where this number equals the volume, and for an overlap saved by version
+        0.1.
     numbers : mapping of int to int
         The labels by channel, for channels with a label. The keys of a label map are its labels, so
-        for a label map this mapping holds labels without pixels only.
+        for a label map this mapping contains only labels without pixels.
     origins : mapping of int to int or str
         The class of each connected component; empty if the regions are not components.
     """
@@ -124,7 +125,7 @@ class Regions:
     def _channels(self) -> dict[int, int]:
         """Map the number of every region to its channel.
 
-        The number of a channel without a number and a name is its index.
+        A channel that has neither a number nor a name is numbered by its index.
         """
         return {**{key: key for key in self.unlabelled}, **{n: k for k, n in self.numbers.items()}}
 
@@ -247,7 +248,7 @@ class Regions:
 
 
 def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
-    """Unite the regions of one side of several overlaps; return their indices in the union."""
+    """Combine the regions of one side of several overlaps; return their indices in the result."""
     first = several[0]
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
@@ -278,7 +279,7 @@ def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, lis
     places = [np.searchsorted(keys, regions.keys) for regions in several]
     volumes = np.zeros(keys.size, first.volumes.dtype)
     losses = None if first.losses is None else np.zeros(keys.size)
-    # If one overlap lacks these counts, so does the sum.
+    # If one overlap does not have these counts, the sum does not have them either.
     known = all(regions.likeliest is not None for regions in several)
     likeliest = np.zeros(keys.size, np.int64) if known else None
     for regions, place in zip(several, places, strict=True):
@@ -292,7 +293,7 @@ def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, lis
 
 
 def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Unite keys as ascending integers; NumPy would convert mixed types to floating point."""
+    """Combine keys as ascending integers. NumPy would convert mixed types to floating point."""
     if len({keys.dtype for keys in several}) > 1:
         several = [as_integers(keys.tolist()) for keys in several]
         if len({keys.dtype for keys in several}) > 1:

@@ -39,9 +39,9 @@ class NeedsImages(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Correspondence:
-    """The groups after matching, and after merging.
+    """The groups after matching (`matched`) and after merging (`groups`).
 
-    `costs` holds the costs of the groups if merging has computed them, else None.
+    `costs` contains the costs of the groups if merging computed them, else None.
     """
 
     matched: Groups
@@ -52,7 +52,7 @@ class Correspondence:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The score of the groups, and the number of infinitely distant pixels.
+    """The score of the groups, and the number of pixels at an infinite distance.
 
     `differences` is Σ|p − q| of each group, or None if it equals the cost of the group.
     """
@@ -71,7 +71,7 @@ def correspond(
 ) -> Correspondence:
     """Match regions, then merge unmatched regions as `merge` requests.
 
-    The two backgrounds correspond to each other, and nothing is merged with them.
+    The two backgrounds correspond to each other, and no region is merged into them.
     """
     places = NO_BACKGROUND if background is None else find_background(overlap, background)
     matched = find_groups(overlap, match, places)
@@ -94,7 +94,7 @@ def correspond(
 def measure(
     overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Passes | None
 ) -> Measured:
-    """Return the score of the given groups. `losses` are their costs, if known."""
+    """Return the score of the given groups. `losses` contains their costs, if known."""
     pixels = overlap.pixels
     if overlap.separable:
         if overlap.crisp and losses is None:
@@ -126,7 +126,7 @@ def nearly_additive(overlap: Overlap) -> bool:
 
 
 def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
-    """Return the channels or labels of the regions of each group, as passes expect them."""
+    """Return the channels or labels of the regions of each group, in the form for `Passes`."""
 
     def lists(side: Side) -> Lists:
         starts, members = groups.members[side]
@@ -158,7 +158,7 @@ def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDAr
     for group in unknown.tolist():
         members = {side: groups.regions(side, group).tolist() for side in SIDES}
         side: Side = "reference" if len(members["reference"]) > 1 else "prediction"
-        *rest, last = members[side]  # the cost of `rest` with `last` added is that of the group
+        *rest, last = members[side]  # the cost of `rest` with `last` added is the group's cost
         losses = joined_losses(overlap, images, side, [rest], [members[other(side)]], [last])
         total[group] = losses[0, 0]
     return total
@@ -172,10 +172,10 @@ def joined_losses(
     across: Lists,
     unmatched: Sequence[int],
 ) -> NDArray[Any]:
-    """Return Σ (1 − f) of groups with unmatched regions added, by a pass over the pixels."""
+    """Compute Σ (1 − f) of groups with unmatched regions added, in a pass over the pixels."""
     if images is None:
         raise NeedsImages(
-            f"Merging regions of a {side} of probabilities requires the images. Compare the "
+            f"Merging regions of a probabilistic {side} requires the images. Compare the "
             f"segmentations themselves."
         )
     keys = Both(overlap.reference.keys, overlap.prediction.keys)

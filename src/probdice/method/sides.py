@@ -36,5 +36,5 @@ class Both(Generic[T]):
         return Both(function(self.reference), function(self.prediction))
 
     def to_dict(self) -> dict[Side, T]:
-        """Return the values by the name of the side."""
+        """Return a dict of the values by the name of the side."""
         return {"reference": self.reference, "prediction": self.prediction}

@@ -1,7 +1,7 @@
-"""The similarity of two probability vectors: the protocol and the two similarities of the paper.
+"""The similarity of two probability vectors: its base class and the two similarities of the paper.
 
 These are the reference implementations, in NumPy and float64. Compiled kernels compute the same
-numbers block by block, and the tests compare the two.
+numbers block by block, and tests compare both results.
 """
 
 from abc import ABC, abstractmethod
@@ -32,8 +32,8 @@ class Similarity(ABC):
     """The similarity f of two probability vectors: 1 if they are equal, never below 0.
 
     A subclass with a `name` and ``__call__`` can be used wherever a similarity is expected. A
-    similarity with parameters is a frozen dataclass whose fields are the parameters. The other
-    attributes have correct defaults; overriding them makes a similarity faster.
+    similarity with parameters is a frozen dataclass whose fields are the parameters. The defaults
+    of all other attributes are correct, but overriding them can make a similarity faster.
     `probdice.testing.check_similarity` checks the properties that a similarity must have.
 
     Attributes
@@ -46,14 +46,14 @@ class Similarity(ABC):
         Whether 1 − f of two vectors is half the sum of the absolute differences of their entries.
         Scores then follow from the overlaps of pairs of regions, without the pixels.
     unbounded : bool
-        Whether two vectors can be infinitely far apart. Only for such vectors, f is 0.
+        Whether two vectors can be infinitely far apart. Only the similarity of such vectors is 0.
     disagreement : float
         1 − f of two different certain vectors.
     kernels : str
         The kernels that compute sums over blocks of pixels, as ``"module:factory"``. The factory
         is called with the similarity. By default, blocks are passed to ``__call__``.
     help : str
-        What the similarity compares, in the help text of ``--similarity``.
+        Description of the similarity in the help text of ``--similarity``.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Similarity(ABC):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if "__call__" in cls.__dict__:  # a new f does not inherit the properties of the parent's
+        if "__call__" in cls.__dict__:  # a new f does not inherit the properties of the parent's f
             cls.separable = cls.__dict__.get("separable", False)
             cls.kernels = cls.__dict__.get("kernels", Similarity.kernels)
         if isinstance(getattr(cls, "name", None), str):
@@ -106,7 +106,7 @@ class Similarity(ABC):
         return 1 - float(self(np.array([1.0, 0.0]), np.array([0.0, 1.0])))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the name and the parameters, as JSON stores them."""
+        """Return the name and the parameters as JSON data."""
         return {"name": self.name, **self.parameters}
 
     def __eq__(self, other: object) -> bool:
@@ -170,8 +170,8 @@ class Aitchison(Similarity):
     ----------
     floor : float, optional
         Probabilities below this value are raised to it before the logarithm (a region that is
-        absent from both sides is still excluded). At least 0, the default, and below 0.5. With a
-        positive floor, all distances are finite.
+        absent from both sides is still excluded). The floor is at least 0 (the default) and below
+        0.5. With a positive floor, all distances are finite.
 
     Examples
     --------
@@ -207,7 +207,7 @@ class Aitchison(Similarity):
 
     @property
     def unbounded(self) -> bool:
-        """Whether two vectors can be infinitely far apart: only without a floor."""
+        """Whether two vectors can be infinitely far apart, which requires a floor of 0."""
         return self.floor == 0
 
     @property
@@ -220,7 +220,7 @@ BUILT_IN: tuple[type[Similarity], ...] = (Absolute, Aitchison)  # values of ``--
 
 
 def as_similarity(similarity: str | Similarity) -> Similarity:
-    """Return the similarity itself, or the similarity of this name with default parameters."""
+    """Return the given similarity, or the similarity with the given name and default parameters."""
     if isinstance(similarity, Similarity):
         return similarity
     if isinstance(similarity, str) and similarity in SIMILARITIES:
@@ -266,7 +266,7 @@ def aitchison_distance(
     Returns
     -------
     ndarray of float64
-        The shape of `p` and `q` without `axis`; a zero-dimensional array for two vectors.
+        Array with the shape of `p` and `q` without `axis`; zero-dimensional for two vectors.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
 def _vectors(
     p: ArrayLike, q: ArrayLike, axis: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Check both arrays, and return them as float64 of one shape with the regions first.
+    """Check both arrays, and return them as float64 arrays of the same shape, regions first.
 
     The other axes broadcast, so that one vector can be compared with an image.
     """

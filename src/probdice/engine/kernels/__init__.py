@@ -1,4 +1,4 @@
-"""Compiled loops over the pixels of contiguous arrays. They import no other package of probdice."""
+"""Compiled loops over the pixels of contiguous arrays. They import no other package."""
 
 from probdice.compiler.jit import watch_compiler
 from probdice.engine.kernels import (

@@ -46,9 +46,8 @@ def pairs(
 ) -> tuple[bool, bool]:
     """Add the volumes and Σ min(p_i, q_j) of these pixels.
 
-    For each region, the number of pixels at which it is the most probable is added to
-    `p_likeliest` or `q_likeliest`.
-    Returns whether the values of each side are valid.
+    For each region, the number of pixels at which it is the most probable is added to `p_likeliest`
+    or `q_likeliest`. Return whether the values of each side are valid.
     """
     p_sound = q_sound = True
     p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])
@@ -86,7 +85,7 @@ def pairs(
 
 @inner
 def difference(p: Rows, q: Rows) -> float:
-    """Sum of |p − q| over one pair of rows."""
+    """Return the sum of |p − q| over one pair of rows."""
     size = np.uint64(p.size)
     total = 0.0
     for start in range(np.uint64(0), size, SHORT):

@@ -1,8 +1,8 @@
 """The Aitchison similarity over the pixels of a block.
 
 The distance between two vectors with two entries is |logit − logit| / √2. Logits are in base two,
-because they follow directly from the bits of a floating-point number. A float32 then represents the
-logit of 1e-38 with an error of 4e-6, and a score with this error times ln 2 / √2.
+because they follow directly from the bits of a floating-point number. In float32, the logit of
+1e-38 has an error of 4e-6, and a score has this error times ln 2 / √2.
 
 `pairs` adds the saving of every pair of regions, and `joined` adds the losses 1 − f of groups with
 one additional region. `pixels` returns f at every pixel.
@@ -30,10 +30,11 @@ from probdice.engine.kernels.rows import (
 from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 
 STEP = 1024  # pixels whose logits stay in the cache while every pair of them is visited
-# The logit of probability 1: far from all others, with difference 0 to itself, unlike infinity.
+# The logit of probability 1. It is far from all other logits, and unlike infinity its difference
+# from itself is 0.
 CERTAIN = 1e30
-UNIT = math.log(2) / math.sqrt(2)  # from a difference of logits in base two to a distance
-UPSCALE = 2.0**64  # lifts what is subnormal to where every bit pattern has an exponent
+UNIT = math.log(2) / math.sqrt(2)  # converts a difference of logits in base two to a distance
+UPSCALE = 2.0**64  # scales subnormal numbers to normal numbers, whose bits contain an exponent
 
 
 @inner
@@ -45,7 +46,7 @@ def _similar(x: float, y: float) -> float:
 
 @inner
 def _one_more(x: float, y: float) -> float:
-    """1 + f of two logits, or 0 if f is 0."""
+    """Return 1 + f of two logits, or 0 if f is 0."""
     f = _similar(x, y)
     return f + alike(1.0, x) if f > alike(0.0, x) else alike(0.0, x)
 
@@ -69,12 +70,12 @@ def pairs(
     q_alone: Sums,
     savings: Sums,
 ) -> tuple[bool, bool]:
-    """Add volumes, losses against an empty region, and the savings of every pair.
+    """Add the volumes, the losses against an empty region, and the savings of every pair.
 
-    The pixels at which a region is the most probable are added to `p_likeliest` and `q_likeliest`.
-    A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both are positive,
-    with ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 at these pixels, so
-    the saving is ½ (1 + f). Returns whether the values of each side are valid.
+    The number of pixels at which a region is the most probable is added to `p_likeliest` or
+    `q_likeliest`. A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both
+    are positive, with ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 at these
+    pixels, so the saving is ½ (1 + f). Return whether the values of each side are valid.
     """
     p_sound = q_sound = True
     p_count, q_count = p.shape[0], q.shape[0]
@@ -150,12 +151,12 @@ def _logits(
     alones: Rows,
     losses: Sums,
 ) -> bool:
-    """Write the logit of each listed region against all others; return whether any is absent.
+    """Write the logit of each listed region against all others; return whether any are absent.
 
-    `largest` and `rest` are those of `survey_rest`. A region that is absent from a pixel has the
-    logit `absent`: infinite, and of opposite sign on the other side, so that f is exactly 0 for any
-    other logit. `losses` are those against an empty region, in all; with a floor, `alones` has them
-    at every pixel.
+    `survey_rest` computes `largest` and `rest`. A region that is absent from a pixel has the logit
+    `absent`: infinite, and of opposite sign on the other side, so that f is exactly 0 for any other
+    logit. The total loss of each listed region against an empty region is written to `losses`. With
+    a floor, its loss at every pixel is written to `alones`.
     """
     real = rows.dtype.type
     one, none, unit = real(1), real(0), real(UNIT)
@@ -194,9 +195,9 @@ def _logits(
 
 @inner
 def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
-    """log₂(a/b) after raising both to `floor`.
+    """Write log₂(a/b) to `into` after raising both to `floor`.
 
-    ±CERTAIN where one of them is 0; they must not both be 0.
+    The result is ±CERTAIN where one of them is 0. They must not both be 0.
     """
     real = a.dtype.type
     low, none = real(floor), real(0)
@@ -209,7 +210,7 @@ def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
 
 @inner
 def log_ratio_positive(a: Rows, b: Rows, into: Rows) -> None:
-    """log₂(a/b) of positive numbers."""
+    """Write log₂(a/b) of positive numbers to `into`."""
     for k in range(a.size):
         x, y = a[k], b[k]
         logarithm = _logarithm(min(x, y) * a.dtype.type(UPSCALE) / max(x, y), a)
@@ -218,9 +219,9 @@ def log_ratio_positive(a: Rows, b: Rows, into: Rows) -> None:
 
 @inner
 def _logarithm(ratio: float, like: Rows) -> float:
-    """log₂ of a ratio of at most 1 that was multiplied by UPSCALE, in the type of `like`.
+    """Return log₂ of a ratio of at most 1 that was multiplied by UPSCALE, in the type of `like`.
 
-    The logarithm of a mantissa m is 2 artanh s with s = (m − 1)/(m + 1), a series in s² that
+    The natural logarithm of a mantissa m is 2 artanh s with s = (m − 1)/(m + 1). Its series in s²
     converges quickly.
     """
     real = like.dtype.type
@@ -246,7 +247,7 @@ def _savings(
     p: Rows, p_rows: Indices, q: Rows, q_rows: Indices, size: int, zeros: bool, into: Sums,
     p_next: Rows, p_next_start: int, q_next: Rows, q_next_start: int,
 ) -> None:  # fmt: skip
-    """The savings of every pair of logits without a floor: ½ (1 + f) where both are present."""
+    """Write the savings of pairs of logits without a floor: ½ (1 + f) where both are present."""
     if zeros:
         _similarities_and_one(
             p, 0, p_rows, q, 0, q_rows, size, into, p_next, p_next_start, q_next, q_next_start
@@ -272,7 +273,7 @@ def _savings_floor(
     size: int,
     into: Sums,
 ) -> None:
-    """The savings of every pair of logits with a floor; 0 where one of the two is absent."""
+    """Write the savings of every pair of logits with a floor; 0 where one of the two is absent."""
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
     for a in range(p_count):
         p_logit, p_alone = p[a], p_alones[a]
@@ -290,21 +291,21 @@ def _savings_floor(
 
 @inner
 def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
-    """The logit of (a, b), in two rows of `into`.
+    """Write the logit of (a, b) to two rows of `into`.
 
-    log₂(a/b), and with a floor which of the two is absent: −1 where a is 0, and 1 where b is 0.
+    The first row is log₂(a/b). With a floor, the second row is −1 where a is 0 and 1 where b is 0.
     """
     real = a.dtype.type
     log_ratio(a, b, floor, into[2 * at])
     absent = into[2 * at + 1]
-    if floor > 0:  # without a floor, equal logits say the same
+    if floor > 0:  # without a floor, the logits already contain this information
         for k in range(a.size):
             absent[k] = real(b[k] == 0) - real(a[k] == 0)
 
 
 @inner
 def _loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> float:
-    """Return the total loss of one pair of logits; 0 where both lack the same region."""
+    """Return the total loss of two logits; 0 where the same region is absent from both."""
     p_logit, p_absent = p[2 * p_at], p[2 * p_at + 1]
     q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
@@ -324,7 +325,7 @@ def _outside(
     rows: Rows, start: int, size: int, groups: Indices, members: Indices, rest: Indices,
     joined: Rows, others_of: Rows, left: Rows,
 ) -> None:  # fmt: skip
-    """The sum of each group's rows, of the other groups, and of the remaining rows."""
+    """Write the sums of the rows of each group, of all other groups, and of the remaining rows."""
     scratch = np.empty(size, rows.dtype)
     count = groups.size - 1
     for g in range(count):
@@ -354,8 +355,8 @@ def joined(
 ) -> None:
     """Add the loss of every group with every unmatched row of p added.
 
-    `p_rest` lists the rows that are neither unmatched nor in one of these groups, `q_rest` those in
-    none of them.
+    `p_rest` lists the rows of p that are neither unmatched nor in one of these groups. `q_rest`
+    lists the rows of q that are in none of these groups.
     """
     count = p_groups.size - 1
     p_joined, q_joined = np.empty((count, STEP), p.dtype), np.empty((count, STEP), p.dtype)
@@ -402,7 +403,7 @@ def pixels(
 ) -> tuple[float, int]:
     """Write f at every pixel; return the total loss and the number of pixels with f = 0.
 
-    Σ|p − q| of every group is added to the differences, from which its Dice follows.
+    Σ|p − q| of every group, which determines its Dice, is added to `differences`.
     """
     real = p.dtype.type
     count = p_groups.size - 1

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.rows import Rows, Sums
 
-STEP = 1024  # pixels whose places stay in the cache
+STEP = 1024  # pixels whose bins stay in the cache
 
 
 @kernel
@@ -23,8 +23,8 @@ def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums
         step = min(STEP, start + size - done)
         for i in range(rows.shape[0]):
             _places(rows[i, done : done + step], counts.shape[1], places[i])
-        # Visit all rows of a pixel in turn: neighbouring pixels mostly fall into the same cell, and
-        # an increment of the cell that was just written would have to wait.
+        # Visit all rows of a pixel in turn. Neighbouring pixels mostly fall into the same cell, and
+        # incrementing a cell that was just written would have to wait.
         for k in range(np.uint64(step)):
             for i in range(np.uint64(rows.shape[0])):
                 place = np.uint64(places[i, k])
@@ -34,7 +34,7 @@ def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums
 
 @inner
 def _places(row: Rows, bins: int, into: NDArray[np.int32]) -> None:
-    """The bin of every value of a row."""
+    """Write the bin of every value of a row."""
     real = row.dtype.type
     scale, last = real(bins * math.sqrt(0.5)), np.int32(bins - 1)
     for k in range(row.size):

@@ -29,10 +29,10 @@ def calibrate(
 ) -> None:
     """Add the sums of groups of rows of the reference p and the prediction q.
 
-    `moments` are sums per group and bin of q; bins are open on the left. `likely` contains the same
-    sums for the largest q of every pixel. `above` counts pixels by the number of thresholds that
-    they exceed in p and in q. `losses` is −Σ p log q where it is finite, and the number of pixels
-    where it is infinite.
+    `moments` contains sums per group and bin of q. Bins are open on the left. `likely` contains the
+    same sums for the largest q of every pixel. `above` counts pixels by the number of thresholds
+    that they exceed in p and in q. `losses` contains −Σ p log q over the pixels where it is finite,
+    and the number of pixels where it is infinite.
     """
     groups, bins = moments.shape[0], moments.shape[1]
     p_sums, q_sums = np.empty((groups, STEP), p.dtype), np.empty((groups, STEP), q.dtype)
@@ -69,7 +69,7 @@ def calibrate(
 
 @inner
 def _join(rows: Rows, start: int, starts: Indices, members: Indices, step: int, into: Rows) -> None:
-    """The sum of the rows of each group."""
+    """Write the sum of the rows of each group."""
     for g in range(starts.size - 1):
         for k in range(step):
             into[g, k] = 0

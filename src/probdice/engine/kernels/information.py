@@ -8,7 +8,7 @@ from probdice.compiler.jit import kernel
 __all__ = ["expected_information"]
 
 Integers = NDArray[np.int64]
-NEGLIGIBLE = 1e-20  # of the likeliest overlap; less than this adds nothing to a float64
+NEGLIGIBLE = 1e-20  # relative to the most probable overlap; smaller terms do not change a float64
 
 
 @kernel
@@ -19,11 +19,12 @@ def expected_information(
     prediction_times: Integers,
     pixels: int,
 ) -> float:
-    """Mean mutual information, in nats, of label maps with these volumes and shuffled pixels.
+    """Return the mean mutual information, in nats, of shuffled label maps with these volumes.
 
-    `reference` and `prediction` are distinct volumes, each with its number of regions. The overlap
-    of two regions is hypergeometric. Its probabilities are computed from their ratios, starting
-    at the most probable one, so no factorial of the number of pixels is needed.
+    `reference` and `prediction` contain distinct volumes, each with the number of regions that have
+    it. The overlap of two regions is hypergeometric. Its probabilities are computed from their
+    ratios, starting at the most probable overlap, so no factorial of the number of pixels is
+    needed.
     """
     total = 0.0
     for i in range(reference.size):

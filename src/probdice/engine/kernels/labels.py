@@ -1,4 +1,4 @@
-"""Label maps: dense indices for labels, counts of pairs, and sums grouped by label."""
+"""Kernels for label maps: dense indices for labels, counts of pairs, and sums grouped by label."""
 
 import math
 from typing import Any
@@ -22,13 +22,14 @@ from probdice.engine.kernels.rows import (
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int32]
-# Slots as filled by `encode`, the labels, and the group of each, with a final −1 for other labels.
+# The slots that `encode` filled, the labels, and the group of each label, followed by −1 for other
+# labels.
 GroupOf = tuple[Codes, NDArray[np.unsignedinteger[Any]], Indices]
 
 LONGEST = int(SHORT)  # pixels of a run that are summed at once
 _NONE = np.zeros((0, 0), np.int64)
 GOLDEN = 0x9E3779B97F4A7C15  # multiplying by 2⁶⁴ / φ spreads keys over the upper bits
-ODD = 0xC2B2AE3D27D4EB4F  # and another such number, for the second of two keys
+ODD = 0xC2B2AE3D27D4EB4F  # a similar multiplier for the second of two keys
 
 
 @kernel
@@ -40,7 +41,8 @@ def encode(
 ) -> int:
     """Number the labels in order of occurrence, by open addressing. Return their number.
 
-    Free `slots` hold −1, and their number is a power of two. Returns −1 if `labels` is full.
+    Free `slots` contain −1, and the number of slots is a power of two. Return −1 if `labels` is
+    full.
     """
     shift = _shift(slots.size)
     count = start = 0
@@ -99,8 +101,8 @@ def count_range(
 ) -> tuple[Indices, Indices, Indices]:
     """Count pairs of labels from small ranges, in a table of at most `most` cells.
 
-    Returns the labels of both maps with their counts, as two rows each, and the rows, columns and
-    counts of the pairs that occur. The arrays are empty if the table would be larger.
+    Return the labels of both maps with their counts, as two rows each, and the rows, columns and
+    counts of the pairs that occur. The arrays are empty if the table would be too large.
     """
     p_low, p_high, q_low, q_high = p[0], p[0], q[0], q[0]
     for k in range(p.size):
@@ -134,7 +136,7 @@ def count_range(
 def _count_in_turn(
     p: NDArray[np.int64], q: NDArray[np.int64], p_low: int, q_low: int, cells: int, width: int
 ) -> Indices:
-    """Count the pixels of each cell, in four tables in turn, as `count_bytes` does.
+    """Count the pixels of each cell in four alternating tables, as `count_bytes` does.
 
     Indices are unsigned, because a negative index would count from the end of the table.
     """
@@ -158,7 +160,7 @@ def _count_in_turn(
 
 @inner
 def _occurring(counts: Indices, low: int) -> Indices:
-    """Labels that occur, and their counts. `counts` then holds the index of each label."""
+    """Return the labels that occur and their counts; replace each count by an index."""
     labels = 0
     for count in counts:
         labels += count > 0
@@ -174,9 +176,9 @@ def _occurring(counts: Indices, low: int) -> Indices:
 
 @kernel
 def count_bytes(p: NDArray[np.uint8], q: NDArray[np.uint8]) -> Counts:
-    """Number of pixels of each pair of labels of one byte.
+    """Return the number of pixels of each pair of one-byte labels.
 
-    Pixels are counted in four tables in turn, because neighbouring pixels are mostly equal, and
+    Pixels are counted in four alternating tables, because neighbouring pixels are mostly equal, and
     incrementing the same cell twice in a row is slow.
     """
     c0 = np.zeros((256, 256), np.int32)
@@ -208,9 +210,9 @@ def count_runs(
 ) -> tuple[int, int]:
     """List the pairs of labels in order of occurrence, and count their pixels from `start`.
 
-    Uses open addressing: all `slots` are −1, their number is a power of two above the capacity for
-    pairs, and the list may already contain pairs. Returns the number of pairs, and the pixel at
-    which the list was full, or the end.
+    The list uses open addressing and may already contain pairs. Free `slots` are −1, and the number
+    of slots is a power of two above the capacity for pairs. Return the number of pairs, and the
+    pixel at which the list was full, or the end.
     """
     shift = _shift(slots.size)
     for pair in range(pairs):
@@ -292,7 +294,7 @@ def pairs_absolute(
     likeliest: Indices,
     savings: Sums,
 ) -> bool:
-    """Add the pixels of each code, the volumes, and Σ min(q_j, 1) over the pixels of each code.
+    """Add the number of pixels of each code, the volumes, and Σ min(q_j, 1) over its pixels.
 
     The pixels at which a region is the most probable are added to `likeliest`.
     """
@@ -326,7 +328,7 @@ def pairs_aitchison(
     alone: Sums,
     savings: Sums,
 ) -> bool:
-    """Add the pixels of each code, the volumes, the losses against an empty region, the savings.
+    """Add pixel counts of codes, volumes, losses against an empty region, and savings.
 
     The pixels at which a region is the most probable are added to `likeliest`.
     """
@@ -359,7 +361,7 @@ def pairs_aitchison(
 
 @inner
 def _certain_savings(a: Rows, b: Rows, floor: float, saved: Rows) -> float:
-    """Total loss of (a, b) against (0, 1), and the saving of a pair with (1, 0) at each pixel."""
+    """Return the total loss of (a, b) against (0, 1); write the saving of a pair with (1, 0)."""
     real = a.dtype.type
     one, none, unit, half = real(1), real(0), real(UNIT), real(0.5)
     certain = real(-math.log2(floor) if floor > 0 else CERTAIN)
@@ -394,7 +396,7 @@ def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
 
 @inner
 def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
-    """Write the starts of runs of one code and the end; return the number of runs.
+    """Write the starts of runs of equal codes, then the end; return the number of runs.
 
     The lengths of the runs are added to `counts`.
     """
@@ -453,7 +455,7 @@ def _group_sums(
 
 @kernel
 def indicate(codes: Codes, group_of_code: Indices, into: Rows) -> None:
-    """Rows that are 1 where a pixel's code belongs to the row's group, else 0."""
+    """Write rows that are 1 where the code of a pixel belongs to the group of the row, else 0."""
     into[:] = into.dtype.type(0)
     for k in range(codes.size):
         into[group_of_code[codes[k]], k] = into.dtype.type(1)

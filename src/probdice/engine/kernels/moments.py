@@ -19,7 +19,7 @@ _products = pair_sums_of(_product)
 
 @kernel
 def products(p: Rows, p_start: int, q: Rows, q_start: int, size: int, into: Sums) -> None:
-    """Add Σ p_i q_j over the pixels, in float64: covariances are small differences of such sums."""
+    """Add Σ p_i q_j in float64, because covariances are small differences of such sums."""
     p_rows, q_rows = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
     sums = np.empty((p.shape[0] + ROOM[0], q.shape[0] + ROOM[1]))
     for done in range(0, size, STEP):

@@ -15,17 +15,17 @@ Indices = NDArray[np.int64]
 # lose the sixth digit. Unsigned, because loops with possibly negative indices are not vectorised.
 SHORT = np.uint64(256)
 SPAN = 1024  # pixels whose rows stay in the first-level cache while they are checked and counted
-TOLERANCE = 1e-3  # how far the probabilities of a pixel may be from summing to 1
-TIED = 1e-6  # how far below the largest probability of a pixel another one counts as equal
+TOLERANCE = 1e-3  # largest deviation of the sum of the probabilities of a pixel from 1
+TIED = 1e-6  # probabilities this close to the largest of a pixel count as equal to it
 
 
 @inner
 def survey(rows: Rows, start: int, stop: int, volumes: Sums, likeliest: Indices) -> bool:
     """Write the sum of each row to `volumes`. Return whether all values are valid.
 
-    The number of pixels at which a row has the largest value is added to `likeliest`. The result is
-    False for a value that is negative or not finite, and for a pixel that does not sum to 1. (It is
-    also False for a negative zero, which is valid.)
+    The number of pixels at which each row has the largest value is added to `likeliest`. The result
+    is False for a value that is negative or not finite, and for a pixel that does not sum to 1. (It
+    is also False for a negative zero, which is valid.)
     """
     real = rows.dtype.type
     count = rows.shape[0]
@@ -59,7 +59,7 @@ def survey(rows: Rows, start: int, stop: int, volumes: Sums, likeliest: Indices)
 def _survey_four(
     a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, largest: Rows, volumes: Sums
 ) -> int:
-    """Process four rows at a time to reduce memory traffic; return a negative value if any is."""
+    """Process four rows at a time to reduce memory traffic; return < 0 if a value is negative."""
     size = np.uint64(a.size)
     none = a.dtype.type(0)
     signs = sign_of(none)
@@ -90,9 +90,9 @@ def survey_rest(
 ) -> bool:
     """Do the same as `survey`, and write the sum of all values except the largest at each pixel.
 
-    This sum keeps all digits of values that are small compared with the largest. For any other
-    region, the sum of the others is more than half of the total, so a difference from the total
-    is accurate.
+    This sum keeps all digits of values that are small compared with the largest. For every region
+    except the largest, the sum of the other regions is at least half of the total, so subtracting
+    from the total is accurate.
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
@@ -243,9 +243,9 @@ def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Row
 
 @inner
 def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> None:
-    """Write the sum of the other listed rows for each listed row, and then the sum of all.
+    """Write the sum of the other listed rows for each listed row, then the sum of all listed rows.
 
-    Uses suffix and prefix sums, because a difference from the total would lose small values.
+    Suffix and prefix sums are used, because a difference from the total would lose small values.
     """
     size = stop - start
     count = listed.size

@@ -27,13 +27,13 @@ class _Neighbours(NamedTuple):
 
     cells: Integers
     configurations: Bytes
-    offsets: Floats  # from the cell to each of them
+    offsets: Floats  # from the cell to each neighbouring cell
 
 
 class _Stack(NamedTuple):
     """Blocks of a pyramid that are still to be searched."""
 
-    blocks: Integers  # the level and the three indices of each
+    blocks: Integers  # the level and the three indices of each block
     bounds: Floats  # the squared distance from the point to each block, or less
 
 
@@ -47,7 +47,7 @@ def find_distances(
     into: Floats,
     weights: Floats,
 ) -> None:
-    """Return the distances from the centroids of elements to another surface in the box."""
+    """Return the distances from the centroids of elements to another surface in the same box."""
     most = shapes.neighbours.shape[0]
     near = _Neighbours(np.empty(most, np.int64), np.empty(most, np.uint8), np.empty((most, 3)))
     stack = _Stack(np.empty((8 * DEEPEST, 4), np.int64), np.empty(8 * DEEPEST))
@@ -139,7 +139,7 @@ def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
 def _to_cell(
     shapes: Shapes, configuration: int, x: float, y: float, z: float, best: float
 ) -> float:
-    """The squared distance from a point to the surface in a cell, or `best` if that is smaller."""
+    """Return the squared distance from a point to the surface in a cell, or `best` if smaller."""
     if _to_box(shapes.boxes, configuration, x, y, z) >= best:
         return best
     frames, edges = shapes.frames, shapes.edges
@@ -188,7 +188,8 @@ def _descend(
 ) -> tuple[float, int]:
     """Return the squared distance from an element of a cell to a surface, and the nearest cell.
 
-    Distances from `best` upwards are ignored. `seed` is a cell that is probably near.
+    Distances of at least `best` are ignored. `seed` is a cell that is probably close to the
+    element.
     """
     shifts = other.shifts
     height, width = other.counts[0, 1], other.counts[0, 2]
@@ -210,7 +211,7 @@ def _descend(
         r <<= shifts[level + 1, 2] - shifts[level, 2]
         closest = _closest_half(shifts, level, p, q, r, cell)
         for turn in range(8):
-            # What is pushed last is visited first; cells are visited at once.
+            # The last block pushed is visited first; cells are visited immediately.
             half = (turn if level == 0 else 7 - turn) ^ closest
             if not halves >> half & 1:
                 continue
@@ -251,7 +252,7 @@ def _closest_half(shifts: Integers, level: int, p: int, q: int, r: int, cell: Ce
 def _enter(
     other: Pyramid, shapes: Shapes, cell: Cell, element: int, best: float, stack: _Stack
 ) -> int:
-    """Push the blocks that contain all points closer than `best` onto the stack: at most eight."""
+    """Push onto the stack the blocks, at most eight, that contain all points closer than `best`."""
     counts, shifts = other.counts, other.shifts
     heights, fractions = shapes.heights, shapes.fractions
     radius = np.sqrt(best)
@@ -295,7 +296,7 @@ def _push(stack: _Stack, waiting: int, level: int, p: int, q: int, r: int, bound
 
 @kernel
 def centroids(part: Part, shapes: Shapes, box: Integers, into: Floats) -> None:
-    """The centroids of all elements, in pixels of the image."""
+    """Return the centroids of all elements, in pixels of the image."""
     for n in range(part.cells.size):
         cell = place_of(part.cells[n], box[4], box[5])
         start = shapes.element_starts[part.configurations[n]]

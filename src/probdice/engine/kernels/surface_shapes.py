@@ -1,13 +1,13 @@
 """The surface of a set of pixels inside one cell, for every configuration of the cell's pixels.
 
 A cell is the 2 × 2 × 2 pixels (in 2-D, the 2 × 2 pixels) around a corner of the pixel grid. Its
-configuration is a number of eight bits, one per pixel, set where the pixel is in the set; bit
+configuration is a number of eight bits, one per pixel, which is 1 if the pixel is in the set; bit
 ``4 dz + 2 dx + dy`` is the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with dx = 1 are used.
 
 The surface passes through the midpoints of the cell's edges between a pixel inside the set and a
 pixel outside it. On every face of the cell, midpoints are joined by segments; where two inside
-pixels touch only diagonally, each is cut off by its own segment. In 2-D these segments are the
-surface. In 3-D they form closed polygons: a triangle is unchanged, and a polygon with more corners
+pixels touch only diagonally, each is cut off by its own segment. In 2-D, these segments are the
+surface. In 3-D, they form closed polygons. A triangle is unchanged, and a polygon with more corners
 is divided into triangles that meet at the mean of its corners. The rule does not depend on the
 orientation of the array.
 """
@@ -26,17 +26,17 @@ CONFIGURATIONS = 256
 CORNERS = tuple((bit >> 1 & 1, bit & 1, bit >> 2) for bit in range(8))
 ROUNDING = 1e-9
 
-Edge = frozenset[int]  # the two corners that it joins
+Edge = frozenset[int]  # the two corners that the edge joins
 Polygon = tuple[Edge, ...]
 
 
 class Shapes(NamedTuple):
     """Elements and facets of all configurations, in coordinates relative to the cell's first pixel.
 
-    Elements are the triangles or segments that the rule gives: they have a centroid and a size.
+    Elements are the triangles or segments that the rule creates. They have a centroid and a size.
     Distances are measured to facets, which are the same set of points in fewer pieces: the
-    triangles of a flat polygon form one facet. Configuration c has the elements
-    ``element_starts[c]`` up to ``element_starts[c + 1]``, and likewise its facets.
+    triangles of a flat polygon form one facet. The elements of configuration c are
+    ``element_starts[c]`` up to ``element_starts[c + 1]``. Facets are stored in the same way.
 
     A point r has the coordinates ``frames[f, :9] · r + frames[f, 9:]`` with respect to a facet:
     two in its plane and one along its normal. Each of its edges, counterclockwise, has a start
@@ -46,7 +46,7 @@ class Shapes(NamedTuple):
     axes: Floats  # columns: one step along each axis of the array
     heights: Floats  # per axis, the distance between two layers of cells
     neighbours: Integers  # cells around a cell, itself included, the closest first
-    steps: Floats  # from the cell to each of them
+    steps: Floats  # from the cell to each neighbour
     element_starts: Integers
     fractions: Floats  # centroids in pixels
     places: Floats  # centroids
@@ -71,8 +71,8 @@ class _Pieces(NamedTuple):
 def shapes_for(axes: Floats) -> Shapes:
     """Return the shapes for an image; the columns of `axes` are the steps along its 2 or 3 axes.
 
-    Distances do not change when everything is rotated, and boxes along the axes of the coordinates
-    fit cells best, so the axes are rotated onto those of the coordinates as far as possible.
+    Rotations do not change distances, and boxes along the coordinate axes fit cells best, so the
+    image axes are rotated onto the coordinate axes as far as possible.
     """
     steps = np.eye(3)
     steps[3 - len(axes) :, 3 - len(axes) :] = np.linalg.qr(axes)[1]
@@ -125,7 +125,7 @@ def _pieces(dimensions: int) -> _Pieces:
 
 
 def polygons(configuration: int, dimensions: int) -> list[Polygon]:
-    """The closed polygons of a 3-D cell, or the segments of a 2-D cell, by the edges they cross."""
+    """Return the closed polygons of a 3-D cell, or the segments of a 2-D cell, as edges."""
     if dimensions == 2:
         return [tuple(pair) for pair in _segments(configuration, _face(0, 1))]
     partners: dict[Edge, list[Edge]] = {}
@@ -178,7 +178,7 @@ def _from_the_middle(corners: Floats) -> list[Floats]:
 
 
 def _flat(corners: Floats) -> bool:
-    """Return whether a polygon is flat and convex, so that it is one facet."""
+    """Return whether a polygon is flat and convex, and therefore one facet."""
     if len(corners) <= 3:
         return True
     sides = np.roll(corners, -1, axis=0) - corners

@@ -19,7 +19,7 @@ FIXED = 3  # numbers before those of percentiles and tolerances: hd, assd, masd
 
 
 class Collected(NamedTuple):
-    """The cells with a surface of all sets of an image, sorted by set and then by cell."""
+    """All cells of an image that contain a surface of a set, sorted by set and then by cell."""
 
     cells: Integers  # flat indices in the image
     configurations: NDArray[np.uint8]
@@ -29,7 +29,7 @@ class Collected(NamedTuple):
 class Directed(NamedTuple):
     """Distances from one surface to another.
 
-    Elements that both surfaces share only contribute their size.
+    Elements that both surfaces share contribute only their size.
     """
 
     distances: Floats
@@ -61,7 +61,7 @@ def summarise(
         within, beyond = _divided(reference, tolerances[k] + REACH)
         also_within, also_beyond = _divided(prediction, tolerances[k] + REACH)
         within += also_within
-        into[last + k] = within / (within + (beyond + also_beyond))  # exactly 0 and 1 as well
+        into[last + k] = within / (within + (beyond + also_beyond))  # can be exactly 0 or 1
     for k in range(percentiles.size):
         share = percentiles[k] / 100 - SHARE
         into[FIXED + k] = max(
@@ -94,7 +94,7 @@ def _divided(directed: Directed, limit: float) -> tuple[float, float]:
 
 @inner
 def _percentile(directed: Directed, target: float) -> float:
-    """The smallest distance up to which the weight reaches a target, by selection in place."""
+    """Return the smallest distance at which the cumulative weight reaches a target."""
     values, weights = directed.distances, directed.weights
     target -= directed.shared
     if target <= 0 or values.size == 0:
@@ -103,7 +103,8 @@ def _percentile(directed: Directed, target: float) -> float:
     while high - low > 1:
         a, b, c = values[low], values[(low + high) // 2], values[high - 1]
         pivot = max(min(a, b), min(max(a, b), c))
-        # Less than the pivot up to `below`, equal up to `k`, unknown up to `above`, then greater.
+        # Values are less than the pivot up to `below`, equal up to `k`, unknown up to `above`, then
+        # greater.
         below, k, above = low, low, high
         less = equal = 0.0
         while k < above:
@@ -143,7 +144,7 @@ def summarise_sets(
     tolerances: Floats,
     into: Floats,
 ) -> None:
-    """Return statistics of many small pairs of sets, given by their cells, each in its own box."""
+    """Return statistics of many small pairs of sets, each given by its cells and its box."""
     for n in range(pairs.shape[0]):
         dense = boxes[n, 3] * boxes[n, 4] * boxes[n, 5]
         p, q = pairs[n, 0], pairs[n, 1]

@@ -2,7 +2,7 @@
 
 An image has three axes; a 2-D image has one layer. Cell i of an axis is between pixels i − 1 and i,
 so that surfaces are closed at the border of the image. `collect` finds the cells with a surface of
-all sets of an image, and `assemble` stores those of one set in a box.
+all sets of an image, and `assemble` stores the cells of one set in a box.
 
 Nearest points are found in the grid of cells itself. A pyramid above it stores for every block of
 cells which of its halves, along each axis, have a surface, and a search descends only into blocks
@@ -22,14 +22,14 @@ Bytes = NDArray[np.uint8]
 Codes = NDArray[np.int32]
 Integers = NDArray[np.int64]
 
-NONE = -1  # the number of pixels without a set, and beyond the border of the image
-OUTSIDE = -2  # the number of pixels that are left out
+NONE = -1  # set number of pixels without a set or beyond the border of the image
+OUTSIDE = -2  # set number of excluded pixels
 DEEPEST = 64  # levels of a pyramid: more than any image has
 BRICK = 2**12  # cells in a brick of a large box
 
 
 class Part(NamedTuple):
-    """Cells of a box that contain elements: a surface, or a part of a surface."""
+    """The cells of a box that contain the elements of a surface or of a part of a surface."""
 
     cells: Integers  # flat indices in the box
     configurations: Bytes
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 class Pyramid(NamedTuple):
-    """All cells of a box, and blocks of them.
+    """All cells of a box, and blocks of these cells.
 
     Level 0 has one byte per cell, its configuration. Every other level has one byte per block, with
     one bit per half along each axis. Block (i, j, k) of level n starts at cell
@@ -48,11 +48,11 @@ class Pyramid(NamedTuple):
     counts: Integers  # blocks along each axis, per level
     shifts: Integers
     brick: int
-    slots: Integers  # of each brick, the place of its bytes; empty bricks share one place
+    slots: Integers  # position of the bytes of each brick; empty bricks share one position
     bricks: Bytes
-    within: Integers  # where each level starts in a brick, and the bytes of a brick
+    within: Integers  # the start of each level in a brick, and the number of bytes of a brick
     nodes: Bytes  # levels above the bricks
-    offsets: Integers  # where each of them starts
+    offsets: Integers  # the start of each of these levels
 
 
 class Surface(NamedTuple):
@@ -77,8 +77,8 @@ def collect(
     """Return the cells with a surface of every set in a box of pixels, and their number.
 
     `sets[codes]` is the number of the set of each pixel. The box has `counts` cells, from cell
-    `first` of an image of `sizes` cells; its pixels start before that cell, or at the border of the
-    image. Cells beyond the length of the output are only counted.
+    `first` of an image of `sizes` cells; its pixels start with the pixel before that cell, or at
+    the border of the image. Cells beyond the length of the output are only counted.
     """
     starts = shapes.element_starts
     depth, height, width = codes.shape
@@ -173,7 +173,7 @@ def arrange(
     into: Integers,
     configurations_into: Bytes,
 ) -> None:
-    """Sort cells by set without changing the order in a set; `places` are the starts of sets."""
+    """Sort cells by set, with a stable order in each set. `places` contains the starts of sets."""
     for n in range(cells.size):
         place = places[numbers[n]]
         into[place] = cells[n]
@@ -192,8 +192,9 @@ def assemble(
 ) -> Surface:
     """Return the surface in the given cells of an image, whose flat indices are in ascending order.
 
-    `sizes` are the numbers of cells of the image along each axis. `box` is the first cell of the
-    box and its number of cells along each axis; more than `dense` cells are stored in bricks.
+    `sizes` contains the number of cells of the image along each axis. `box` contains the first cell
+    of the box and its number of cells along each axis. More than `dense` cells are stored in
+    bricks.
     """
     moved = np.empty(cells.size, np.int64)
     starts = np.zeros(cells.size + 1, np.int64)
@@ -215,7 +216,7 @@ def assemble(
 def differing(part: Part, other: Pyramid, shapes: Shapes) -> tuple[Part, float]:
     """Return the cells that differ from another surface, and the size of all other cells.
 
-    Distances in the other cells are 0. If two surfaces are similar, this applies to most cells.
+    Distances in the other cells are 0. If two surfaces are similar, most cells do not differ.
     """
     differs = np.empty(part.cells.size, np.bool_)
     count, size = 0, 0.0
@@ -285,7 +286,7 @@ def _unmarked(cells: Integers, box: Integers, shapes: Shapes, dense: int) -> Pyr
 
 @inlined
 def _span(counts: Integers, shifts: Integers, brick: int, level: int, axis: int) -> int:
-    """Blocks of a level along one axis of a brick."""
+    """Return the number of blocks of a level along one axis of a brick."""
     if counts[brick, axis] == 1:
         return counts[level, axis]
     return 1 << (shifts[brick, axis] - shifts[level, axis])
@@ -319,10 +320,10 @@ def halves_of(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
 
 @inner
 def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
-    """Blocks along each axis and their sizes in cells, as powers of two, on all levels.
+    """Return the number of blocks along each axis and their sizes as powers of two, for all levels.
 
-    From level to level, blocks are joined in pairs only along the axes where they are short, so
-    that they are about equally long along all axes for any spacing.
+    From level to level, blocks are joined in pairs only along their shorter axes, so that blocks
+    have similar lengths along all axes for any spacing.
     """
     counts = np.empty((DEEPEST, 3), np.int64)
     shifts = np.zeros((DEEPEST, 3), np.int64)

@@ -15,7 +15,7 @@ PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums, Rows, in
 
 
 def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
-    """A function for use in kernels that sums value(p_i, q_j) over the pixels of every pair."""
+    """Return a function for kernels that sums value(p_i, q_j) over the pixels of every pair."""
 
     @inner
     def tile(
@@ -65,10 +65,10 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
         q_next: Rows,
         q_next_start: int,
     ) -> None:
-        """Use tiles of two by four rows; if fewer rows remain, the last row is repeated.
+        """Tiles have two by four rows. If fewer rows remain, the last row is repeated.
 
-        Meanwhile, as many pixels of `p_next` and `q_next` are loaded into the cache, a few lines
-        at a time: if all were requested at once, the sums would wait for them.
+        Meanwhile, the same number of pixels of `p_next` and `q_next` are loaded into the cache, a
+        few lines at a time. If all were requested at once, the sums would wait for them.
         """
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
         line, last_line = 0, -(-size * p_next.itemsize // LINE)
@@ -94,7 +94,7 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
 
 @inlined
 def _load(rows: Rows, start: int, line: int, stop_line: int) -> None:
-    """Load cache lines of every row, which are counted from the pixel `start`."""
+    """Load cache lines of every row. Lines are counted from the pixel `start`."""
     pixels = LINE // rows.itemsize
     for i in range(rows.shape[0]):
         for k in range(line, stop_line):
