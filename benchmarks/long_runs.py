@@ -24,7 +24,7 @@ from probdice import compare, evaluate, write
 
 SHAPE = (24, 20)
 GROWTH = 8 << 20  # bytes by which the memory of a process may grow
-PER_CASE = 40_000  # bytes of stored results per case of an evaluation
+PER_CASE = 20_000  # bytes of stored results per case of an evaluation
 
 
 @dataclass(frozen=True)
