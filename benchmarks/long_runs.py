@@ -24,7 +24,7 @@ from probdice import compare, evaluate, write
 
 SHAPE = (24, 20)
 GROWTH = 8 << 20  # bytes by which the memory of a process may grow
-PER_CASE = 40_000  # bytes of stored results per case of an evaluation
+PER_CASE = 20_000  # bytes of stored results per case of an evaluation
 
 
 @dataclass(frozen=True)
@@ -49,29 +49,30 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory(prefix="long-") as folder:
-        rows = {
-            "comparisons": compared(Path(folder) / "files", options.comparisons),
-            "cases of an evaluation": evaluated(Path(folder) / "cases", options.cases),
-        }
-    passed = True
     report = {}
-    for name, (count, early, late, limit) in rows.items():
-        grown = late.memory - early.memory
-        passed &= grown <= limit and (early.files, early.threads) == (late.files, late.threads)
-        print(
-            f"{count} {name}: memory {early.memory / 2**20:.1f} MB after a tenth, "
-            f"{late.memory / 2**20:.1f} MB at the end ({grown / 2**20:+.1f} MB, limit "
-            f"{limit / 2**20:.1f}); open files {early.files} and {late.files}; threads "
-            f"{early.threads} and {late.threads}"
-        )
-        report[name] = {"count": count, "early": vars(early), "late": vars(late)}
+    passed = True
+    with tempfile.TemporaryDirectory(prefix="long-") as folder:
+        for name, run, count in (
+            ("comparisons", compared, options.comparisons),
+            ("cases of an evaluation", evaluated, options.cases),
+        ):
+            early, late, limit = run(Path(folder) / name, count)
+            grown = late.memory - early.memory
+            passed &= grown <= limit and (early.files, early.threads) == (late.files, late.threads)
+            print(
+                f"{count} {name}: memory {early.memory / 2**20:.1f} MB after a tenth, "
+                f"{late.memory / 2**20:.1f} MB at the end ({grown / 2**20:+.1f} MB, limit "
+                f"{limit / 2**20:.1f}); open files {early.files} and {late.files}; threads "
+                f"{early.threads} and {late.threads}",
+                flush=True,
+            )
+            report[name] = {"count": count, "early": vars(early), "late": vars(late)}
     if options.json is not None:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     sys.exit(0 if passed else 1)
 
 
-def compared(folder: Path, count: int) -> tuple[int, Usage, Usage, int]:
+def compared(folder: Path, count: int) -> tuple[Usage, Usage, int]:
     """Compare arrays and files again and again."""
     folder.mkdir()
     random = np.random.default_rng(0)
@@ -96,10 +97,10 @@ def compared(folder: Path, count: int) -> tuple[int, Usage, Usage, int]:
         if number == count // 10:
             early = Usage.now()
     late = Usage.now()
-    return count, early, late, GROWTH
+    return early, late, GROWTH
 
 
-def evaluated(folder: Path, count: int) -> tuple[int, Usage, Usage, int]:
+def evaluated(folder: Path, count: int) -> tuple[Usage, Usage, int]:
     """Evaluate a folder of small label maps in this process."""
     random = np.random.default_rng(1)
     for name in ("truth", "method"):
@@ -126,7 +127,8 @@ def evaluated(folder: Path, count: int) -> tuple[int, Usage, Usage, int]:
         workers=1,
         progress=progress,
     )
-    return count, *seen, GROWTH + PER_CASE * count
+    early, late = seen
+    return early, late, GROWTH + PER_CASE * count
 
 
 if __name__ == "__main__":
