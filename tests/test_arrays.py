@@ -112,7 +112,7 @@ def test_a_dimension_of_regions_is_their_axis(name):
         assert segmentation.regions == ("grey", "white")
         assert segmentation.shape == (3,)
     assert Segmentation.from_probabilities(array, names=["a", "b"]).regions == ("a", "b")
-    with pytest.raises(InputError, match=r"one of them of regions. Use from_probabilities"):
+    with pytest.raises(InputError, match=r"one of which is the region axis. Use from_prob"):
         Segmentation.from_labels(array)
 
 

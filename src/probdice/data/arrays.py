@@ -65,7 +65,7 @@ def as_array(value: Any) -> Array:
         if isinstance(value, np.ma.MaskedArray):
             raise InputError(
                 "is a NumPy masked array, whose mask would be ignored. Pass array.data and "
-                "mask=~array.mask instead"
+                "mask=~array.mask instead."
             )
         return value if value.dtype.kind != "V" else _widened(value)
     if isinstance(value, list | tuple | int | float):
@@ -73,7 +73,7 @@ def as_array(value: Any) -> Array:
     if isinstance(value, str | bytes | PathLike):
         raise InputError(
             f"expected an array, found a path, {str(value)!r}. Read it first with "
-            f"probdice.read(path)"
+            f"probdice.read(path)."
         )
     if has_type(value, "torch", "Tensor"):
         return _of_torch(value)
@@ -87,7 +87,7 @@ def as_array(value: Any) -> Array:
         if has_type(value, library, name):
             raise InputError(
                 f"expected an array, found {type_named(value)}, whose geometry would be ignored. "
-                f"Convert it first with probdice.read(image)"
+                f"Convert it first with probdice.read(image)."
             )
     library = type(value).__module__.split(".")[0]
     if library == "cupy":
@@ -151,7 +151,8 @@ def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] 
         return None
     if len(named) > 1:
         raise InputError(
-            f"several dimensions have the name of a region axis: {array.dims}. Rename all but one"
+            f"several dimensions have the name of a region axis: {array.dims}. Rename all but one "
+            f"of them."
         )
     dimension = array.dims[named[0]]
     if dimension not in array.coords:
@@ -189,7 +190,7 @@ def _converted(value: Any) -> NDArray[Any]:
     except (TypeError, RuntimeError, BufferError) as error:
         raise InputError(
             f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). "
-            f"Pass a NumPy array"
+            f"Pass a NumPy array."
         ) from None
     if array.dtype.kind == "O":
         raise InputError(f"must be an array of numbers, found {_described(value)}")
@@ -208,7 +209,7 @@ def _of_torch(tensor: Any) -> NDArray[Any]:
     except (TypeError, RuntimeError, NotImplementedError) as error:
         raise InputError(
             f"found a tensor of {tensor.dtype} on {tensor.device} whose values cannot be read "
-            f"({_reason(error)}). Pass a NumPy array"
+            f"({_reason(error)}). Pass a NumPy array."
         ) from None
 
 
@@ -223,7 +224,7 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
     except (TypeError, RuntimeError, BufferError, ValueError) as error:
         raise InputError(
             f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). Copy it "
-            f"to host memory first"
+            f"to host memory first."
         ) from None
 
 

@@ -43,7 +43,7 @@ def _check_range(channels: NDArray[Any]) -> None:
         raise InputError(
             f"channel {channel} is {channels[(channel, *place)]} at "
             f"{words_for_axes(len(place)).one} {tuple(place)}, expected values from 0 to 1. "
-            f"Convert logits with a sigmoid first"
+            f"Convert logits with a sigmoid first."
         )
 
 
@@ -56,5 +56,5 @@ def _check_nested(channels: NDArray[Any]) -> None:
     raise InputError(
         f"channels are not nested: channel {inner + 1} is {values[0]:g} and channel {inner} is "
         f"{values[1]:g} at {words_for_axes(len(place)).one} {tuple(place)}. Order the channels so "
-        f"that each is inside the previous channel"
+        f"that each channel is inside the previous channel."
     )

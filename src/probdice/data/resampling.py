@@ -66,7 +66,7 @@ def resample(
         raise GeometryError(
             "vertices of a surface cannot be resampled: ",
             segmentation.geometry.obstacle(geometry, inf),
-            ". Resample the file first, for example with wb_command -label-resample",
+            ". Resample the file first, for example with wb_command -label-resample.",
         )
     if len(segmentation.geometry.shape) != len(geometry.shape):
         raise GeometryError(
@@ -152,6 +152,7 @@ def _interpolated(
             f"linear interpolation mixes the ignored labels {segmentation.ignore} with other "
             f"labels. Use ",
             Option("resample", "nearest"),
+            ".",
         )
     labels = _labels(segmentation)
     outside = 0
@@ -164,6 +165,7 @@ def _interpolated(
             f"linear interpolation stores one probability per label and pixel, which is too much "
             f"for {labels.size} labels. To keep labels, use ",
             Option("resample", "nearest"),
+            ".",
         )
     return Segmentation(
         InterpolatedLabels(segmentation.array, placement, outside, labels),
@@ -213,6 +215,6 @@ def _outside(segmentation: Segmentation, background: Label | None) -> int:
         regions = list(segmentation.names.values() if segmentation.crisp else segmentation.regions)
         raise InputError(
             f"background {background!r} is not a region of the image. Its regions are "
-            f"{listed(regions)}"
+            f"{listed(regions)}."
         )
     return known[0]

@@ -141,7 +141,7 @@ class Segmentation:
         if self.labels or self.reading != "error":
             raise InputError(
                 f"a label map must not have labels or reading, found labels={self.labels} and "
-                f"reading={self.reading!r}. Use from_probabilities or from_logits"
+                f"reading={self.reading!r}. Use from_probabilities or from_logits."
             )
 
     def _check_regions(self) -> None:
@@ -149,7 +149,7 @@ class Segmentation:
             raise InputError(f"reading must be one of {get_args(Reading)}, found {self.reading!r}")
         if self.ignore:
             raise InputError(
-                f"ignore applies to label maps only, found ignore={self.ignore}. Use from_labels"
+                f"ignore applies to label maps only, found ignore={self.ignore}. Use from_labels."
             )
         if self.reading == "softmax" and self.array.dtype.kind != "f":
             raise InputError(f"logits must be floating-point numbers, found {self.array.dtype}")
@@ -204,7 +204,8 @@ class Segmentation:
         if not isinstance(array, np.ndarray) and region_dimension(array) is not None:
             raise InputError(
                 f"a label map has one number per pixel, found an array with the dimensions "
-                f"{getattr(array, 'dims', ())}, one of them of regions. Use from_probabilities"
+                f"{getattr(array, 'dims', ())}, one of which is the region axis. Use "
+                f"from_probabilities."
             )
         named = {} if names is None else names
         pairs = named.items() if isinstance(named, Mapping) else enumerate(named)
@@ -266,7 +267,7 @@ class Segmentation:
             if how != "error":
                 raise InputError(
                     f"sums={sums!r} cannot be combined with axis=None: a single foreground and its "
-                    f"complement always sum to 1. Omit one of them"
+                    f"complement always sum to 1. Omit one of them."
                 )
             values = as_array(array)
             numbers, called = as_channels(labels, names, 2)
@@ -530,6 +531,7 @@ class Segmentation:
                 f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To raise "
                 f"such values to a minimum, use ",
                 Option("floor", "1e-3"),
+                ".",
             )
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
 
@@ -654,7 +656,7 @@ class Segmentation:
                 pixels = words_for_axes(len(view.shape)).of(outside)
                 raise GeometryError(
                     f"{outside} {pixels} of the grid are outside the field of view of the image. "
-                    f"Set background to the label or name of their region"
+                    f"Set background to the label or name of their region."
                 )
         return moved
 
@@ -711,7 +713,8 @@ def _regions_first(value: AnyArray, axis: int, what: str) -> Array:
     axis = whole_number(axis, "axis")
     if not -axes <= axis < axes:
         raise InputError(
-            f"{what} have no axis {axis}: their shape is {array.shape}. Set axis to the region axis"
+            f"{what} have no axis {axis}: their shape is {array.shape}. Set axis to the region "
+            f"axis."
         )
     axis %= axes
     if array.shape[axis] == 0:
@@ -726,7 +729,7 @@ def _check_floating(dtype: np.dtype[Any], what: str) -> None:
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InputError(
             f"{what} must be float16, float32 or float64, found {dtype}. "
-            f"Convert them with astype first"
+            f"Convert them with astype first."
         )
 
 
@@ -735,7 +738,7 @@ def _check_distinct(names: Sequence[Label]) -> None:
     for name in names:
         if str(name) in seen:  # because labels of both sides are matched as text
             raise InputError(
-                f"regions must differ, found {name!r} twice. Use different labels or names"
+                f"regions must differ, found {name!r} twice. Use different labels or names."
             )
         seen.add(str(name))
 

@@ -86,6 +86,6 @@ def _structure_of(space: VertexSpace, surface: Surface, taken: set[int]) -> int 
         expected, given = space.structures[named[0]], Structure(surface.structure, count)
         raise GeometryError(
             f"{surface.source}: the surface is {given.space}, but the segmentations are "
-            f"{expected.space}. Use a surface of the same space"
+            f"{expected.space}. Use a surface of the same space."
         )
     return fitting[0]

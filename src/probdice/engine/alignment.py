@@ -260,7 +260,7 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
 
 
 def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
-    """Return the file name of an image in parentheses for messages, or "" if there is no file."""
+    """Return the file name of an image in parentheses for messages, or "" if it has no file."""
     if not isinstance(image, Segmentation) or not image.source:
         return ""
     return f" ({short_paths(image.source, *(other.source for other in others))[0]})"

@@ -209,6 +209,7 @@ class Images:
                 f"{self.outside_counts}, so the case is not scored. To count them as background, "
                 f"use ",
                 BACKGROUND,
+                ".",
             )
 
     def joined(
