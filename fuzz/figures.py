@@ -44,9 +44,9 @@ def table_of(lines: Sequence[dict[str, Any]]) -> str:
         killed = _sum(kills, "kills of the run") + _sum(kills, "kills of a worker")
         rows.append(
             f"| **kills of `evaluate` and its workers** | **{killed}** | "
-            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'kills at work')} of them at work, "
-            f"{_sum(kills, 'runs to the end')} runs to the end, "
-            f"{_sum(kills, 'inputs disturbed')} inputs disturbed, {_runs(kills)} |"
+            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'kills at work')} with open results, "
+            f"{_sum(kills, 'runs to the end')} completed runs, {_sum(kills, 'inputs disturbed')} "
+            f"input files deleted, truncated or changed, {_runs(kills)} |"
         )
         rows.append(f"| **full disks** | **{_sum(kills, 'full disks')}** | as above | |")
     return "\n".join(rows)

@@ -127,12 +127,16 @@ class CaseSlices:
 def write_side_by_side(
     slices: CaseSlices, path: Path, links: Sequence[PageLink], pages: dict[str, str]
 ) -> None:
-    """Write the page; `pages` contains the addresses of the pages of individual methods by name."""
+    """Write the page. The methods are in the order of the links.
+
+    `pages` contains the addresses of the pages of individual methods by name.
+    """
+    order = {link.text: number for number, link in enumerate(links)}
     page = {
         "title": f"{shortened(slices.case, 200)}: all methods",
         "slices": slices.content,
         "left_out": slices.left_out,
-        "panels": slices.panels,
+        "panels": sorted(slices.panels, key=lambda panel: order.get(panel.name, len(order))),
         "absent": [shortened(method) for method in slices.absent],
         "pages": pages,
     }
