@@ -17,38 +17,7 @@ PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums, Rows, in
 def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
     """Return a function for kernels that sums value(p_i, q_j) over the pixels of every pair."""
 
-    @inner
-    def tile(
-        p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums,
-        p_next: Rows, p_next_start: int, q_next: Rows, q_next_start: int,
-        line: int, lines: int, last_line: int,
-    ) -> None:  # fmt: skip
-        """Compute eight sums at once, so that each loaded value is used several times."""
-        size = np.uint64(p0.size)
-        into[:] = 0
-        for start in range(np.uint64(0), size, SHORT):
-            stop_line = min(line + lines, last_line)
-            _load(p_next, p_next_start, line, stop_line)
-            _load(q_next, q_next_start, line, stop_line)
-            line = stop_line
-            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
-            for k in range(start, min(start + SHORT, size)):
-                s00 += value(p0[k], q0[k])
-                s01 += value(p0[k], q1[k])
-                s02 += value(p0[k], q2[k])
-                s03 += value(p0[k], q3[k])
-                s10 += value(p1[k], q0[k])
-                s11 += value(p1[k], q1[k])
-                s12 += value(p1[k], q2[k])
-                s13 += value(p1[k], q3[k])
-            into[0, 0] += s00
-            into[0, 1] += s01
-            into[0, 2] += s02
-            into[0, 3] += s03
-            into[1, 0] += s10
-            into[1, 1] += s11
-            into[1, 2] += s12
-            into[1, 3] += s13
+    tile = _tile_of(value)
 
     @inner
     def pair_sums(
@@ -90,6 +59,45 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
                 line += lines * parts
 
     return pair_sums
+
+
+def _tile_of(value: Callable[[float, float], float]) -> Callable[..., None]:
+    """Return a function that sums value(p_i, q_j) for two rows of p and four rows of q."""
+
+    @inner
+    def tile(
+        p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums,
+        p_next: Rows, p_next_start: int, q_next: Rows, q_next_start: int,
+        line: int, lines: int, last_line: int,
+    ) -> None:  # fmt: skip
+        """Compute eight sums at once, so that each loaded value is used several times."""
+        size = np.uint64(p0.size)
+        into[:] = 0
+        for start in range(np.uint64(0), size, SHORT):
+            stop_line = min(line + lines, last_line)
+            _load(p_next, p_next_start, line, stop_line)
+            _load(q_next, q_next_start, line, stop_line)
+            line = stop_line
+            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
+            for k in range(start, min(start + SHORT, size)):
+                s00 += value(p0[k], q0[k])
+                s01 += value(p0[k], q1[k])
+                s02 += value(p0[k], q2[k])
+                s03 += value(p0[k], q3[k])
+                s10 += value(p1[k], q0[k])
+                s11 += value(p1[k], q1[k])
+                s12 += value(p1[k], q2[k])
+                s13 += value(p1[k], q3[k])
+            into[0, 0] += s00
+            into[0, 1] += s01
+            into[0, 2] += s02
+            into[0, 3] += s03
+            into[1, 0] += s10
+            into[1, 1] += s11
+            into[1, 2] += s12
+            into[1, 3] += s13
+
+    return tile
 
 
 @inlined
