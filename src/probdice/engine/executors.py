@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,7 +16,7 @@ from probdice.data.machine import cores
 from probdice.engine.blocks import Blocks
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass
-from probdice.engine.threads import run, watcher
+from probdice.engine.threads import run, watched, watcher
 
 __all__ = ["Executor", "Threads", "executor_for", "image", "run_pass", "using"]
 
@@ -66,17 +66,16 @@ def run_pass(
     With `local`, the pass runs in this process, because it writes to memory of this process.
     `local` takes precedence over `using`, whose executor may run in other processes.
     """
-    chosen, watch = None if local else _chosen.get(), watcher.get()
+    chosen = None if local else _chosen.get()
     if chosen is not None:
-        if watch is None:
-            return chosen.run(task, blocks)
-        return chosen.run(_reporting(task, watch, len(blocks.blocks)), blocks).result
+        add = partial(_add_and_report, task.add, len(blocks.blocks))
+        return chosen.run(replace(task, add=add), blocks)
     if blocks.only is None:
         return executor_for(blocks, workers, local=local).run(task, blocks)
-    result = task.add((task.visit(blocks, blocks.only),))
+    result, watch = task.visit(blocks, blocks.only), watcher.get()
     if watch is not None:
         watch(1, 1)
-    return result
+    return task.add((result,))
 
 
 def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) -> Executor:
@@ -93,57 +92,9 @@ def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) ->
     return Threads(workers)
 
 
-@dataclass(frozen=True)
-class _Counted(Generic[R]):
-    """The sum of the results of some blocks, their number, and whether they were reported."""
-
-    result: R
-    blocks: int = 1
-    reported: bool = False
-
-
-def _reporting(task: Pass[R], watch: Callable[[int, int], None], total: int) -> Pass[_Counted[R]]:
-    """Return a pass with the same results that also counts blocks and reports them to `watch`.
-
-    Results that were added in another process are reported when they are added in this process.
-    """
-    return Pass(_CountedVisit(task.visit), _CountedSum(task.add, watch, total), task.halo)
-
-
-@dataclass(frozen=True)
-class _CountedVisit(Generic[R]):
-    func: Callable[[Blocks, Block], R]
-
-    def __call__(self, blocks: Blocks, block: Block) -> _Counted[R]:
-        return _Counted(self.func(blocks, block))
-
-
-class _CountedSum(Generic[R]):
-    def __init__(
-        self,
-        add: Callable[[Iterable[R]], R],
-        watch: Callable[[int, int], None] | None,
-        total: int,
-    ) -> None:
-        self.add, self.watch, self.total, self.done = add, watch, total, 0
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _CountedSum, (self.add, None, self.total)  # the watcher is in this process
-
-    def __call__(self, results: Iterable[_Counted[R]]) -> _Counted[R]:
-        count = 0
-
-        def counted() -> Iterator[R]:
-            nonlocal count
-            for one in results:
-                count += one.blocks
-                if self.watch is not None and not one.reported:
-                    self.done += one.blocks
-                    self.watch(self.done, self.total)
-                yield one.result
-
-        result = self.add(counted())
-        return _Counted(result, count, self.watch is not None)
+def _add_and_report(add: Callable[[Iterable[R]], R], total: int, results: Iterable[R]) -> R:
+    """Add results, and report each of them to the watcher of this process, if there is one."""
+    return add(watched(results, total))
 
 
 def image(
