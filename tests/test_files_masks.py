@@ -54,7 +54,7 @@ def test_priority_assigns_shared_pixels(files):
     result = compare(segmentation, segmentation)
     notes = [str(note) for note in result.notes if note.kind == "claimed"]
     assert notes == [
-        f"{side}: 3 pixels were in several masks; the first of tumour, kidney was used"
+        f"{side}: 3 pixels were in several masks and assigned by priority (tumour, kidney)"
         for side in ("reference", "prediction")
     ]
 

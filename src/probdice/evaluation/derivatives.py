@@ -34,7 +34,9 @@ REGION = "label"
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Return the files of every case with the first suffix that exists; {} in other folders.
 
-    If several kinds of files have this suffix, the kind without other entities is used.
+    If the files with this suffix differ in derivative entities such as `space` or `desc`, the files
+    that have none of these entities except `label` are used. An error is raised if this does not
+    select exactly one kind of file.
     """
     kinds: dict[str, dict[str, dict[str, list[Path]]]] = {suffix: {} for suffix in suffixes}
     for subject in folder.glob("sub-*/"):

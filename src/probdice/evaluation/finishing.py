@@ -161,7 +161,7 @@ def finish_requests(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """Return the recorded results of requests with the same version, options and files.
+    """Return the journal's results of requests whose version, options and files are unchanged.
 
     If a case has several lines, the last one is used.
     """

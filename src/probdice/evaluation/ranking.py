@@ -192,7 +192,8 @@ def joint_ranks(
     measures : mapping of str to Scores
         The values of every measure, with the same methods and cases.
     missing, scheme, alpha, subjects, resamples, seed
-        As in `ranks`. With "exclude", a method without any value of one measure is not ranked.
+        As in `ranks`. With "exclude", a method that has no values for at least one of the measures
+        is not ranked.
 
     Examples
     --------

@@ -526,8 +526,9 @@ class Evaluation:
             The file to write; report.html in the results folder by default. The pages of cases are
             written to a folder with the same name and the suffix ``_cases``.
         reports : str, optional
-            The cases that get a page: ``"worst:5"`` (the five worst cases of every method by the
-            first ranking measure), another number, ``"all"`` or ``"none"``.
+            The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"`` (the N worst cases of
+            every method by the first ranking measure and, with several methods, the N cases with
+            the worst mean).
         workers : int, optional
             The number of threads; all cores by default. The pages do not depend on it.
         progress : callable, optional
@@ -574,7 +575,7 @@ class Evaluation:
         measure : str, optional
             The measure to show; the first of `rank_by` by default.
         ax : Axes or several, optional
-            The axes to draw on, one per panel of the picture; a new figure by default.
+            The axes to draw on, one per panel. By default, a new figure is created.
         figsize : (float, float), optional
             Width and height of the new figure in inches.
         """

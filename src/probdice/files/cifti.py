@@ -198,7 +198,7 @@ def _entries(table: Mapping[int, Any] | None) -> Any:
 
 
 def _space(mapping: Any, size: int) -> tuple[VertexSpace, NDArray[np.int64] | None]:
-    """Return the sorted structures, and the order of the columns, or None if it is unchanged."""
+    """Return the sorted structures and the column order, which is None if columns are sorted."""
     volume = None
     if mapping.volume is not None:
         matrix = mapping.volume.transformation_matrix_voxel_indices_ijk_to_xyz

@@ -144,7 +144,7 @@ def label_map_by_priority(
     notes: tuple[Note, ...] = ()
     if shared:
         count = "1 pixel was" if shared == 1 else f"{shared} pixels were"
-        text = f"{count} in several masks; the first of {listed(priority)} was used"
+        text = f"{count} in several masks and assigned by priority ({listed(priority)})"
         notes = (Note("claimed", (text,)),)
     for name in unknown:
         notes += (Note("priority", (priority_option(priority), f" names {name}", regions)),)

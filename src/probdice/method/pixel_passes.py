@@ -22,7 +22,7 @@ Lists = Sequence[Sequence[int]]  # channels, or labels of a label map, of the re
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Σ (1 − f), the number of pixels at an infinite distance, and Σ|p − q| of each group."""
+    """Σ (1 − f), the number of pixels at an infinite distance, and, per group, Σ|p − q|."""
 
     loss: float
     infinite: int

@@ -80,7 +80,7 @@ class Regions:
         return key if self.crisp else self.numbers.get(key)
 
     def name(self, index: int) -> str | None:
-        """Return the name of a region, which other regions may share, or None."""
+        """Return the name of a region, or None. Names need not be unique."""
         return self.names.get(int(self.keys[index]))
 
     @cached_property

@@ -422,7 +422,7 @@ class _Bins:
         cuts: NDArray[np.int64],
         occupied: Sequence[int] | NDArray[np.int64],
     ) -> tuple[Floats, Floats]:
-        """Draw the expected and the maximum error of calibrated predictors at random.
+        """Sample the expected and maximum calibration errors of a perfectly calibrated prediction.
 
         If the variance of a bin is large, its sum is drawn from a normal distribution. Otherwise,
         the sum is drawn from one binomial distribution per fine bin. The distribution of a soft

@@ -67,7 +67,7 @@ class CompareOptions(ReadOptions):
         as_background,
         Form(
             *("Comparison", "LABEL", ALL_IMAGES),
-            by_side="If the sides differ: reference:{0} and prediction:{0}.",
+            by_side="If it differs between the sides, use reference:{0} and prediction:{0}.",
         ),
         "Label or name of the background. The backgrounds of both sides are matched, no region is "
         "merged into them, and foreground measures exclude them. none: there is no background.",

@@ -256,7 +256,7 @@ def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
 def _rank_table(
     answers: Iterable[Answer], images: Mapping[str, Mapping[str, float]]
 ) -> tuple[list[str], Floats]:
-    """Rank the answers again: one row per person, one column per segmentation."""
+    """Rank each person's answers per image: one row per person, one column per segmentation."""
     from scipy.stats import rankdata
 
     given: dict[str, dict[tuple[str, str], float]] = {}

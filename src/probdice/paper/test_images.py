@@ -110,7 +110,7 @@ def normalised_cuts(image: Image, regions: int = 5, *, seed: int = 0) -> Segment
 
 
 def felzenszwalb(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment by the graph of Felzenszwalb and Huttenlocher; the number of regions varies."""
+    """Segment with the graph-based method of Felzenszwalb and Huttenlocher."""
     pixels = image.shape[0] * image.shape[1]
     labels = _skimage("segmentation").felzenszwalb(
         image, scale=pixels / 40, sigma=1.0, min_size=pixels // (8 * regions), channel_axis=2

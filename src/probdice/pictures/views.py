@@ -262,9 +262,9 @@ def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int3
 def _members(comparison: Comparison) -> Both[Lists]:
     """Return the regions of every group, by their index in ``comparison.labels(side)``.
 
-    For a label map and probabilities, all groups that contain only labels are joined. A pixel
-    belongs to at most one of these groups, and their probabilities are 0, so f does not change and
-    is computed faster.
+    For a label map and probabilities, all groups that contain only labels are joined, so that f is
+    computed faster. This does not change f: a pixel belongs to at most one of these groups, and the
+    other side has probability 0 in all of them.
     """
     members: dict[Side, list[list[int]]] = {}
     for side in SIDES:

@@ -104,8 +104,9 @@ def write_evaluation(
         The file to write. The pages of cases are written to a folder with the same name and the
         suffix ``_cases``.
     reports : str, optional
-        The cases that get a page: ``"worst:5"`` (the five worst cases of every method by the first
-        ranking measure), another number, ``"all"`` or ``"none"``.
+        The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"`` (the N worst cases of
+        every method by the first ranking measure and, with several methods, the N cases with the
+        worst mean).
     again : callable, optional
         A function that receives the case and the method and returns the comparison with its images.
         By default the comparison is read from the journal, and the pages of cases have no images.

@@ -165,7 +165,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """Return the mean chance level of the measures that have a chance level."""
+    """Return the chance level of each measure that has one, averaged over all comparisons."""
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):

@@ -183,8 +183,8 @@ def _overlap(agreement: Agreement, words: PixelWords) -> str:
     if dice < GOOD and explained >= DETERMINED:
         share = percent(explained, 0)
         return (
-            f"The same regions, split differently: on average, a rater explains {share} of "
-            f"another rater; {number}"
+            f"Raters split the same regions differently: on average, the segmentation of one rater "
+            f"explains {share} of that of another; {number}"
         )
     return f"{overlap_in_words(dice)} between raters ({number})"
 

@@ -1,8 +1,9 @@
 """The surface of a set of pixels inside one cell, for every configuration of the cell's pixels.
 
 A cell is the 2 × 2 × 2 pixels (in 2-D, the 2 × 2 pixels) around a corner of the pixel grid. Its
-configuration is a number of eight bits, one per pixel, which is 1 if the pixel is in the set; bit
-``4 dz + 2 dx + dy`` is the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with dx = 1 are used.
+configuration is an 8-bit number with one bit per pixel. The bit is 1 if the pixel is in the set.
+Bit ``4 dz + 2 dx + dy`` represents the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with dx =
+1 are used.
 
 The surface passes through the midpoints of the cell's edges between a pixel inside the set and a
 pixel outside it. On every face of the cell, midpoints are joined by segments; where two inside
