@@ -251,7 +251,7 @@ def read_configuration(path: str) -> Any:
     """Read the options of `evaluate` from a file, and check them."""
     import typer
 
-    from probdice.cli.parameters import checked
+    from probdice.cli.parameters import check_options
     from probdice.errors import FormatError
     from probdice.options import EvaluateOptions
     from probdice.options.declaration import declarations
@@ -260,7 +260,7 @@ def read_configuration(path: str) -> Any:
         context = _evaluate_command().make_context("evaluate", ["--config", path])
         names = declarations(EvaluateOptions).keys() & context.params.keys()
         given = {name: context.params[name] for name in names if context.params[name]}
-        return repr(checked(EvaluateOptions, given))
+        return repr(check_options(EvaluateOptions, given))
     except typer.BadParameter as error:
         message = error.message.partition("\n")[0]
         raise FormatError(f"{path}: {message.removeprefix(f'{path}: ')}") from error

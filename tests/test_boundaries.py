@@ -341,7 +341,7 @@ def test_a_detached_result_keeps_its_numbers_without_elements():
     boundaries = measured(*two_squares(missed=False))
     detached = boundaries.detach()
     equal(detached, boundaries, 0)
-    with pytest.raises(InputError, match="without their images"):
+    with pytest.raises(InputError, match="require the images"):
         detached.group(0)
 
 

@@ -315,7 +315,7 @@ def test_indices_of_label_maps_are_nan_for_probabilities_with_a_note():
     assert isnan(indices.rand) and isnan(indices.variation_split)
     assert isnan(indices.covering["reference"]) and isnan(indices.adjusted_mutual_information())
     assert [note.kind for note in indices.notes] == ["soft"]
-    assert "defined for two label maps only" in str(indices.notes[0])
+    assert "defined only for two label maps" in str(indices.notes[0])
 
 
 def test_one_hot_probabilities_agree_with_their_label_map():

@@ -297,7 +297,7 @@ def test_a_layer_that_cannot_be_compared_is_named(viewer, qtbot):
 
 def test_without_layers_the_widget_explains_what_to_add(viewer, qtbot):
     widget = compared(widget_of(viewer, qtbot), qtbot)
-    assert "Add a Labels layer" in widget.message.text()
+    assert "add a Labels layer" in widget.message.text()
 
 
 def test_errors_of_other_libraries_are_shown(viewer, qtbot):

@@ -198,7 +198,7 @@ def test_claims_about_f_hold() -> None:
     # Next to the edges, f₂ falls to 0 in one step: the statement of the paper has exceptions there.
     assert not claim.holds and len(claim.exceptions) == 4
     assert claim.exceptions[0].startswith("reference 0.105, prediction moving towards 0")
-    assert "larger than that of f₁ in 318" in claim.measured
+    assert "larger than the decrease of f₁ at 318" in claim.measured
 
 
 def test_claims_can_fail() -> None:
@@ -308,7 +308,7 @@ def test_drawings_have_labels(
         "Spearman's ρ": draw_sweep(sweep(small, strengths={"blur": (0, 2), "permute": (0,)})),
         "weights": draw_pair_weight(pair_weight(reference, prediction, (0, 1))),
         " into ": draw_merging(merged_pair(reference, prediction)),
-        "stand-in": draw_study(study),
+        "known degradation strength": draw_study(study),
     }
     for k, (words, figure) in enumerate(drawn.items()):
         assert words in texts_of(figure)

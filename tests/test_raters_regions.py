@@ -52,7 +52,7 @@ def test_agree_reports_dice_and_volumes_per_region(files, tmp_path):
     table = tmp_path / "regions.csv"
     done = run("agree", *files, *options(tmp_path), "--csv", table)
     assert done.code == 0, done.err
-    assert "3 raters over 7 pixels" in done.out
+    assert "3 raters over 7 voxels" in done.out
     lines = [line.split() for line in done.out.splitlines()]
     assert ["liver", "0.3889", "0.0000", "0.024", "/", "0.008", "/", "0.024"] in lines
     assert ["spleen", "0.8667", "0.8000", "0.016", "/", "0.024", "/", "0.016"] in lines
@@ -196,7 +196,7 @@ def test_invalid_options_are_rejected(files, tmp_path):
     done = run("consensus", *files, "--labels")
     assert done.code == 2 and "needs --output FILE" in done.message
     done = run("agree", *files, "--names", f"reference:{tmp_path / 'names.tsv'}")
-    assert done.code == 2 and "no reference or prediction" in done.message
+    assert done.code == 2 and "neither a reference nor a prediction" in done.message
     soft = tmp_path / "soft.npy"
     np.save(soft, np.full((2, 2, 2, 2), 0.5, np.float32))
     done = run("agree", files[0], soft, "--ignore", "255", "--ignore-geometry")

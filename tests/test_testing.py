@@ -165,7 +165,7 @@ class Broken(Similarity):
         (lambda p, q, axis: 1 - np.maximum(p - q, 0).sum(axis) ** 2 * p.max(axis), "symmetric"),
         (lambda p, q, axis: 0.9 - np.abs(p - q).sum(axis) / 4, "equal vectors"),
         (lambda p, q, axis: 1 - np.abs(p - q).max(), "shape"),
-        (lambda p, q, axis: 1 - np.abs(p - q).mean(axis), "both does not change f"),
+        (lambda p, q, axis: 1 - np.abs(p - q).mean(axis), "both sides does not change f"),
         (lambda p, q, axis: 1 - np.abs(p - q).take(0, axis), "order of regions"),
     ],
 )
