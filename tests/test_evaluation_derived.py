@@ -252,4 +252,5 @@ def test_nested_channels_have_one_label_each(folder: Path) -> None:
     files = [str(folder / name / "a.nii.gz") for name in ("reference", "soft")]
     done = RUNNER.invoke(app, ["compare", *files, "--nested", "prediction:0,17"])
     assert done.exit_code == 1
-    assert "(1 for labels 0, 17), found 3 channels. Set --nested 0,1,2" in " ".join(done.output.split())
+    output = " ".join(done.output.split())
+    assert "(1 for labels 0, 17), found 3 channels. Set --nested 0,1,2" in output
