@@ -126,7 +126,7 @@ def write_overlap(overlap: Overlap, name: str) -> None:
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     try:
         with replacing(Path(name)) as partial, partial.open("wb") as stream:
-            np.savez_compressed(stream, allow_pickle=False, **arrays)
+            np.savez_compressed(stream, **arrays)
     except ProbdiceError as error:
         raise error.prefixed(f"{name}: ") from None
     except OSError as error:
@@ -160,7 +160,9 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
     archive = zipfile.ZipFile(stream)
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     known = {f"{side}_{field}" for side in SIDES for field in ARRAYS}
-    if unknown := members.keys() - known - {"header", "rows", "columns", "savings"}:
+    known |= {"header", "rows", "columns", "savings"}
+    known.add("allow_pickle")  # earlier versions stored this option as an array with NumPy 1.26
+    if unknown := members.keys() - known:
         raise FormatError(f"corrupt file: unknown array {min(unknown)!r}")
 
     def array(name: str, most: int) -> NDArray[Any]:
