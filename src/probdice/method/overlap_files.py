@@ -106,7 +106,7 @@ def write_overlap(overlap: Overlap, name: str) -> None:
     """Write an overlap to a file. A failed write leaves no partial file."""
     from probdice.files.atomic_files import replacing
 
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, Any] = {
         "rows": overlap.meeting.rows,
         "columns": overlap.meeting.columns,
         "savings": overlap.meeting.savings,
