@@ -310,8 +310,8 @@ def test_kernels_and_messages_use_the_same_tolerance_of_sums():
 def test_fixes_are_written_for_python_and_for_the_command_line(values, python, command):
     with pytest.raises(InputError) as refused:
         compare(np.array(values), [1, 2])
-    assert str(refused.value).endswith(f". {python}")
-    assert refused.value.in_command().endswith(f". {command}")
+    assert str(refused.value).endswith(f". {python}.")
+    assert refused.value.in_command().endswith(f". {command}.")
     assert "Segmentation" not in refused.value.in_command()
 
 

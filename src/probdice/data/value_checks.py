@@ -145,7 +145,7 @@ class Fault:
     def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
         """Return a message with the problem, its position and the fix."""
         unit = words_for_axes(len(place)).one
-        return [f"{self.problem(place, worst_place)}. ", *self._remedy(unit)]
+        return [f"{self.problem(place, worst_place)}. ", *self._remedy(unit), "."]
 
     def problem(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
         """Describe the problem and its position."""

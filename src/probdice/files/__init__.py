@@ -373,7 +373,7 @@ def _image(file: Any, max_bytes: int) -> Image:
     source = open_source(file, max_bytes)
     form = _format(source)
     if source.gzipped and form not in (NIFTI, ITK):
-        raise FormatError(f"is a gzipped {form.name} file, which is not supported. Decompress it")
+        raise FormatError(f"is a gzipped {form.name} file, which is not supported. Decompress it.")
     image = _with_printable_names(form.read(source))
     if image.geometry_file is None:
         return image
@@ -408,7 +408,7 @@ def _format(source: Source) -> Format:
                 raise FormatError(f"not a {form.name} file despite its name: it is ", *description)
             raise FormatError(
                 f"not a {form.name} file despite its name {start}. It may be incomplete: copy or "
-                f"write it again"
+                f"write it again."
             )
     if description:
         raise FormatError("not a segmentation file: it is ", *description)

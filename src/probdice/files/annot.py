@@ -67,7 +67,7 @@ def _write(path: Path, payload: Payload) -> None:
     freesurfer = import_module("nibabel.freesurfer.io")
     if not payload.labels:
         raise InputError(
-            ".annot stores labels, found probabilities or a map. Write .func.gii or .dscalar.nii"
+            ".annot stores labels, found probabilities or a map. Write .func.gii or .dscalar.nii."
         )
     only_structure(payload, ".annot")
     entries = {entry.label: entry for entry in rows_to_write(payload)}
@@ -76,7 +76,7 @@ def _write(path: Path, payload: Payload) -> None:
     if lowest < 0 or highest >= MOST_ROWS:
         raise InputError(
             f".annot stores labels from −1 to {MOST_ROWS - 1}, found {lowest} to {highest}. Write "
-            f".label.gii"
+            f".label.gii."
         )
     rows = [entries.get(k, LabelRow(k, str(k))) for k in range(highest + 1)]
     table = np.zeros((len(rows), 4), np.int64)
@@ -124,7 +124,7 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
     """Return the rows of the colour table, each with the number that encodes its colour."""
     if content.position == len(content.content) or not content.integer():
         raise FormatError(
-            "has no colour table, so the labels of its vertices are unknown. Write it with a table"
+            "has no colour table, so the labels of its vertices are unknown. Write it with a table."
         )
     count = version = content.integer()
     if count <= 0:

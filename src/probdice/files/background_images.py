@@ -51,7 +51,7 @@ def background_image_of(image: Image) -> BackgroundImage:
     if image.regions is not None:
         raise FormatError(
             f"contains {image.array.shape[image.regions]} values per voxel, expected one grey "
-            f"value. Save the volume to show as a separate file"
+            f"value. Save the volume to show as a separate file."
         )
     array, geometry = scaled_values(image, None), None
     if image.affine is not None:
@@ -100,13 +100,13 @@ def onto_grid(
             reason = image.geometry.obstacle(geometry, apart)
             raise GeometryError(
                 f"the background image is not on the grid of the segmentations: {reason}. "
-                f"Resample it onto that grid"
+                f"Resample it onto that grid."
             )
         array = reordered(image.array, order, flips, 0)
         return replace(image, array=array, geometry=geometry)
     if image.shape != shape:
         raise InputError(
             f"the background image has shape {image.shape}, but the segmentations have shape "
-            f"{shape}. Both must cover the same pixels"
+            f"{shape}. Both must cover the same pixels."
         )
     return image

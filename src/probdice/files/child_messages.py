@@ -208,7 +208,7 @@ def map_memory(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
 def library_failure(library: str, reason: str) -> FormatError:
     """Return the error for a file that a library could not parse."""
     return FormatError(
-        f"{library} {reason}. The file is probably corrupt or incomplete: copy or write it again"
+        f"{library} {reason}. The file is probably corrupt or incomplete: copy or write it again."
     )
 
 

@@ -84,7 +84,7 @@ def _write(path: Path, payload: Payload) -> None:
     if labels != payload.labels:
         other = ".dlabel.nii" if payload.labels else ".dscalar.nii"
         stored = "a label map" if payload.labels else "probabilities or a map"
-        raise InputError(f"{suffix} cannot store {stored}. Write {other}")
+        raise InputError(f"{suffix} cannot store {stored}. Write {other}.")
     models = reduce(add, _models(space_of(payload)))
     rows = payload.array if payload.regions else payload.array[None]
     if labels:

@@ -29,7 +29,7 @@ PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
 
 def corrupt(reason: str) -> FormatError:
     """Return the error for a corrupt file: the reason, and the advice to copy it again."""
-    return FormatError(f"is corrupt or incomplete: {reason}. Copy or write it again")
+    return FormatError(f"is corrupt or incomplete: {reason}. Copy or write it again.")
 
 
 def one_line(error: Exception) -> str:
@@ -99,13 +99,13 @@ def check_chunk_size(shape: Sequence[int], chunks: Sequence[int], itemsize: int)
     if 0 < size < SMALLEST_CHUNK and count > MOST_SMALL:
         raise FormatError(
             f"has {count:,} chunks of {size} bytes: with more than {MOST_SMALL:,} chunks, each "
-            f"must have at least {SMALLEST_CHUNK:,} bytes. Store it in larger chunks"
+            f"must have at least {SMALLEST_CHUNK:,} bytes. Store it in larger chunks."
         )
 
 
 def refuse_entities(*_: Any) -> NoReturn:
     """Reject a declaration of XML entities, because their expansion can take unlimited time."""
-    raise FormatError("declares XML entities, which are not supported. Remove them")
+    raise FormatError("declares XML entities, which are not supported. Remove them.")
 
 
 def whole_number(value: Any, name: str) -> int:
@@ -140,8 +140,8 @@ def select_name(
         return names[0]
     available = listed(shown or names, 12) if names else "none"
     if wanted:
-        raise FormatError(f"contains no {kind[:-1]} {wanted!r}. Available {kind}: {available}")
+        raise FormatError(f"contains no {kind[:-1]} {wanted!r}. Available {kind}: {available}.")
     path = names[0] if names else "name"
     raise FormatError(
-        f"contains {len(names)} {kind} ({available}). Select one, for example {example}{path}"
+        f"contains {len(names)} {kind} ({available}). Select one, for example {example}{path}."
     )

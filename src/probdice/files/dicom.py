@@ -54,7 +54,7 @@ def _image(path: Path, max_bytes: int) -> Image:
     if storage not in SEGMENTATIONS:
         raise FormatError(
             f"is {kind}, expected DICOM SEG (Segmentation Storage). Segment an image, or convert a "
-            f"structure set, first"
+            f"structure set, first."
         )
     frames = _checked_frames(pydicom, dataset)
     with library_call():
@@ -63,7 +63,7 @@ def _image(path: Path, max_bytes: int) -> Image:
         fractional = dataset.SegmentationType == "FRACTIONAL"
     if geometry is None:
         raise FormatError(
-            "its frames do not form one regular volume. Resample it to equal slice spacing"
+            "its frames do not form one regular volume. Resample it to equal slice spacing."
         )
     shape = tuple(int(length) for length in geometry.spatial_shape)
     if shape[0] > MOST_EMPTY * frames:

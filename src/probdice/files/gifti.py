@@ -87,9 +87,11 @@ def _write(path: Path, payload: Payload) -> None:
     structure = only_structure(payload, "GIFTI")
     name = path.name.lower()
     if payload.labels and name.endswith((".func.gii", ".shape.gii")):
-        raise InputError(".func.gii and .shape.gii store maps, found a label map. Write .label.gii")
+        raise InputError(
+            ".func.gii and .shape.gii store maps, found a label map. Write .label.gii."
+        )
     if not payload.labels and name.endswith(".label.gii"):
-        raise InputError(".label.gii stores labels, found probabilities or a map. Write .func.gii")
+        raise InputError(".label.gii stores labels, found probabilities or a map. Write .func.gii.")
     words = structure_words(structure.name)
     metadata = {STRUCTURE: "".join(word.capitalize() for word in words)}
     if description := description_of(payload):
@@ -152,7 +154,7 @@ def _maps_of(answer: Answer, file: str) -> Maps:
         raise FormatError("contains no map")
     labels = LABELS in intents
     if labels and set(intents) != {LABELS}:
-        raise FormatError("contains both labels and other maps. Write one file of each")
+        raise FormatError("contains both labels and other maps. Write one file of each.")
     names: list[str] = []
     rows: list[NDArray[Any]] = []
     for array, (_, name) in zip(answer.arrays, value["maps"], strict=True):

@@ -158,7 +158,7 @@ def read_box(
     """Read the values of one slice per axis."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     if _version(file) != list(version):
-        raise FormatError("was modified while it was being read. Read it again")
+        raise FormatError("was modified while it was being read. Read it again.")
     grant(needed)
     content = open_file(h5py, file)  # `Filling.fill` closes it
     with library_call():

@@ -144,7 +144,7 @@ def segmentation_of_many(
         if image.regions is not None and not image.assumed:
             raise FormatError(
                 f"{file}: one file per region requires one value per voxel, but this file contains "
-                f"{image.array.shape[image.regions]} regions. Read it alone"
+                f"{image.array.shape[image.regions]} regions. Read it alone."
             )
         image = replace(image, regions=None)
         values = scaled_values(image, scale)
@@ -276,7 +276,7 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
             raise GeometryError(
                 f"{file}: is not on the grid of {first_file}: "
                 f"{region.geometry.mismatch(first.geometry)}. "
-                f"Resample it onto that grid first"
+                f"Resample it onto that grid first."
             ) from None
     if (region.geometry is None) != (first.geometry is None):
         without, other = (file, first_file) if region.geometry is None else (first_file, file)

@@ -150,7 +150,7 @@ def _write(path: Path, payload: Payload) -> None:
     array = payload.array
     axes = array.ndim - payload.regions
     if axes not in (2, 3):
-        raise InputError(f"NRRD and MHA store images of 2 or 3 axes, found {axes}. Write .npz")
+        raise InputError(f"NRRD and MHA store images of 2 or 3 axes, found {axes}. Write .npz.")
     if array.dtype == np.float16:
         array = array.astype(np.float32)
     # (region, x, y, z) becomes (z, y, x) with the regions as components.

@@ -131,7 +131,7 @@ def label_map_by_priority(
             priority_option(priority),
             f" names {listed(unknown)}{regions}; it" if unknown else "",
             f" does not decide {undecided} pixels that are in several other masks. Add names of "
-            f"these regions: {listed([shown[k] for k in last], 20)}",
+            f"these regions: {listed([shown[k] for k in last], 20)}.",
         )
     given = [label for label in labels if label is not None and 0 < label < 2**63]
     if len(given) == len(masks):

@@ -344,7 +344,7 @@ def _none(entries: Mapping[Label, Entry], labels: Sequence[Label], what: str) ->
     names = [f"{label}={entry.name}" for label, entry in entries.items()]
     return InputError(
         f"names none of the {what}: the image has {listed(labels)}, but the names are "
-        f"{listed(names)}. Check that the names belong to this image"
+        f"{listed(names)}. Check that the names belong to this image."
     )
 
 

@@ -61,7 +61,7 @@ def _read(source: Source) -> Image:
         data_path = half
     elif _stem(source.path, ".hdr"):
         raise FormatError(
-            "is a header without values: expected an .img file in the same folder. Copy both files"
+            "is a header without values: expected an .img file in the same folder. Copy both files."
         )
     header = header_of(head)
     values, extensions = stored_values(data_path, header, head, source.max_bytes)
@@ -83,7 +83,7 @@ def of_nibabel(image: Any) -> Image:
     if not hasattr(image, "affine") or len(image.shape) < 1:
         raise FormatError(
             f"is a {type_named(image)}, which is not an image on a grid. Pass an array of its "
-            f"values"
+            f"values."
         )
     values, slope, inter = image.dataobj, 1.0, 0.0
     if hasattr(values, "get_unscaled") and hasattr(values, "inter"):
@@ -111,7 +111,7 @@ def _write(path: Path, payload: Payload) -> None:
     axes = payload.array.ndim - payload.regions
     if axes > 3:
         raise InputError(
-            f"NIfTI and MGH store images of up to 3 axes, found {axes}. Write .npz or .tif"
+            f"NIfTI and MGH store images of up to 3 axes, found {axes}. Write .npz or .tif."
         )
     array = np.moveaxis(payload.array, 0, -1) if payload.regions else payload.array
     shape: tuple[int, ...] = array.shape[:axes] + (1,) * (3 - axes) + array.shape[axes:]
@@ -132,7 +132,7 @@ def _write(path: Path, payload: Payload) -> None:
         if max(shape) > LONGEST_AXIS:
             raise InputError(
                 f"NIfTI stores up to {LONGEST_AXIS} voxels or regions along an axis, found "
-                f"{max(shape)}. Write .nrrd, .zarr or .npz"
+                f"{max(shape)}. Write .nrrd, .zarr or .npz."
             )
         image = nibabel.Nifti1Image(array, affine, dtype=array.dtype)
         _place(image, affine)
@@ -256,7 +256,7 @@ def _for_mgh(array: NDArray[Any]) -> NDArray[Any]:
     if lowest < -(1 << 31) or highest >= 1 << 31:
         raise InputError(
             f"MGH stores labels from −2³¹ to 2³¹ − 1, found {lowest} to {highest}. "
-            f"Write .nii.gz or .npz"
+            f"Write .nii.gz or .npz."
         )
     return array.astype(np.int32)
 

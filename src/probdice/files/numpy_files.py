@@ -44,7 +44,7 @@ PIECE = 1 << 18  # bytes per read; they stay in the CPU cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # of nnU-Net
 OBJECTS = (
     "contains pickled Python objects, which can run code and are never loaded. Save an array of "
-    "numbers"
+    "numbers."
 )
 
 
@@ -80,7 +80,7 @@ def _check_plain(payload: Payload) -> None:
     lost = [name for name, exists in properties.items() if exists]
     if lost:
         raise InputError(
-            f"NPY stores only an array, so {' and '.join(lost)} would be lost. Write .npz instead"
+            f"NPY stores only an array, so {' and '.join(lost)} would be lost. Write .npz instead."
         )
 
 
@@ -185,7 +185,7 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise FormatError(
             f"{name} is compressed with zip method {info.compress_type}, expected deflate. Save it "
-            f"with numpy.savez_compressed"
+            f"with numpy.savez_compressed."
         )
     ratio = 1 if info.compress_type == zipfile.ZIP_STORED else DEFLATE_RATIO
     with library_call():

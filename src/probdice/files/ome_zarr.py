@@ -212,7 +212,7 @@ def order_and_flips(geometry: Geometry) -> tuple[tuple[int, ...], tuple[int, ...
     ):
         raise InputError(
             "OME-Zarr stores spacing and origin but no rotation, and this image is rotated. Write "
-            ".nii.gz or .nrrd"
+            ".nii.gz or .nrrd."
         )
     order = tuple(int(np.flatnonzero(along == row)[0]) for row in reversed(range(axes)))
     flips = tuple(k for k, axis in enumerate(order) if directions[along[axis], axis] < 0)

@@ -39,7 +39,7 @@ __all__ = ["BMP", "JPEG", "PNG", "TIFF", "pixels", "png_picture", "sized_picture
 
 COLOUR = (
     "is a colour image, expected one label per pixel. Save the labels as grey values or palette "
-    "indices (8 or 16 bit), not as display colours"
+    "indices (8 or 16 bit), not as display colours."
 )
 
 COLOURS = (2, 5, 6, 8)  # TIFF's RGB, CMYK, YCbCr and Lab
@@ -204,14 +204,14 @@ def _write_png(path: Path, payload: Payload) -> None:
 
     array = payload.array
     if not payload.labels:
-        raise InputError("PNG stores only whole numbers. Write a map as .nii.gz, .tif or .npz")
+        raise InputError("PNG stores only whole numbers. Write a map as .nii.gz, .tif or .npz.")
     if array.ndim != 2:
-        raise InputError(f"PNG stores 2 axes, found {array.ndim}. Write .tif or .nii.gz")
+        raise InputError(f"PNG stores 2 axes, found {array.ndim}. Write .tif or .nii.gz.")
     if array.dtype not in (np.uint8, np.uint16):
         if array.size and (array.min() < 0 or array.max() > 65535):
             raise InputError(
                 f"PNG stores labels from 0 to 65535, found {array.min()} to {array.max()}. "
-                f"Write .tif or .npz"
+                f"Write .tif or .npz."
             )
         array = array.astype(np.uint16)
     texts = PngInfo()
@@ -242,7 +242,7 @@ def _read_tiff(source: Source) -> Image:
                 listed = ", ".join(map(str, shapes)) or "none"
                 raise FormatError(
                     f"contains {len(shapes)} images ({listed}), expected one. Save one image per "
-                    f"file"
+                    f"file."
                 )
             series = file.series[0]
             with library_call():
@@ -319,7 +319,7 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
     if not complete:  # tifffile would fill in zeros
         raise FormatError(
             "is corrupt, incomplete or sparse: parts of its values are not in the file. Write it "
-            "again, not as a sparse file"
+            "again, not as a sparse file."
         )
     compression = whole_number(compression, "compression")
     check_size(needed, stored, shape, ratio=UNPACKING.get(compression, MOST_UNPACKING))
@@ -376,7 +376,7 @@ def _write_tiff(path: Path, payload: Payload) -> None:
     if payload.array.ndim < 2 or len(space) < payload.array.ndim - payload.regions:
         raise InputError(
             f"TIFF stores images of 2 to 4 axes, found {payload.array.ndim - payload.regions}. "
-            f"Write .npz"
+            f"Write .npz."
         )
     metadata = {"axes": axes}
     description = description_of(
@@ -398,7 +398,7 @@ def _is_jpeg(source: Source) -> bool:
 
 def _read_jpeg(source: Source) -> Image:
     raise FormatError(
-        "is a JPEG image. JPEG compression changes label values at edges. Use PNG or TIFF"
+        "is a JPEG image. JPEG compression changes label values at edges. Use PNG or TIFF."
     )
 
 

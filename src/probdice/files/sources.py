@@ -78,7 +78,7 @@ def parts_of(path: Any) -> list[Part]:
     if unnamed and len(unnamed) < len(parts):
         raise InputError(
             f"{unnamed[0]} has no region name, but other files have one. Write name=file for all "
-            f"files or for none"
+            f"files or for none."
         )
     return parts
 
@@ -108,16 +108,16 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
         if is_store(file):
             return Source(file, "", b"", False, max_bytes, store=_store(file))
         raise FormatError(
-            "is a folder, expected a file. For one file per region, list the files or use a glob"
+            "is a folder, expected a file. For one file per region, list the files or use a glob."
         )
     if not stat.S_ISREG(mode):
         raise FormatError(
-            "is a pipe, a socket or a device, expected a file. Save the data to a file first"
+            "is a pipe, a socket or a device, expected a file. Save the data to a file first."
         )
     with file.open("rb") as stream:
         head = stream.read(16 * HEAD)
     if not head:
-        raise FormatError("is empty (0 bytes). Copy or write it again")
+        raise FormatError("is empty (0 bytes). Copy or write it again.")
     gzipped = is_gzipped(head)
     if gzipped:
         try:

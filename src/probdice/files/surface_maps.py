@@ -141,7 +141,7 @@ def rows_to_write(payload: Payload) -> list[LabelRow]:
     if present and not INT32.min <= present[0] <= present[-1] <= INT32.max:
         raise InputError(
             f"surface formats store labels from −2³¹ to 2³¹ − 1, found {present[0]} to "
-            f"{present[-1]}. Renumber them"
+            f"{present[-1]}. Renumber them."
         )
     return [
         LabelRow(
@@ -169,7 +169,7 @@ def space_of(payload: Payload) -> VertexSpace:
         size = " × ".join(map(str, payload.shape))
         raise InputError(
             f"the format stores one value per vertex, found an image of {size} pixels. Write "
-            f".nii.gz or .npz"
+            f".nii.gz or .npz."
         )
     return VertexSpace.of_surface(payload.shape[0])
 
@@ -180,7 +180,7 @@ def only_structure(payload: Payload, name: str) -> Structure:
     if len(space.structures) > 1 or space.structures[0].used is not None:
         raise InputError(
             f"{name} stores all vertices of one surface, found {space.describe()['structures']}. "
-            f"Write {'.dlabel.nii' if payload.labels else '.dscalar.nii'}"
+            f"Write {'.dlabel.nii' if payload.labels else '.dscalar.nii'}."
         )
     return space.structures[0]
 

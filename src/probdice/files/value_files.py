@@ -56,7 +56,7 @@ def check_stored(values: Values, shape: tuple[int, ...], needed: int) -> None:
         if not file.is_file():
             raise FormatError(
                 f"its values should be in {file.name}, which does not exist in the same folder. "
-                f"Copy that file too"
+                f"Copy that file too."
             )
     stored = sum(file.stat().st_size - start for file, start in values.files)
     check_size(needed + values.skipped, stored, shape, ratio=UNPACKING[values.encoding])

@@ -79,7 +79,7 @@ def check_vertices(form: Format, payload: Payload) -> None:
         if not payload.labels:
             known = ".func.gii or .dscalar.nii"
         raise InputError(
-            f"the format ({form.name}) cannot store the vertices of a surface. Write {known}"
+            f"the format ({form.name}) cannot store the vertices of a surface. Write {known}."
         )
 
 
@@ -100,7 +100,7 @@ def write_atomically(path: str, form: Format, payload: Payload) -> None:
 def replacing_store(target: Path) -> Iterator[Path]:
     """Yield a folder to write to, and replace an existing store with it at the end."""
     if target.exists() and not is_store(target):
-        raise InputError("exists and is not a Zarr store, so it is not replaced. Remove it first")
+        raise InputError("exists and is not a Zarr store, so it is not replaced. Remove it first.")
     with replacing_folder(target) as folder:
         yield folder
 
@@ -132,4 +132,4 @@ def _smallest(labels: NDArray[Any]) -> NDArray[Any]:
     for candidate in INTEGERS:
         if np.iinfo(candidate).min <= low and high <= np.iinfo(candidate).max:
             return labels.astype(candidate)
-    raise InputError(f"labels from {low} to {high} exceed 64-bit integers. Renumber them")
+    raise InputError(f"labels from {low} to {high} exceed 64-bit integers. Renumber them.")

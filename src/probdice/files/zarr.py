@@ -139,7 +139,7 @@ def _check_no_intensities(array: Any, store: str, level: Level) -> None:
         name = store.rstrip("/").split("/")[-1]
         raise FormatError(
             f"contains a {array.dtype} image and label images ({', '.join(names)}). Select one, "
-            f"for example {name}/labels/{names[0]}, or {name}/{level.path} for the image"
+            f"for example {name}/labels/{names[0]}, or {name}/{level.path} for the image."
         )
 
 
@@ -309,7 +309,7 @@ class NewStore:
             self._node = zarr.create_array(self.path, **options)
             return self._node
         if axes not in (2, 3):
-            raise InputError(f"OME-Zarr stores images of 2 or 3 axes, found {axes}. Write .npz")
+            raise InputError(f"OME-Zarr stores images of 2 or 3 axes, found {axes}. Write .npz.")
         attributes = {"ome": image_metadata(self.geometry, regions=regions)}
         self._node = zarr.create_group(self.path, attributes=attributes)
         return self._node.create_array("0", **options)
