@@ -12,7 +12,7 @@ from probdice.engine.alignment import file_of, one_hot_axis
 from probdice.errors import Note, Option
 from probdice.method.background import named_background
 from probdice.method.label_matching import label_pairs
-from probdice.method.matching import Given, is_given
+from probdice.method.matching import Given
 from probdice.method.merging import sides_to_merge
 from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
@@ -191,7 +191,7 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
                 else ("They were not merged because they overlap")
             )
             message = (f"{text} {merged} no matched region.",)
-        elif not is_given(result.options.match):
+        elif not result.options.matching.fixes_groups:
             into = "it into a matched region" if one else "them into matched regions"
             message = (f"{text} To merge {into}, use ", Option("merge", side), ".")
         notes.append(Note("unmatched", message))

@@ -32,8 +32,7 @@ from probdice.evaluation.subjects import subjects_of
 from probdice.evaluation.tables import Others
 from probdice.files.inputs import as_surfaces
 from probdice.files.sources import natural
-from probdice.method.background import check_background
-from probdice.method.matching import Given, check_fixed, listed
+from probdice.method.matching import Given, check_labels, listed
 from probdice.method.sides import SIDES
 from probdice.metrics.boundary_measures import boundary_names
 from probdice.metrics.component_measures import component_classes
@@ -301,8 +300,7 @@ def _check_records(
     if not scored:
         return
     overlaps = [comparison.overlap for comparison in scored]
-    check_fixed(options.match, overlaps)
-    check_background(options.background, overlaps)
+    check_labels(options.matching, overlaps)
     if options.derived:
         check_members(dict(options.derived), overlaps)
     for label in options.components or ():

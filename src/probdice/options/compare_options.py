@@ -1,13 +1,14 @@
 """The options of a comparison."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 from probdice.data.resampling import Interpolation, as_interpolation
 from probdice.errors import InputError, Option
 from probdice.method.background import Background
-from probdice.method.matching import RULES, Fixed, Given, Rule, is_given
+from probdice.method.matching import RULES, Fixed, Given, Matching, Rule
 from probdice.method.merging import MERGING, Merging
 from probdice.method.region_labels import Label
 from probdice.method.similarity import BUILT_IN, Absolute, Similarity, as_similarity
@@ -163,7 +164,7 @@ class CompareOptions(ReadOptions):
         if self.components is None:
             names = ("connectivity", "minimum_size", "strata")
             _reject_unused({name: getattr(self, name, None) or None for name in names}, COMPONENTS)
-        if self.merge != "none" and is_given(self.match):
+        if self.merge != "none" and self.matching.fixes_groups:
             rule = self.match
             raise InputError(
                 Option("merge", self.merge),
@@ -181,6 +182,11 @@ class CompareOptions(ReadOptions):
                     Option("ignore_geometry", python="ignore_geometry=True"),
                     ": geometry is not compared in this case. Remove one of the two.",
                 )
+
+    @cached_property
+    def matching(self) -> Matching:
+        """The options that determine how regions are matched and merged."""
+        return Matching(**{one.name: getattr(self, one.name) for one in fields(Matching)})
 
     def given(self, groups: Given) -> Self:
         """Return these options with a fixed correspondence."""

@@ -26,7 +26,7 @@ from probdice.engine.several import Content, Several
 from probdice.errors import InputError, Note, Option
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.background import named_background
-from probdice.method.matching import TIE, find_groups
+from probdice.method.matching import Matching, find_groups
 from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
 from probdice.method.region_labels import Label, shown_labels
 from probdice.method.sides import Side
@@ -293,7 +293,7 @@ def match_regions(
             overlap = _overlap_with_others(i, others, volumes, tables)
             gained = _match_to_common(overlap)
             before = numbers[i]
-            tie = 0 if overlap.crisp else TIE * overlap.pixels
+            tie = overlap.tie
             if (
                 before is not None
                 and _shared_overlap(overlap, gained) <= _shared_overlap(overlap, before) + tie
@@ -344,7 +344,7 @@ def _overlap_with_others(
 
 def _match_to_common(overlap: Overlap) -> Integers:
     """Match the regions of a rater to common regions by overlap; −1 for unmatched regions."""
-    groups = find_groups(overlap, "overlap")
+    groups = find_groups(overlap, Matching())
     number_of = np.full(groups.count + 1, -1, np.int64)  # index −1 selects the last entry
     paired = (groups.reference >= 0) & (groups.reference < groups.matched)
     number_of[groups.reference[paired]] = overlap.reference.keys[paired]

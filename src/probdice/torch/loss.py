@@ -26,7 +26,7 @@ __all__ = ["RegionDiceLoss", "region_dice_loss"]
 SIMILARITIES = "absolute", "aitchison"  # similarities with a loss
 
 Measure = Literal["dice", "score", "foreground"]
-Matching = Literal["labels", "overlap"]
+ChannelMatch = Literal["labels", "overlap"]
 Reduction = Literal["mean", "sum", "none"]
 
 
@@ -106,7 +106,7 @@ class RegionDiceLoss(nn.Module):
         *,
         similarity: str | Similarity = "absolute",
         measure: Measure = "dice",
-        match: Matching = "labels",
+        match: ChannelMatch = "labels",
         activation: Activation = "softmax",
         batch: bool = False,
         background: int | None = None,
@@ -117,7 +117,7 @@ class RegionDiceLoss(nn.Module):
         super().__init__()
         self.similarity = as_similarity(similarity)
         self.measure = one_of(Measure, measure, "measure")
-        self.match = one_of(Matching, match, "match")
+        self.match = one_of(ChannelMatch, match, "match")
         self.activation = one_of(Activation, activation, "activation")
         self.batch = bool(batch)
         self.background = background
@@ -321,7 +321,7 @@ def region_dice_loss(
     *,
     similarity: str | Similarity = "absolute",
     measure: Measure = "dice",
-    match: Matching = "labels",
+    match: ChannelMatch = "labels",
     activation: Activation = "softmax",
     batch: bool = False,
     background: int | None = None,

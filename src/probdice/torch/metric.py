@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from probdice.comparison.comparing import compare_images
+from probdice.comparison.comparing import compare_images, compare_overlap
 from probdice.comparison.result import Comparison
 from probdice.data.segmentation import several_labels
 from probdice.errors import InputError, Option, TooLargeError
@@ -180,7 +180,6 @@ class RegionDice(Metric):
                 f"a table of {self.regions[0]} × {self.regions[1]} regions does not fit in memory"
             )
         self.activation = one_of(Activation, activation, "activation")
-        self.match = match
         self.classes = classes_of(names, self.regions[0])
         self.clusters = clusters_of(self.classes if match == "labels" else (), self.regions[1])
         self._named = names is not None
@@ -351,9 +350,7 @@ class RegionDice(Metric):
         if not int(sums.pixels):
             return None
         overlap = sums.overlap(crisp, (self.classes, self.clusters), self.options.similarity)
-        return overlap.compare(
-            match=self.match, merge=self.options.merge, background=self.background
-        )
+        return compare_overlap(overlap, self.options)
 
     def compute(self) -> dict[str, Tensor]:
         """Return all numbers as scalar tensors."""
