@@ -219,6 +219,11 @@ class Overlap:
     def to_frame(self) -> "pandas.DataFrame":
         """Return a table with one row per pair of overlapping regions.
 
+        `overlap` and `weight` are shares of all compared pixels, from 0 to 1. `overlap` is the
+        saving of the pair divided by the number of pixels. For label maps, it is the share of
+        pixels that both regions contain. `weight` is the cost of matching the pair. For label maps,
+        it is the share of pixels that exactly one of the two regions contains.
+
         Examples
         --------
         >>> import probdice
