@@ -6,10 +6,10 @@ A library is recognised by the names of its types, so that it need not be import
 |---|---|
 | NumPy array, memory map | unchanged, read in blocks |
 | Zarr array, data set in a file, Dask array | unchanged, read in blocks of whole chunks |
-| torch tensor | detached, copied from its device, bfloat16 to float32 |
-| JAX or CuPy array | copied from its device, bfloat16 to float32 |
-| xarray DataArray | its data; a dimension with a region name is the region axis |
-| other arrays with DLPack or NumPy protocols | by these protocols |
+| torch tensor | detached and copied from its device; bfloat16 becomes float32 |
+| JAX or CuPy array | copied from its device; bfloat16 becomes float32 |
+| xarray DataArray | replaced by its data; a dimension such as "region" is the region axis |
+| other array with a DLPack or NumPy protocol | converted with this protocol |
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks alo
 
 
 def as_array(value: Any) -> Array:
-    """Convert a value to an ndarray, unless it can be sliced like one."""
+    """Convert a value to an ndarray, unless it can already be sliced like an ndarray."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             raise InputError(
@@ -116,7 +116,7 @@ def chunks_of(array: Array) -> Chunks | None:
 
 
 def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]) -> Chunks | None:
-    """Return the lengths of chunks along each axis; None if the number of axes differs.
+    """Return the lengths of chunks along each axis, or None if the number of axes differs.
 
     A single length along an axis applies to all chunks except the last, which may be shorter.
     """
@@ -140,7 +140,10 @@ def travels(array: Any) -> bool:
 
 
 def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:
-    """Return the region axis of an xarray DataArray and the names of regions, or None."""
+    """Return the region axis of an xarray DataArray and the names of its regions.
+
+    Return None if `value` is not a DataArray or has no region axis.
+    """
     if not has_type(value, "xarray", "DataArray"):
         return None
     array = cast(Any, value)
@@ -164,7 +167,7 @@ _DIMENSIONS = {form for name in REGION_DIMENSIONS for form in (name, f"{name}s",
 
 
 def has_type(value: object, library: str, name: str) -> bool:
-    """Return whether a value is an instance of a library's class, without importing it."""
+    """Return whether a value is an instance of a library's class, without importing the library."""
     return any(
         kind.__name__ == name and kind.__module__.split(".")[0] == library
         for kind in type(value).__mro__
@@ -182,7 +185,7 @@ def _slices(value: Any) -> bool:
 
 
 def _converted(value: Any) -> NDArray[Any]:
-    """Convert a value by any protocol that NumPy supports."""
+    """Convert a value with any protocol that NumPy supports."""
     try:
         array = np.asarray(value)
     except ValueError as error:
