@@ -72,7 +72,7 @@ def as_array(value: Any) -> Array:
         return _converted(value)
     if isinstance(value, str | bytes | PathLike):
         raise InputError(
-            f"expected an array, found a path, {str(value)!r}. Read it first with "
+            f"expected an array, found a path, {str(value)!r}. Read the file first with "
             f"probdice.read(path)."
         )
     if has_type(value, "torch", "Tensor"):
@@ -87,7 +87,7 @@ def as_array(value: Any) -> Array:
         if has_type(value, library, name):
             raise InputError(
                 f"expected an array, found {type_named(value)}, whose geometry would be ignored. "
-                f"Convert it first with probdice.read(image)."
+                f"Convert the image first with probdice.read(image)."
             )
     library = type(value).__module__.split(".")[0]
     if library == "cupy":
@@ -154,8 +154,8 @@ def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] 
         return None
     if len(named) > 1:
         raise InputError(
-            f"several dimensions have the name of a region axis: {array.dims}. Rename all but one "
-            f"of them."
+            f"several dimensions have the name of a region axis: {array.dims}. Rename all of these "
+            f"dimensions except one."
         )
     dimension = array.dims[named[0]]
     if dimension not in array.coords:
@@ -226,8 +226,8 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
         return np.from_dlpack(value, device="cpu", copy=True)
     except (TypeError, RuntimeError, BufferError, ValueError) as error:
         raise InputError(
-            f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). Copy it "
-            f"to host memory first."
+            f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). Copy the "
+            f"array to host memory first."
         ) from None
 
 

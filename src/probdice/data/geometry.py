@@ -26,7 +26,7 @@ class Geometry:
         Number of pixels along each axis.
     affine : array_like
         Homogeneous matrix that maps a pixel index to a position in millimetres (in 3-D: right,
-        anterior, superior). It has one more row and column than the image has axes.
+        anterior, superior). For an image with n axes, the matrix has n + 1 rows and columns.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Geometry:
         """Return the order of axes and the flipped axes that align this grid with `other`.
 
         The third value is the largest remaining distance between corresponding corners, in pixels.
-        It is infinite if the grids cannot be aligned.
+        The distance is infinite if the grids cannot be aligned.
         """
         axes = len(self.shape)
         unfit = tuple(range(axes)), (), inf
@@ -152,7 +152,7 @@ class Geometry:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the geometry as JSON data.
+        """Return the geometry as a dictionary for JSON.
 
         Examples
         --------

@@ -30,8 +30,8 @@ Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 def nearest_places(grid: Grid, into: Integers) -> None:
     """Write the index of the source pixel that is nearest to each target pixel.
 
-    The index refers to the flattened source box, in C order. It is −1 outside the field of view. A
-    position halfway between two pixels is assigned to the pixel with the higher index.
+    The index refers to the flattened source box, in C order. The index is −1 outside the field of
+    view. A position halfway between two pixels is assigned to the pixel with the higher index.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size

@@ -67,7 +67,8 @@ class Lazy(ABC):
 class Derived(Lazy):
     """An array that is computed from one or more arrays of the same shape.
 
-    It has the chunks of the first array that is stored in chunks. Subclasses may change its shape.
+    The result has the chunks of the first array that is stored in chunks. Subclasses may change the
+    shape.
     """
 
     def __init__(self, *arrays: Array, dtype: DTypeLike | None = None) -> None:

@@ -1,7 +1,7 @@
 """`Segmentation`: a crisp or probabilistic segmentation of one image.
 
-A `Segmentation` stores an array and the interpretation of its values. It never copies or converts
-the array. This module checks types, axes and names. Values are checked when they are read.
+A `Segmentation` stores an array and the interpretation of its values. The array is never copied or
+converted. This module checks types, axes and names. Values are checked when they are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -118,7 +118,7 @@ class Segmentation:
     origins: Mapping[int, Label] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the structure; values are checked when they are read."""
+        """Check types, axes and names. Values are checked when they are read."""
         if type(self.array) is not np.ndarray or self.array.dtype.kind == "V":
             object.__setattr__(self, "array", as_array(self.array))
         if type(self.names) is not dict and not isinstance(self.names, Mapping):
@@ -421,7 +421,7 @@ class Segmentation:
 
     @classmethod
     def concatenate(cls, images: Iterable["Segmentation"]) -> "Segmentation":
-        """Combine the pixels of several images, to match regions once for a whole data set.
+        """Combine the pixels of several images, so that regions are matched for a whole data set.
 
         Parameters
         ----------
@@ -514,8 +514,8 @@ class Segmentation:
         Parameters
         ----------
         floor : float, optional
-            Probabilities below `floor` are raised to it, as in ``Aitchison(floor=…)``. Without a
-            floor, a probability of 0 raises an error because it has no logarithm.
+            Probabilities below `floor` are replaced by `floor`, as in ``Aitchison(floor=…)``.
+            Without a floor, a probability of 0 raises an error because it has no logarithm.
 
         Returns
         -------
@@ -538,15 +538,18 @@ class Segmentation:
             place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
             pixel = words_for_axes(len(place)).one
             raise InputError(
-                f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To raise "
-                f"such values to a minimum, use ",
+                f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To replace "
+                f"probabilities of 0 by a minimum, use ",
                 Option("floor", "1e-3"),
                 ".",
             )
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
 
     def refuse(self, fault: Fault | None) -> None:
-        """Raise an error for invalid values. Their pixels are numbered in C order."""
+        """Raise an error for invalid values, unless `fault` is None.
+
+        The pixels in `fault` are numbered in C order.
+        """
         if fault is not None:
             first, worst = (
                 tuple(int(k) for k in np.unravel_index(pixel, self.shape))
@@ -560,7 +563,8 @@ class Segmentation:
     ) -> "Instances":
         """Return the connected components of a label map as a label map of instances.
 
-        This requires connected-components-3d (extra `instances`) and the whole image in memory.
+        This method requires connected-components-3d (extra `instances`) and reads the whole image
+        into memory.
 
         Parameters
         ----------
@@ -666,7 +670,7 @@ class Segmentation:
                 pixels = words_for_axes(len(view.shape)).of(outside)
                 raise GeometryError(
                     f"{outside} {pixels} of the grid are outside the field of view of the image. "
-                    f"Set background to the label or name of their region."
+                    f"Set background to the label or name of the region that contains them."
                 )
         return moved
 
@@ -706,7 +710,7 @@ class Segmentation:
 def _by_dimension(
     array: AnyArray, axis: int, names: Sequence[Label | None] | None
 ) -> tuple[int, Sequence[Label | None] | None]:
-    """Return the region axis and region names of an xarray DataArray, or the given ones."""
+    """Return the region axis and region names of an xarray DataArray, or `axis` and `names`."""
     if axis != 0 or isinstance(array, np.ndarray):
         return axis, names
     dimension = region_dimension(array)
@@ -739,7 +743,7 @@ def _check_floating(dtype: np.dtype[Any], what: str) -> None:
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InputError(
             f"{what} must be float16, float32 or float64, found {dtype}. "
-            f"Convert them with astype first."
+            f"Convert the array with astype first."
         )
 
 

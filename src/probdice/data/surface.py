@@ -23,7 +23,7 @@ class Surface:
     triangles : ndarray of int64
         The three vertices of each triangle, one triangle per row.
     structure : str
-        Name such as "left cortex"; empty if unknown.
+        Name such as "left cortex", or "" if unknown.
     source : str
         The file from which the surface was read.
     """

@@ -176,7 +176,7 @@ class Fault:
             command = "A label map contains whole numbers. Check that the file is a label map"
             return [_either("Use Segmentation.from_probabilities for probabilities", command)]
         if self.kind == "infinite":
-            return [f"Replace such values, or exclude these {unit}s with ", MASK]
+            return [f"Replace NaN and infinite values, or exclude their {unit}s with ", MASK]
         if self.kind == "negative":
             python = "Use Segmentation.from_logits for logits, or clip rounding errors to 0"
             command = "Clip rounding errors to 0, and store probabilities instead of logits"
@@ -186,7 +186,7 @@ class Fault:
             BACKGROUND,
         ]
         if self.kind == "nothing":
-            return [*missing, f". To exclude such {unit}s, use ", MASK]
+            return [*missing, f". To exclude these {unit}s, use ", MASK]
         remedies: list[list[str | Option]] = []
         if self.whole:
             python = "Use Segmentation.from_labels if these whole numbers are labels"

@@ -44,9 +44,9 @@ class Structure:
     Attributes
     ----------
     name : str
-        Name such as "left cortex"; empty if unknown.
+        Name such as "left cortex", or "" if unknown.
     vertices : int
-        Number of vertices of the surface; 0 for voxels.
+        Number of vertices of the surface, or 0 for voxels.
     used : ndarray or None
         Indices of the vertices that have values, or None if all vertices have values. For voxels,
         each row is the index of one voxel in the volume.
@@ -215,7 +215,7 @@ class VertexSpace(Geometry):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the vertex space as a dictionary for JSON; `geometry_from_dict` is the inverse.
+        """Return the vertex space as a dictionary that `geometry_from_dict` can read.
 
         Examples
         --------

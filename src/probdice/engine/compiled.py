@@ -83,7 +83,7 @@ class AitchisonKernels:
     ) -> None:
         """Sum 1 − f of each group with each unmatched row added.
 
-        The vectors are binary. Their second entry is the sum of all other rows.
+        The vectors are binary. The second entry of a vector is the sum of all other rows.
         """
         own_rest = _rest(own.rows, np.concatenate([own.members, unmatched]))
         across_rest = _rest(across.rows, across.members)

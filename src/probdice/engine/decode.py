@@ -1,9 +1,9 @@
 """Decoders, which convert the stored values of a segmentation to the input of kernels.
 
-Values are labels, booleans, probabilities, logits or the probability of a single foreground. They
+Values are labels, booleans, probabilities, logits or the probability of a single foreground. Values
 may have any data type, byte order and memory order. Values are used without a copy if possible.
-Otherwise, they are copied into a buffer of the thread, and `probdice.data.value_checks` converts
-them.
+Otherwise, values are copied into a buffer of the thread, and `probdice.data.value_checks` converts
+the copy.
 """
 
 import threading
@@ -192,8 +192,8 @@ class LabelDecoder:
     def _encoded_whole(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return a code for every floating-point value and the label of every code.
 
-        Values that are not whole numbers get an arbitrary code. They are outside the mask, or they
-        cause an error.
+        Values that are not whole numbers get an arbitrary code. These values are outside the mask,
+        or they cause an error.
         """
         whole = whole_numbers(values)
         if whole.all():
@@ -227,7 +227,7 @@ class _Scratch(threading.local):
     def array(self, purpose: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an uninitialised contiguous array.
 
-        It shares its memory with the array that the previous call with the same purpose returned.
+        The array shares its memory with the result of the previous call for the same purpose.
         """
         size = prod(shape)
         buffer = self._buffers.get((purpose, dtype))

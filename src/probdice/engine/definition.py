@@ -25,7 +25,7 @@ class DefinitionKernels:
     def pairs(
         self, p: NDArray[Any], p_start: int, q: NDArray[Any], q_start: int, size: int
     ) -> PairSums:
-        """Compute the sums for every region and every pair of regions of two soft sides."""
+        """Compute the sums for each region and each pair of regions of two probabilistic sides."""
         p, q = (_columns(rows, at, size) for rows, at in ((p, p_start), (q, q_start)))
         p_binary, q_binary = _auxiliaries(p), _auxiliaries(q)
         p_alone = [self._losses(vector, EMPTY) for vector in p_binary]
@@ -43,7 +43,7 @@ class DefinitionKernels:
     def label_pairs(
         self, codes: NDArray[np.int32], labels: int, q: NDArray[Any], q_start: int
     ) -> LabelPairSums:
-        """Compute the sums for every label and every pair of a label and a soft region."""
+        """Compute the sums for each label and each pair of a label and a probabilistic region."""
         q = _columns(q, q_start, codes.size)
         savings, losses = np.zeros((labels, len(q))), np.zeros(len(q))
         certain_alone = np.full(codes.size, self.similarity.disagreement)
@@ -94,7 +94,8 @@ def _columns(rows: NDArray[Any], start: int, size: int) -> Floats:
 def _auxiliaries(rows: Floats) -> list[Floats]:
     """Return one binary segmentation per region.
 
-    Its rows are the probability of the region and the sum of all other probabilities.
+    The rows of a binary segmentation are the probability of the region and the sum of all other
+    probabilities.
     """
     return [_binary(rows, np.array([k])) for k in range(len(rows))]
 

@@ -108,9 +108,9 @@ def image(
 ) -> Any:
     """Return an image that consists of the results of `visit` for all blocks.
 
-    The image has a first axis of length `rows`, unless `rows` is None. It is written block by block
-    `into` an array or into a new array. Without `into`, the result for Dask arrays is a Dask array
-    that is computed lazily.
+    The image has a first axis of length `rows`, unless `rows` is None. The image is written block
+    by block to the array `into` or, without `into`, to a new array. For Dask arrays without `into`,
+    the result is a Dask array that is computed lazily.
     """
     if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
         from probdice.engine import dask

@@ -77,7 +77,7 @@ class Block:
 class Grid(Sequence[Block]):
     """The blocks of an image that is cut along every axis.
 
-    Blocks are in C order. They are created on demand.
+    Blocks are in C order, and each block is created on demand.
     """
 
     def __init__(self, shape: tuple[int, ...], cuts: Sequence[Sequence[int]]):
@@ -165,7 +165,7 @@ def cut_along_chunks(
 ) -> Grid:
     """Return blocks that are unions or parts of chunks, so that few bytes are decoded repeatedly.
 
-    Blocks have about `most` pixels. They have up to `largest` pixels if chunks would otherwise be
+    Blocks have about `most` pixels. Blocks have up to `largest` pixels if chunks would otherwise be
     decoded more often. With a `target`, each block is a union of whole chunks of the target.
     """
     if not prod(shape):

@@ -1,6 +1,6 @@
 """Passes that compare groups of regions at every pixel.
 
-They compute scores, f at every pixel, and the losses of groups with an additional region.
+The passes compute scores, f at every pixel, and the losses of groups with an additional region.
 """
 
 from collections.abc import Iterator, Sequence

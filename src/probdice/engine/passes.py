@@ -22,8 +22,8 @@ class Pass(Generic[R]):
     Attributes
     ----------
     visit : callable
-        Function that returns the result of one block. It may be called in another process, more
-        than once, and in any order of blocks.
+        Function that returns the result of one block. The function may be called in another
+        process, more than once per block, and in any order of blocks.
     add : callable
         Function that returns the sum of several results, which are in the order of their blocks.
         The arguments may be sums of earlier calls.

@@ -51,7 +51,7 @@ class Content:
         Labels in the order of their first pixels, or channels sorted by the digests of their
         values. Neither order depends on the numbers of the labels or channels.
     digest : bytes
-        Digest of the values. It is identical for two segmentations that differ only in their
+        Digest of the values, which is identical for two segmentations that differ only in their
         labels.
     """
 

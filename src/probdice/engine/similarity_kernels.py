@@ -43,7 +43,10 @@ class PairSums(NamedTuple):
 
 
 class LabelPairSums(NamedTuple):
-    """The same sums for the codes of a label map and the regions of a probabilistic side."""
+    """Sums over some pixels for the codes of a label map and the regions of a probabilistic side.
+
+    The fields have the same meaning as in `PairSums`. `counts` contains the volumes of the codes.
+    """
 
     counts: Integers
     volumes: Floats
@@ -69,10 +72,10 @@ class BlockKernels(Protocol):
     """The sums of a similarity over the pixels of a block."""
 
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
-        """Compute the sums for every region and every pair of regions of two soft sides."""
+        """Compute the sums for each region and each pair of regions of two probabilistic sides."""
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Compute the sums for every label and every pair of a label and a soft region."""
+        """Compute the sums for each label and each pair of a label and a probabilistic region."""
 
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats

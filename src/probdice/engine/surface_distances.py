@@ -47,7 +47,7 @@ class Elements:
     points : ndarray
         Centroids in pixel coordinates, one per row.
     distances : ndarray
-        Distance from each centroid to the nearest point of the other surface. It is infinite if the
+        Distance from each centroid to the nearest point of the other surface, or infinity if the
         other surface is empty.
     weights : ndarray
         Areas of triangles, or lengths of segments.

@@ -1,7 +1,7 @@
 """A pass over the pixels that collects the surfaces of all groups of two images.
 
 A cell consists of the 2 × 2 × 2 pixels (2 × 2 in 2-D) around a corner of the pixel grid. Only cells
-with a surface are kept in memory. Their number is much smaller than the number of pixels.
+with a surface are kept in memory, and there are far fewer of these cells than pixels.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -94,7 +94,7 @@ def read(
     """Read a segmentation from a file, or from one file per region.
 
     If a file has one number per voxel and all numbers are whole, they are labels, whatever their
-    stored type. If some of the numbers are fractional, they are the probability of a single
+    stored type. If some of these numbers are fractional, they are the probability of a single
     foreground region. If a file has several numbers per voxel, they are the probabilities of as
     many regions. Arrays remain on disk if the format allows this. "Voxel" and "pixel" both mean one
     element of a 2-D or 3-D image.
@@ -292,9 +292,9 @@ def write(
         nor names.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that can represent its labels.
-        Probabilities are stored in the form in which they are compared. For example, they are
-        divided by their sum if the segmentation has ``sums="normalise"``. The region axis is last
-        in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a single
+        Probabilities are stored in the form in which they are compared. For example, probabilities
+        of a segmentation with ``sums="normalise"`` are divided by their sum. The region axis is
+        last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a single
         foreground region is stored as one map, or as two regions in .npy. An integer array is a
         label map. A floating-point array is a map, which is stored as float32. NaN is preserved.
     geometry : Geometry, optional

@@ -1,10 +1,11 @@
 """Read and write FreeSurfer annotations (.annot): one label per vertex of a hemisphere.
 
 A file stores a colour per vertex, and a table of colours and names. The label of a vertex is the
-number of its colour in the table, or −1 if the vertex has no colour. nibabel writes the files, but
-this module reads them for three reasons. nibabel 5.4 returns a neighbouring label for a colour that
-the table does not contain, shifts names if the table skips a number, and allocates memory based on
-unchecked lengths.
+number of its colour in the table, or −1 if the vertex has no colour.
+
+Files are written with nibabel, but read by this module. The reader of nibabel 5.4 has three errors:
+it returns a neighbouring label for a colour that the table does not contain, it shifts names if the
+table skips a number, and it allocates memory based on unchecked lengths.
 """
 
 import struct

@@ -26,7 +26,7 @@ class BidsName:
     suffix : str
         The last part before the extension, such as "dseg" or "probseg".
     extension : str
-        Everything from the first dot.
+        The part of the name from the first dot on.
     """
 
     entities: tuple[tuple[str, str], ...]

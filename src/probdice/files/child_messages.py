@@ -150,7 +150,7 @@ class _LayoutValue(TypedDict):
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of an array in shared memory. Its axes are permuted so that it is in C order."""
+    """The layout of an array in shared memory, with its axes permuted to C order."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

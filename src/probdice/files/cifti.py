@@ -1,8 +1,8 @@
 """Read and write CIFTI-2: dense labels (.dlabel.nii) and dense scalars (.dscalar.nii).
 
 The pixels are the vertices of both hemispheres and the voxels of other structures. Structures are
-sorted: first the left cortex, then the right cortex, then all other structures by name. nibabel
-parses the XML in the header. Declarations of XML entities are rejected. Values remain on disk.
+sorted: first the left cortex, then the right cortex, then all other structures by name. The XML in
+the header is parsed with nibabel. Declarations of XML entities are rejected. Values remain on disk.
 """
 
 import re

@@ -5,9 +5,10 @@ crash, run forever, or allocate more memory than the machine has. `run_in_child`
 child process, so that a corrupt file only causes an error message.
 
 The child starts when the first file requires it. The start takes 0.3 to 0.7 seconds of CPU time,
-mostly for importing NumPy and the library. The child reads all later files, one at a time. It is
-replaced after a crash, and killed on a timeout, on an interrupt and at exit. It creates no files
-and no named shared memory. It has only a socket, and exits when the socket closes.
+mostly for importing NumPy and the library. The child reads all later files, one at a time. The
+child is replaced after a crash, and killed on a timeout, on an interrupt and at exit. The child
+creates no files and no named shared memory. The child has only a socket, and exits when the socket
+closes.
 
 **Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
 and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
@@ -115,7 +116,7 @@ def run_in_child(
     Returns
     -------
     Answer
-        The answer of the reader. Its arrays are read-only.
+        The answer of the reader. The arrays are read-only.
 
     Raises
     ------
@@ -375,7 +376,7 @@ class _Child:
 
     @classmethod
     def left_to_parent(cls) -> None:
-        """Forget the child in a forked process, because it belongs to the original process."""
+        """In a forked process, discard the child, which belongs to the original process."""
         if cls.current is not None:
             cls.current.socket.close()
             cls.current.process.returncode = 0

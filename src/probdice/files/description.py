@@ -36,7 +36,7 @@ def description_of(
         Whether to include the names and colours of a label map. The regions of probabilities are
         always included.
     affine : bool, optional
-        Whether to include the geometry. It is null if the image has no geometry.
+        Whether to include the geometry, or null if the image has no geometry.
     shape : bool, optional
         Whether the format would change the shape of the image.
     """

@@ -36,8 +36,8 @@ def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
     """Parse the regions of an atlas by label or, with `channels`, by volume of the 4-D image.
 
     In a *label* atlas, the index of a region is its label. In a *probabilistic* atlas, the index of
-    a region is its volume in the 4-D image. Its label in the 3-D summary image is the attribute
-    ``value`` or, by default, the index plus 1.
+    a region is its volume in the 4-D image. The label of the region in the 3-D summary image is the
+    attribute ``value`` or, by default, the index plus 1.
     """
     if ENTITIES.search(text):
         refuse_entities()

@@ -1,8 +1,8 @@
 """Read and write GIFTI: labels (.label.gii), and maps of probabilities (.func.gii, .shape.gii).
 
-nibabel parses files in the child process, because a small file can contain compressed arrays that
-fill the memory. Declarations of XML entities are rejected, because no GIFTI file needs them.
-`write` stores the description of probabilities in the metadata.
+Files are parsed with nibabel in the child process, because a small file can contain compressed
+arrays that fill the memory. Declarations of XML entities are rejected, because no GIFTI file needs
+them. `write` stores the description of probabilities in the metadata.
 """
 
 import math

@@ -169,7 +169,10 @@ def read_box(
 
 
 def filling_of(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
-    """Return an array that is filled with a part of a data set. Filling it closes the file."""
+    """Return an array that will be filled with a part of a data set.
+
+    The file is closed when the array is filled.
+    """
 
     def fill(target: NDArray[Any]) -> None:
         with content, library_call():

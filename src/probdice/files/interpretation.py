@@ -177,7 +177,7 @@ def segmentation_of_many(
 
 
 def fraction_in(array: Array) -> float | None:
-    """Return the first fractional number, or None. NaN is skipped, as the comparison reports it."""
+    """Return the first fractional number, or None. The comparison reports NaN."""
     for block in blocks(array):
         fractions = (block != np.trunc(block)) & (block == block)
         if fractions.any():

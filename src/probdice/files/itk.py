@@ -126,7 +126,7 @@ def _mapped(source: Source) -> Image:
 
 
 def of_simpleitk(image: Any, *, max_bytes: int, no_geometry: bool = False) -> Image:
-    """Convert a SimpleITK image. With `no_geometry`, ignore its default geometry."""
+    """Convert a SimpleITK image. With `no_geometry`, ignore the geometry of the image."""
     sitk = need("SimpleITK", "itk", "reading a SimpleITK image")
     with _itk_call():
         array = _transposed(sitk, image)

@@ -108,8 +108,8 @@ def label_map_by_priority(
     """Create a label map, in which shared pixels are assigned by priority.
 
     A shared pixel is assigned to the first region in `priority` that contains it. Regions keep
-    their labels if all labels are positive. Otherwise, they are numbered from 1. Regions that are
-    not in `priority` come last. If two of these regions share a pixel that is in no region of
+    their labels if all labels are positive. Otherwise, regions are numbered from 1. Regions that
+    are not in `priority` come last. If two of these regions share a pixel that is in no region of
     `priority`, an error is raised. Each name in `priority` that is not a region adds a note of kind
     "priority".
     """

@@ -189,7 +189,7 @@ def _missing(library: str, extra: str, what: str) -> MissingExtraError:
 
 
 def as_colour(values: Sequence[Any], most: float) -> str | None:
-    """Convert red, green and blue (0 to `most`) to "#RRGGBB". Return None if they are invalid."""
+    """Convert red, green and blue (0 to `most`) to "#RRGGBB", or invalid values to None."""
     try:
         red, green, blue = (round(255 * float(value) / most) for value in values)
     except (TypeError, ValueError, OverflowError):

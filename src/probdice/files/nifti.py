@@ -1,14 +1,14 @@
 """Read and write NIfTI (.nii, .nii.gz, .hdr/.img), Analyze and FreeSurfer (.mgh, .mgz).
 
-Values are memory-mapped or decompressed. nibabel writes files and reads the rarer headers. The axes
-are those of the file (i, j, k), followed by the region axis. The format is three-dimensional, so a
-2-D image has a third axis of length 1.
+Values are memory-mapped or decompressed. Files are written with nibabel, which also reads the rarer
+headers. The axes are those of the file (i, j, k), followed by the region axis. The format is
+three-dimensional, so a 2-D image has a third axis of length 1.
 
-**Geometry.** The sform is used if it is valid. Otherwise, the qform is used. Both are converted to
-millimetres. An image without a valid sform and qform has no geometry, because tools make different
-assumptions in this case (nibabel centres and flips the image, and ITK does neither). Two images
-without geometry can be compared. Comparing an image without geometry with an image that has a
-geometry requires `ignore_geometry`. Images in Analyze format have no geometry.
+**Geometry.** The sform is used if it is valid. Otherwise, the qform is used. The affine is
+converted to millimetres. An image without a valid sform or qform has no geometry, because tools
+make different assumptions in this case (nibabel centres and flips the image, and ITK does neither).
+Two images without geometry can be compared. Comparing an image without geometry with an image that
+has a geometry requires `ignore_geometry`. Images in Analyze format have no geometry.
 """
 
 import math

@@ -7,7 +7,7 @@ neither 0 nor 1.
 
 Images have no geometry, with two exceptions. An .npz file that probdice wrote may contain a
 geometry. The `probabilities` of nnU-Net have the geometry of the label image with the same name in
-the same folder. Their axes (region, z, y, x) become (region, x, y, z).
+the same folder. The axes of nnU-Net (region, z, y, x) become (region, x, y, z).
 """
 
 import math
@@ -234,7 +234,7 @@ def _key(wanted: str, keys: list[str]) -> str:
 
 
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:
-    """Convert probabilities that nnU-Net exported. Their label image contains the geometry."""
+    """Convert probabilities that nnU-Net exported. The label image contains the geometry."""
     label_file = label_image(path)
     if label_file is not None and label_file.suffix == ".png":  # 2-D: (region, 1, y, x)
         return Image(array[:, 0] if array.shape[1] == 1 else array, regions=0)

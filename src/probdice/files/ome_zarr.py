@@ -1,7 +1,7 @@
 """Metadata of OME-Zarr 0.4 and 0.5: axes, spacing, origin, names and colours.
 
-Images are read with their axes in any order. They are written with the axes z, y and x, preceded by
-the channel axis.
+Images are read with their axes in any order. Images are written with the axes z, y and x, preceded
+by the channel axis.
 """
 
 from collections.abc import Mapping, Sequence

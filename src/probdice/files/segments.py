@@ -1,4 +1,4 @@
-"""Segments of 3D Slicer. Their labels, layers and names are in NRRD and MetaImage headers."""
+"""Segments of 3D Slicer, which are described in the headers of NRRD and MetaImage files."""
 
 import re
 from collections.abc import Mapping

@@ -94,7 +94,7 @@ def is_image(value: object) -> bool:
 
 
 def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
-    """Open a file and read its first bytes. Raise an error if it is missing or empty."""
+    """Open a file and read its first bytes. Raise an error if the file is missing or empty."""
     if is_url(path):
         return Source(Path(path), "", b"", False, max_bytes, store=path)
     file, inside = split_inside(path)

@@ -159,8 +159,8 @@ def rows_to_write(payload: Payload) -> list[LabelRow]:
 def map_name(payload: Payload, number: int) -> str:
     """Return the name under which a map is stored.
 
-    This is the name of the region, or "#" and a number from 1. A similarity map is called
-    "similarity".
+    A map is stored under the name of its region, or under "#" and a number from 1. A map that is
+    not a segmentation is called "similarity".
     """
     if payload.kind == "map":
         return "similarity"
@@ -182,7 +182,7 @@ def space_of(payload: Payload) -> VertexSpace:
 
 
 def only_structure(payload: Payload, name: str) -> Structure:
-    """Return the surface to write. Raise an error if the format `name` cannot store it."""
+    """Return the surface to write, or raise an error if the format `name` cannot store it."""
     space = space_of(payload)
     if len(space.structures) > 1 or space.structures[0].used is not None:
         raise InputError(

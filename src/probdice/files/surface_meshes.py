@@ -23,7 +23,7 @@ ROW = 12  # number of bytes in a vertex or a triangle, which is three 32-bit num
 
 
 def surface_of(source: Source) -> Surface:
-    """Read a mesh. The metadata or the file name determine the structure."""
+    """Read a mesh. Its structure is named in the metadata or in the file name."""
     structure = ""
     if source.head.startswith(FREESURFER):
         points, triangles = _freesurfer(source)

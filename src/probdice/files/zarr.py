@@ -115,7 +115,7 @@ def _level_at(store: str) -> Level | None:
 
 
 def _plain(array: Any, store: str) -> Image:
-    """Convert an array without OME-Zarr metadata. Its axes may have names."""
+    """Convert an array without OME-Zarr metadata. The axes may have names."""
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
     values = ZarrArray(array, store)
     named = [k for k, name in enumerate(names or ()) if str(name).lower() in CHANNEL]
@@ -221,7 +221,7 @@ def _neighbours(store: str) -> str:
 
 
 class ZarrArray(Lazy):
-    """An array in a store. Its chunks are decoded on demand."""
+    """An array in a store, whose chunks are decoded on demand."""
 
     travels = True
 
@@ -280,10 +280,10 @@ def _write(path: Path, payload: Payload) -> None:
 
 
 class NewStore:
-    """A new store. `array` creates its array, and `describe` stores its metadata.
+    """A new store. `array` creates the array, and `describe` stores the metadata.
 
-    With a geometry, the store is an OME-Zarr image with the axes z, y and x. Otherwise, it is a
-    plain array.
+    With a geometry, the store is an OME-Zarr image with the axes z, y and x. Otherwise, the store
+    is a plain array.
     """
 
     def __init__(
@@ -293,7 +293,7 @@ class NewStore:
         self._node: Any = None  # the array, or the group of an OME-Zarr image
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], *, regions: bool = False) -> Any:
-        """Create the empty array. With `regions`, its first axis is the region axis."""
+        """Create the empty array. With `regions`, the first axis is the region axis."""
         zarr = need("zarr", "zarr", "writing Zarr")
         axes = len(shape) - regions
         chunks = self.chunks or tuple(min(n, EDGE.get(axes, 32)) for n in shape[regions:])

@@ -44,7 +44,7 @@ def pairs(
     q_likeliest: Indices,
     savings: Sums,
 ) -> tuple[bool, bool]:
-    """Add the volumes and Σ min(p_i, q_j) of these pixels to `volumes` and `savings`.
+    """Add Σ min(p_i, q_j) to `savings`, and the sum of each row to `p_volumes` or `q_volumes`.
 
     For each region, the number of pixels at which it is the most probable is added to `p_likeliest`
     or `q_likeliest`. Return whether the values of each side are valid.

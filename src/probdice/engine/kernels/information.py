@@ -23,8 +23,8 @@ def expected_information(
 
     `reference` and `prediction` contain distinct volumes. `reference_times` and `prediction_times`
     contain the number of regions with each volume. The overlap of two regions has a hypergeometric
-    distribution. Its probabilities are computed from their ratios, starting at the most probable
-    overlap, so that no factorial of the number of pixels is required.
+    distribution. Its probabilities are computed from the ratios of successive probabilities,
+    starting at the most probable overlap. No factorial of the number of pixels is required.
     """
     total = 0.0
     for i in range(reference.size):

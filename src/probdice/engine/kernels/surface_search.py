@@ -132,7 +132,7 @@ def _reach(other: Pyramid, shapes: Shapes, cell: Cell, element: int) -> float:
 
 @inlined
 def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
-    """Return the squared distance from a point to a box or, for a tilted box, a lower bound."""
+    """Return the squared distance from a point to a box with a given centre and half size."""
     a = max(abs(x - boxes[box, 0]) - boxes[box, 3], 0.0)
     b = max(abs(y - boxes[box, 1]) - boxes[box, 4], 0.0)
     c = max(abs(z - boxes[box, 2]) - boxes[box, 5], 0.0)
@@ -143,7 +143,7 @@ def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
 def _to_cell(
     shapes: Shapes, configuration: int, x: float, y: float, z: float, best: float
 ) -> float:
-    """Return the squared distance from a point to the surface in a cell, or `best` if smaller."""
+    """Return the squared distance from a point to the surface in a cell, but at most `best`."""
     if _to_box(shapes.boxes, configuration, x, y, z) >= best:
         return best
     frames, edges = shapes.frames, shapes.edges

@@ -1,7 +1,8 @@
 """The surface of a set of pixels inside one cell, for every configuration of the cell's pixels.
 
-A cell consists of the 2 × 2 × 2 pixels (2 × 2 in 2-D) around a corner of the pixel grid. Its
-configuration is an 8-bit number with one bit per pixel. The bit is 1 if the pixel is in the set.
+A cell consists of the 2 × 2 × 2 pixels (2 × 2 in 2-D) around a corner of the pixel grid. The
+configuration of a cell is an 8-bit number with one bit per pixel. A bit is 1 if its pixel is in the
+set.
 Bit ``4 dz + 2 dx + dy`` represents the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with
 ``dx = 1`` are used.
 
@@ -34,7 +35,7 @@ Polygon = tuple[Edge, ...]
 class Shapes(NamedTuple):
     """Elements and facets of all configurations, in coordinates relative to the cell's first pixel.
 
-    Elements are the triangles or segments that the rule creates. They have a centroid and a size.
+    Elements are the triangles or segments that the rule creates. Each has a centroid and a size.
     Distances are measured to facets, which cover the same set of points in fewer pieces: the
     triangles of a flat polygon form one facet. The elements of configuration c are
     ``element_starts[c]`` up to ``element_starts[c + 1]``. Facets are stored in the same way.

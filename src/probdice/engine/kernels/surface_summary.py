@@ -29,7 +29,8 @@ class Collected(NamedTuple):
 class Directed(NamedTuple):
     """Distances from one surface to another.
 
-    Elements that both surfaces share are not listed. Only their total weight is stored.
+    Elements that both surfaces share are not listed. Only the total weight of these elements is
+    stored.
     """
 
     distances: Floats

@@ -1,8 +1,8 @@
 """Surfaces of sets of pixels, stored in a structure in which nearest points are found quickly.
 
-An image has three axes. A 2-D image has one layer. Cell i along an axis is between pixels i − 1 and
-i, so that surfaces are closed at the border of the image. `collect` finds the cells of an image
-that contain the surface of any set, and `assemble` stores the cells of one set in a box.
+Images are treated as 3-D, and a 2-D image has one layer. Cell i along an axis is between pixels
+i − 1 and i, so that surfaces are closed at the border of the image. `collect` finds the cells of an
+image that contain the surface of any set, and `assemble` stores the cells of one set in a box.
 
 Nearest points are found in the grid of cells. For every block of cells, a pyramid of levels stores
 which of its halves, along each axis, contain a surface. A search visits only blocks that are closer
@@ -77,8 +77,8 @@ def collect(
     """Write the cells in a box of pixels that contain the surface of a set. Return their number.
 
     `sets[codes]` is the set number of each pixel. The box has `counts` cells, from cell `first` of
-    an image with `sizes` cells. Its pixels start with the pixel before the first cell, or at the
-    border of the image. Cells that do not fit in the output are only counted.
+    an image with `sizes` cells. The pixels of the box start with the pixel before the first cell,
+    or at the border of the image. Cells that do not fit in the output are only counted.
     """
     starts = shapes.element_starts
     depth, height, width = codes.shape
@@ -254,7 +254,7 @@ def place_of(cell: int, height: int, width: int) -> tuple[int, int, int]:
 
 @inner
 def _unmarked(cells: Integers, box: Integers, shapes: Shapes, dense: int) -> Pyramid:
-    """Return an empty pyramid with memory for these cells of a box."""
+    """Return an empty pyramid with memory for the given cells of a box."""
     counts, shifts = _levels(box, shapes)
     top = counts.shape[0] - 1
     brick = top
