@@ -318,7 +318,7 @@ def test_a_note_reports_nan_in_the_mask(tmp_path: Path, reference: Path, predict
     mask = np.ones(LABELS.shape, np.float32)
     mask[0] = np.nan
     words = "--mask", save(tmp_path / "mask.nii.gz", mask)
-    assert "2 voxels of the mask are NaN and treated as outside." in notes_of(
+    assert "2 voxels of the mask are NaN and counted as outside the mask." in notes_of(
         reference, prediction, *words
     )
 

@@ -6,10 +6,10 @@ A library is recognised by the names of its types, so that it need not be import
 |---|---|
 | NumPy array, memory map | unchanged, read in blocks |
 | Zarr array, data set in a file, Dask array | unchanged, read in blocks of whole chunks |
-| torch tensor | detached, copied from its device, bfloat16 to float32 |
-| JAX or CuPy array | copied from its device, bfloat16 to float32 |
-| xarray DataArray | its data; a dimension with a region name is the region axis |
-| other arrays with DLPack or NumPy protocols | by these protocols |
+| torch tensor | detached and copied from its device; bfloat16 becomes float32 |
+| JAX or CuPy array | copied from its device; bfloat16 becomes float32 |
+| xarray DataArray | replaced by its data; a dimension such as "region" is the region axis |
+| other array with a DLPack or NumPy protocol | converted with this protocol |
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks alo
 
 
 def as_array(value: Any) -> Array:
-    """Convert a value to an ndarray, unless it can be sliced like one."""
+    """Convert a value to an ndarray, unless it can already be sliced like an ndarray."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             raise InputError(
@@ -72,7 +72,7 @@ def as_array(value: Any) -> Array:
         return _converted(value)
     if isinstance(value, str | bytes | PathLike):
         raise InputError(
-            f"expected an array, found a path, {str(value)!r}. Read it first with "
+            f"expected an array, found a path, {str(value)!r}. Read the file first with "
             f"probdice.read(path)."
         )
     if has_type(value, "torch", "Tensor"):
@@ -87,7 +87,7 @@ def as_array(value: Any) -> Array:
         if has_type(value, library, name):
             raise InputError(
                 f"expected an array, found {type_named(value)}, whose geometry would be ignored. "
-                f"Convert it first with probdice.read(image)."
+                f"Convert the image first with probdice.read(image)."
             )
     library = type(value).__module__.split(".")[0]
     if library == "cupy":
@@ -116,7 +116,7 @@ def chunks_of(array: Array) -> Chunks | None:
 
 
 def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]) -> Chunks | None:
-    """Return the lengths of chunks along each axis; None if the number of axes differs.
+    """Return the lengths of chunks along each axis, or None if the number of axes differs.
 
     A single length along an axis applies to all chunks except the last, which may be shorter.
     """
@@ -140,7 +140,10 @@ def travels(array: Any) -> bool:
 
 
 def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:
-    """Return the region axis of an xarray DataArray and the names of regions, or None."""
+    """Return the region axis of an xarray DataArray and the names of its regions.
+
+    Return None if `value` is not a DataArray or has no region axis.
+    """
     if not has_type(value, "xarray", "DataArray"):
         return None
     array = cast(Any, value)
@@ -151,8 +154,8 @@ def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] 
         return None
     if len(named) > 1:
         raise InputError(
-            f"several dimensions have the name of a region axis: {array.dims}. Rename all but one "
-            f"of them."
+            f"several dimensions have the name of a region axis: {array.dims}. Rename all of these "
+            f"dimensions except one."
         )
     dimension = array.dims[named[0]]
     if dimension not in array.coords:
@@ -164,7 +167,7 @@ _DIMENSIONS = {form for name in REGION_DIMENSIONS for form in (name, f"{name}s",
 
 
 def has_type(value: object, library: str, name: str) -> bool:
-    """Return whether a value is an instance of a library's class, without importing it."""
+    """Return whether a value is an instance of a library's class, without importing the library."""
     return any(
         kind.__name__ == name and kind.__module__.split(".")[0] == library
         for kind in type(value).__mro__
@@ -182,7 +185,7 @@ def _slices(value: Any) -> bool:
 
 
 def _converted(value: Any) -> NDArray[Any]:
-    """Convert a value by any protocol that NumPy supports."""
+    """Convert a value with any protocol that NumPy supports."""
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -223,8 +226,8 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
         return np.from_dlpack(value, device="cpu", copy=True)
     except (TypeError, RuntimeError, BufferError, ValueError) as error:
         raise InputError(
-            f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). Copy it "
-            f"to host memory first."
+            f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). Copy the "
+            f"array to host memory first."
         ) from None
 
 

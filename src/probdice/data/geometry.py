@@ -26,7 +26,7 @@ class Geometry:
         Number of pixels along each axis.
     affine : array_like
         Homogeneous matrix that maps a pixel index to a position in millimetres (in 3-D: right,
-        anterior, superior). It has one more row and column than the image has axes.
+        anterior, superior). For an image with n axes, the matrix has n + 1 rows and columns.
 
     Examples
     --------
@@ -96,8 +96,8 @@ class Geometry:
     def steps_onto(self, other: "Geometry") -> tuple[tuple[int, ...], tuple[int, ...], float]:
         """Return the order of axes and the flipped axes that align this grid with `other`.
 
-        The third value is the largest remaining distance between corners in pixels. It is infinite
-        if the grids cannot be aligned.
+        The third value is the largest remaining distance between corresponding corners, in pixels.
+        The distance is infinite if the grids cannot be aligned.
         """
         axes = len(self.shape)
         unfit = tuple(range(axes)), (), inf
@@ -117,7 +117,10 @@ class Geometry:
         return tuple(order), flips, apart
 
     def obstacle(self, other: "Geometry", apart: float) -> str:
-        """Describe why this grid, at the distance `apart`, cannot be aligned with `other`."""
+        """Describe why this grid cannot be aligned with `other`.
+
+        `apart` is the distance that `steps_onto` returned.
+        """
         if isfinite(apart):
             return f"corners are up to {apart:.3g} {words_for_axes(len(self.shape)).many} apart"
         return "the grids differ in size for every order of the axes"
@@ -127,7 +130,7 @@ class Geometry:
         return Geometry((1,) * len(self.shape), self.affine)
 
     def describe(self) -> dict[str, str]:
-        """Return size, spacing, origin and direction as short text."""
+        """Return the size, spacing, origin and direction as short texts."""
 
         def numbers(values: Iterable[float]) -> str:
             return " ".join(f"{value + 0.0:.6g}" for value in values)
@@ -140,7 +143,7 @@ class Geometry:
         }
 
     def mismatch(self, expected: "Geometry") -> str:
-        """Return the properties that differ from the expected geometry, as text."""
+        """Return a text with the properties that differ from the expected geometry."""
         own, other = self.describe(), expected.describe()
         return "; ".join(
             f"{key} {own.get(key, 'none')}, expected {other.get(key, 'none')}"
@@ -149,7 +152,7 @@ class Geometry:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the geometry as JSON data.
+        """Return the geometry as a dictionary for JSON.
 
         Examples
         --------

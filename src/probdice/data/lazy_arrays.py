@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-BLOCK = 1 << 20  # values that are read at once
+BLOCK = 1 << 20  # number of values that are read at once
 
 
 class Lazy(ABC):
@@ -39,7 +39,7 @@ class Lazy(ABC):
 
     @abstractmethod
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of one slice per axis."""
+        """Return the values of a block, which is given by one slice per axis."""
 
     def __getitem__(self, index: Any, /) -> NDArray[Any]:
         parts = index if isinstance(index, tuple) else (index,)
@@ -65,9 +65,10 @@ class Lazy(ABC):
 
 
 class Derived(Lazy):
-    """An array that is computed from other arrays of the same shape.
+    """An array that is computed from one or more arrays of the same shape.
 
-    Its chunks are those of the first array with chunks. Subclasses may change its shape.
+    The result has the chunks of the first array that is stored in chunks. Subclasses may change the
+    shape.
     """
 
     def __init__(self, *arrays: Array, dtype: DTypeLike | None = None) -> None:
@@ -80,7 +81,7 @@ class Derived(Lazy):
 
 
 class Complement(Derived):
-    """Pixels where a mask is 0."""
+    """The mask of the pixels where another mask is 0."""
 
     def __init__(self, mask: Array) -> None:
         super().__init__(mask, dtype=np.bool_)
@@ -90,7 +91,7 @@ class Complement(Derived):
 
 
 class Intersection(Derived):
-    """Pixels where all masks differ from 0."""
+    """The mask of the pixels where all given masks differ from 0."""
 
     def __init__(self, masks: Sequence[Array]) -> None:
         super().__init__(*masks, dtype=np.bool_)
@@ -101,7 +102,7 @@ class Intersection(Derived):
 
 
 class WithoutLabels(Derived):
-    """Pixels of a label map whose label is not in a list."""
+    """The mask of the pixels of a label map whose label is not in a list."""
 
     def __init__(self, array: Array, labels: Sequence[int]) -> None:
         super().__init__(array, dtype=np.bool_)
@@ -113,7 +114,7 @@ class WithoutLabels(Derived):
 
 
 class Scaled(Derived):
-    """(array × slope + inter) / divisor, as floating-point numbers."""
+    """The values (array × slope + inter) / divisor, as floating-point numbers."""
 
     def __init__(self, array: Array, slope: float, inter: float, divisor: float) -> None:
         # float32 holds every 16-bit integer; float16 would lose digits in the division.
@@ -189,7 +190,7 @@ class _Reordered(Derived):
 
 
 def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
-    """Reorder, then flip, the axes of `array`, except the first `first` axes."""
+    """Reorder and then flip the axes of `array`, except the first `first` axes."""
     if not flips and tuple(order) == tuple(range(len(order))):
         return array
     order = (*range(first), *(first + axis for axis in order))
@@ -208,7 +209,11 @@ def blocks(array: Array) -> Iterator[NDArray[Any]]:
 
 
 def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
-    """Yield the boxes of the blocks: whole chunks, or parts of the axis that varies slowest."""
+    """Yield the boxes of the blocks.
+
+    The boxes consist of whole chunks. An array without chunks is divided along the axis with the
+    largest stride.
+    """
     chunks = chunks_of(array)
     axes = range(len(array.shape))
     if chunks is not None:
@@ -225,7 +230,7 @@ def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
 
 
 def _whole_chunks(chunks: Chunks) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes of whole chunks. They are extended along the last axes first."""
+    """Yield boxes of whole chunks. Boxes are extended along the last axes first."""
     edges = [list(accumulate(lengths, initial=0)) for lengths in chunks]
     count = prod(max(lengths, default=0) for lengths in chunks)  # values of the largest box
     for axis in reversed(range(len(edges))):

@@ -2,7 +2,8 @@
 
 If both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the image is
 cropped or padded. Otherwise, its values are interpolated. Values are read only when a block of the
-result is read, except that converting a label map to probabilities first reads all of its labels.
+result is read. The only exception is the linear interpolation of a label map, which first reads the
+whole label map to list its labels.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ __all__ = ["Interpolation", "as_interpolation", "placed", "resample", "same_latt
 
 Interpolation = Literal["linear", "nearest"]
 
-MOST_REGIONS = 2**13  # the probabilities of one block with this many regions take 128 MB
+MOST_REGIONS = 2**13  # with this many regions, the probabilities of one block take 128 MB
 
 
 def as_interpolation(value: object) -> Interpolation | None:
@@ -57,8 +58,8 @@ def resample(
     """Return a segmentation on another grid, and its field of view if pixels must be excluded.
 
     Without a `background`, pixels outside the field of view have arbitrary values and must be
-    excluded. With a `background`, these pixels become background. The second value is None if no
-    pixels must be excluded.
+    excluded. With a `background`, these pixels are assigned to the background. The second value is
+    None if no pixels must be excluded.
     """
     if segmentation.geometry is None:
         raise GeometryError("has no geometry, so it cannot be resampled onto another grid")
@@ -96,14 +97,17 @@ def resample(
 
 
 def placed(source: Geometry, target: Geometry) -> Placement:
-    """Return the positions of the pixels of a target grid in a source image."""
+    """Return the positions of a target grid's pixels in a source image."""
     axes = len(source.shape)
     to_source = np.linalg.inv(source.affine) @ target.affine
     return Placement(to_source[:axes, :axes], to_source[:axes, axes], source.shape, target.shape)
 
 
 def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
-    """Return the placement rounded to whole steps and offsets, or None if they are not whole."""
+    """Return the placement rounded to whole pixels, or None if the grids differ in their lattice.
+
+    The grids lie on the same lattice if rounding moves no corner by more than `tolerance` pixels.
+    """
     steps = np.rint(placement.matrix)
     axes = len(placement.shape)
     if not all((np.abs(steps).sum(axis=axis) == 1).all() for axis in (0, 1)):
@@ -142,7 +146,7 @@ def _nearest(
 def _interpolated(
     segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
 ) -> Segmentation:
-    """Interpolate the indicators of labels, or probabilities, linearly."""
+    """Linearly interpolate probabilities or the indicators of labels."""
     if not segmentation.crisp:
         segmentation = _as_probabilities(segmentation)
         rows = InterpolatedRows(segmentation.array, placement, _outside(segmentation, background))
@@ -162,8 +166,8 @@ def _interpolated(
         outside = int(np.searchsorted(labels, label))
     if labels.size > MOST_REGIONS:
         raise TooLargeError(
-            f"linear interpolation stores one probability per label and pixel, which is too much "
-            f"for {labels.size} labels. To keep labels, use ",
+            f"linear interpolation stores one probability per label and pixel, which takes too "
+            f"much memory for {labels.size} labels. To keep labels, use ",
             Option("resample", "nearest"),
             ".",
         )
@@ -188,12 +192,12 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
 
 
 def _by_channel(texts: Mapping[int, str], labels: NDArray[Any]) -> dict[int, str]:
-    """Convert names or colours by label to names or colours by channel."""
+    """Convert a mapping from labels to texts into a mapping from channel indices to texts."""
     return {k: texts[label] for k, label in enumerate(labels.tolist()) if label in texts}
 
 
 def _as_probabilities(segmentation: Segmentation) -> Segmentation:
-    """Convert stored values to the probabilities of all regions; label maps remain unchanged."""
+    """Convert stored values to the probabilities of all regions. Label maps remain unchanged."""
     if segmentation.crisp or segmentation.reading == "error":
         return segmentation
     array = Decoded(segmentation.array, segmentation.reading, len(segmentation.regions))
@@ -201,7 +205,7 @@ def _as_probabilities(segmentation: Segmentation) -> Segmentation:
 
 
 def _outside(segmentation: Segmentation, background: Label | None) -> int:
-    """Return the label or the channel index of the background; 0 if there is none."""
+    """Return the label or the channel index of the background, or 0 if there is no background."""
     if background is None:
         return 0
     if segmentation.crisp:

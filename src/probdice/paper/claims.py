@@ -15,7 +15,7 @@ FLOAT32_ROUNDING = 2e-6
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, its measurement, the result, and the exceptions."""
+    """A statement of the paper, its measurement, whether it holds, and the exceptions."""
 
     name: str
     statement: str
@@ -25,11 +25,11 @@ class Claim:
 
 
 def forms_claim(forms: figures.Plane) -> Claim:
-    """Check that S₁ is undefined and S₂ is 1 where everything is background."""
+    """Check that S₁ is undefined and S₂ is 1 if all pixels are background."""
     s1, s2 = float(forms.first[-1, 0]), float(forms.second[-1, 0])
     return Claim(
         "The undefined corner",
-        "If both segmentations contain only background, the S₁ form is undefined. It varies "
+        "If both segmentations contain only background, the S₁ form is undefined. S₁ varies "
         "rapidly near this point, where the S₂ form is 1.",
         f"At (0, 1): S₁ is {'undefined' if np.isnan(s1) else f'{s1:g}'}, S₂ is {s2:g}. One step of "
         f"{forms.ticks[1]:g} away, S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
@@ -41,7 +41,7 @@ def linear_claim(data: figures.Plane) -> Claim:
     """Check that f₁ is linear on either side of equality."""
     bends = np.diff(data.first, n=2, axis=1)
     rows, columns = np.indices(bends.shape)
-    away = columns + 1 != rows  # all three points lie on one side of equality
+    away = columns + 1 != rows  # where all three points lie on one side of equality
     largest = float(np.abs(bends[away]).max())
     return Claim(
         "f₁ is linear",
@@ -58,7 +58,7 @@ def steep_claim(data: figures.Plane) -> Claim:
     step = max(round(0.05 * (points - 1)), 1)
     inner = np.arange(2 * step + 1, points - 2 * step - 1)
     once, twice = (np.stack([inner - k * step, inner + k * step]) for k in (1, 2))
-    near = 1 - data.second[inner, once]  # the first decrease towards 0 and towards 1
+    near = 1 - data.second[inner, once]  # the first decrease, towards 0 and towards 1
     far = data.second[inner, once] - data.second[inner, twice]
     straight = 1 - data.first[inner, once]
     width = float(data.ticks[step])
@@ -155,7 +155,7 @@ def falling_claim(measured: figures.Sweep) -> Claim:
 
 
 def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) -> Claim:
-    """Check that exchanged labels change nothing after matching."""
+    """Check that matching restores the score of 1 after labels are exchanged."""
     lowest = min(
         figures.compare_quietly(
             reference, permute(reference, 10, seed=seed), similarity, match="paper"
@@ -191,7 +191,7 @@ def merging_claim(measured: Mapping[str, figures.MergedPair]) -> Claim:
         "original region.",
         f"{len(steps) - len(exceptions)} of {len(steps)} merges over {len(measured)} pairs raised "
         f"the Dice of their region, by {np.mean(gains):.4f} on average. "
-        f"{'No' if never_lower else 'Some'} score fell by merging: "
+        f"{'No' if never_lower else 'Some'} score fell after merging: "
         + ", ".join(f"{before:.4f} → {after:.4f}" for before, after in scores)
         + ".",
         not exceptions and never_lower,

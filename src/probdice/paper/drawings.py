@@ -1,4 +1,4 @@
-"""Draw the figures of the paper: white is 1 and black is 0, as in the paper."""
+"""Draw the figures of the paper. White is 1 and black is 0, as in the paper."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ MARKERS = "os^Dv<>ph*"
 
 
 def draw_dice_forms(data: figures.Plane) -> "Figure":
-    """Draw both forms side by side. Impossible values are hatched."""
+    """Draw both forms of the coefficient side by side. Impossible values are hatched."""
     figure = new_figure(8.6, 4.1)
     axes = figure.subplots(1, 2)
     ground = "#f3e7d3"
@@ -48,7 +48,7 @@ def draw_dice_forms(data: figures.Plane) -> "Figure":
 
 
 def draw_two_regions(data: figures.Plane) -> "Figure":
-    """Draw f₁ and f₂ for all pairs of probabilities, and for fixed references."""
+    """Draw f₁ and f₂ for all pairs of probabilities, and as curves for two fixed references."""
     figure = new_figure(12.2, 4.1)
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.15])
     for place, values, title in (
@@ -77,7 +77,7 @@ def draw_pixel_similarities(
     predictions: Sequence[Segmentation],
     results: Mapping[str, Sequence[Comparison]],
 ) -> "Figure":
-    """Draw the reference, and each prediction with f₁ and f₂."""
+    """Draw the reference, and each prediction with its maps of f₁ and f₂."""
     figure = new_figure(9.6, 2.55 * len(predictions) + 0.2)
     axes = figure.subplots(len(predictions), 4, squeeze=False)
     show(axes[0, 0], blended_colours(reference), "reference")
@@ -110,7 +110,7 @@ def draw_degradation_table(data: figures.DegradationTable) -> "Figure":
 
 
 def draw_sweep(data: figures.Sweep) -> "Figure":
-    """Draw the rank correlation of score and strength for every image and degradation."""
+    """Draw the rank correlation between score and strength for every image and degradation."""
     images = list(data.scores["D1"])
     figure = new_figure(12.2, 0.42 * len(images) + 2.0)
     axes = figure.subplots(1, 2, sharey=True)
@@ -128,7 +128,7 @@ def draw_sweep(data: figures.Sweep) -> "Figure":
 
 
 def draw_study(study: Study, *, title: str = "") -> "Figure":
-    """Draw ranks by score against average human ranks, with the line of best fit."""
+    """Draw ranks by score against average human ranks, with the regression line."""
     figure = new_figure(8.4, 5.2)
     place = figure.subplots()
     x = np.array([point.human_rank for point in study.points])
@@ -136,7 +136,7 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
     ends = np.array([min(x.min(), y.min()) - 0.4, max(x.max(), y.max()) + 0.4])
     for k, image in enumerate(study.images):
         of_image = np.array([point.image == image for point in study.points])
-        # Points are shifted slightly, so that those of several images do not hide each other.
+        # Points are shifted slightly, so that points of different images do not hide each other.
         turn = 2 * np.pi * k / len(study.images)
         apart = 0.1 if len(study.images) > 1 else 0.0
         place.scatter(
@@ -172,7 +172,7 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Create an empty figure. The size is in inches."""
+    """Create an empty figure. The width and the height are in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -187,7 +187,7 @@ def colours(count: int) -> NDArray[np.float64]:
 
 
 def blended_colours(segmentation: Segmentation) -> NDArray[np.float64]:
-    """Return the colour of every pixel: the mean of region colours weighted by probability."""
+    """Return the colour of every pixel: the mean of the region colours, weighted by probability."""
     values, regions = probabilities(segmentation)
     picture = np.tensordot(np.moveaxis(values, 0, -1), colours(len(regions)), axes=1)
     return np.asarray(np.clip(picture, 0, 1), np.float64)
@@ -210,7 +210,7 @@ def add_scale(figure: Any, image: Any, axes: list[Any], label: str) -> None:
 
 
 def _plane(place: Any, ticks: NDArray[Any], values: NDArray[Any], title: str) -> Any:
-    """Draw values over the unit square, with lines at 0.25, 0.5 and 0.75."""
+    """Draw values over the unit square, with contour lines at 0.25, 0.5 and 0.75."""
     image = place.imshow(values, origin="lower", extent=(0, 1, 0, 1), **GREY)
     levels = [0.25, 0.5, 0.75]
     place.contour(ticks, ticks, values, levels=levels, colors=BLUE, linewidths=0.9)

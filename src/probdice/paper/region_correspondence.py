@@ -1,4 +1,4 @@
-"""Figures about the matching of regions: weights, matching, merging, and methods."""
+"""Draw the figures about weights, matching, merging and segmentation methods."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,7 @@ def draw_pair_weight(data: PairWeight) -> "Figure":
 
 
 def draw_merging(data: MergedPair) -> "Figure":
-    """Draw both sides, corresponding regions, and Dice before and after each merge."""
+    """Draw both sides, the corresponding regions, and the Dice before and after each merge."""
     figure = new_figure(11.5, 7.6)
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.5, 1])).tolist()
     left, middle, right = top.subplots(1, 3, width_ratios=[1, 0.85, 1])
@@ -85,7 +85,7 @@ def draw_sources(
     segmentations: Mapping[str, Segmentation],
     results: Mapping[str, Comparison],
 ) -> "Figure":
-    """Draw a photograph and its segmentations by several methods, with their scores."""
+    """Draw a photograph, and its segmentations by several methods with their scores."""
     figure = new_figure(11.0, 6.0)
     axes = figure.subplots(2, 3).ravel()
     show(axes[0], image, "photograph")
@@ -101,7 +101,10 @@ def draw_sources(
 
 
 def _numbered_picture(place: Any, segmentation: Segmentation, title: str) -> tuple[Label, ...]:
-    """Show an image with the label of each region well inside its area."""
+    """Draw a segmentation with each label at the point that is deepest inside its region.
+
+    Return the labels.
+    """
     from scipy import ndimage
 
     show(place, blended_colours(segmentation), title)
@@ -122,7 +125,7 @@ def _graph(
     right: tuple[Label, ...],
     edges: Mapping[tuple[Label, Label], tuple[str, float]],
 ) -> None:
-    """Draw two columns of circles, one circle per region, and lines between them."""
+    """Draw two columns of circles (one circle per region) and the lines between them."""
     heights = []
     for x, labels in ((0.0, left), (1.0, right)):
         heights.append({label: 1 - (k + 0.5) / len(labels) for k, label in enumerate(labels)})
@@ -138,7 +141,7 @@ def _graph(
 
 
 def _draw_steps(place: Any, data: MergedPair) -> None:
-    """Draw one bar per merge, from the Dice before to the Dice after it."""
+    """Draw one bar per merge, from the Dice before the merge to the Dice after the merge."""
     for y, step in enumerate(reversed(data.steps)):
         dice = step.dice_before, step.dice_after
         place.plot(dice, [y, y], color=GREEN, lw=5, alpha=0.35)

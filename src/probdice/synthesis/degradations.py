@@ -1,7 +1,7 @@
 """Degradations of a segmentation, each with a non-negative strength.
 
-All functions take ``(segmentation, strength, *, seed)`` and return a Segmentation whose
-probabilities sum to 1. With a strength of 0, they return the segmentation unchanged.
+All functions have the parameters ``(segmentation, strength, *, seed)`` and return a `Segmentation`
+whose probabilities sum to 1. If the strength is 0, they return the segmentation unchanged.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ __all__ = [
 Floats = NDArray[Any]  # float32 or float64, as in the segmentation
 Changed = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
 
-SMOOTHNESS = 1 / 10  # correlation length of a deformation, as a share of the image size
+SMOOTHNESS = 1 / 10  # correlation length of a deformation, as a fraction of the image size
 TINY = np.finfo(np.float32).tiny
 
 
@@ -51,11 +51,13 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
     Parameters
     ----------
     segmentation : Segmentation or array_like
-        The segmentation to degrade; a label map becomes probabilities.
+        The segmentation to degrade. A label map becomes probabilistic.
     strength : float
-        The standard deviation of the Gaussian filter, in pixels. 0 changes nothing.
+        The standard deviation of the Gaussian filter, in pixels. If it is 0, the segmentation is
+        returned unchanged.
     seed : int, optional
-        Without effect, because the blur is not random. All degradations take a seed.
+        Seed of the random numbers. The seed has no effect on `blur`, which is not random, but all
+        degradations have this parameter.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
 def deform(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Displace the pixels by a smooth random field.
 
-    The parameters are those of `blur`; `strength` is the largest displacement, in pixels. For a
+    The parameters are those of `blur`, but `strength` is the largest displacement, in pixels. For a
     given seed, `strength` only scales the field.
 
     Examples
@@ -112,9 +114,10 @@ float32)
 def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Add noise in log-ratio coordinates, so that values remain probabilities.
 
-    Independent normal noise of standard deviation `strength` is added to the logarithm of every
-    probability, and the vector is divided by its sum. This is a perturbation in Aitchison's
-    geometry. Certain pixels stay certain. The parameters are those of `blur`.
+    Independent normal noise with standard deviation `strength` is added to the logarithm of every
+    probability. Then, the probabilities of each pixel are divided by their sum. This is a
+    perturbation in the Aitchison geometry. Probabilities of 0 and 1 remain unchanged. The other
+    parameters are those of `blur`.
 
     Examples
     --------
@@ -136,7 +139,8 @@ def grow(
 ) -> Segmentation:
     """Grow one region by `strength` pixels into its neighbours.
 
-    The parameters are those of `blur`; `region` is the label of the region, the last by default.
+    `region` is the label of the region. The default is the last region. The other parameters are
+    those of `blur`.
 
     Examples
     --------
@@ -150,9 +154,10 @@ def grow(
 def shrink(
     segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
-    """Shrink one region by `strength` pixels; its neighbours fill the gap.
+    """Shrink one region by `strength` pixels. The neighbouring regions fill the gap.
 
-    The parameters are those of `blur`; `region` is the label of the region, the last by default.
+    `region` is the label of the region. The default is the last region. The other parameters are
+    those of `blur`.
 
     Examples
     --------
@@ -171,17 +176,17 @@ def split(
     Parameters
     ----------
     segmentation, seed
-        See `blur`.
+        The same as in `blur`.
     strength : int
         The number of cuts.
     region : int or str, optional
-        The region to cut every time. By default, each cut is through the largest region.
+        The region that is cut each time. By default, each cut divides the largest region.
 
     Returns
     -------
     Segmentation
-        Each cut adds one region at the end. The label of the new region is a new integer, or the
-        name of the split region followed by a number.
+        Probabilities in which each cut has added one region at the end. The label of the new region
+        is a new integer, or the name of the split region followed by a number.
 
     Examples
     --------
@@ -202,10 +207,10 @@ def split(
 
 
 def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Merge two regions, `strength` times; the first of the two keeps its label.
+    """Merge two random regions, `strength` times. The merged region has the label of the first.
 
-    The two regions are drawn at random. Nothing changes if only one region remains. The parameters
-    are those of `split`, without `region`.
+    If only one region remains, it is not changed. The parameters are those of `split`, without
+    `region`.
 
     Examples
     --------
@@ -228,7 +233,7 @@ def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
 
 
 def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Exchange the labels of two random regions, `strength` times. Nothing else changes.
+    """Exchange the labels of two random regions, `strength` times.
 
     The parameters are those of `split`, without `region`.
 
@@ -259,11 +264,13 @@ DEGRADATIONS: dict[str, Degradation] = {
     "merge": merge,
     "permute": permute,
 }
-"""Every degradation by its name."""
+"""All degradations by name."""
 
 
 def probabilities(segmentation: Comparable) -> Changed:
-    """Return the probabilities of a segmentation, regions first, and the labels of its regions.
+    """Return the probabilities of a segmentation and the labels of its regions.
+
+    The regions are along the first axis.
 
     Examples
     --------
@@ -292,7 +299,7 @@ def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
 def _with_values(
     segmentation: Comparable, strength: float, change: Callable[[Floats], Floats]
 ) -> Segmentation:
-    """Apply a change to the probabilities and normalise them."""
+    """Apply a change to the probabilities, and divide them by their sum."""
 
     def change_all(values: Floats, regions: tuple[Label, ...]) -> Changed:
         changed = change(values.astype(np.float64))
@@ -326,7 +333,7 @@ def _with_regions(
     strength: float,
     change: Callable[[Floats, tuple[Label, ...]], Changed],
 ) -> Segmentation:
-    """Apply a change to the probabilities and regions; a strength of 0 changes nothing."""
+    """Apply a change to the probabilities and regions, unless the strength is 0."""
     if not (isfinite(strength) and strength >= 0):
         raise InputError(f"strength must be a non-negative number, found {strength}")
     segmentation = as_segmentation(segmentation, "segmentation")
@@ -350,7 +357,7 @@ def _resize(
         before = values[which].copy()
         after, next_after = before, before
         for k in range(floor(strength) + 1):
-            # Alternating between crosses and boxes is nearly isotropic.
+            # Alternating between a cross and a box makes the change nearly isotropic.
             box = np.ones((3,) * before.ndim, bool)
             near = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
             after, next_after = next_after, step(next_after, footprint=near, mode="nearest")
@@ -364,7 +371,7 @@ def _resize(
 def _shares(others: Floats) -> Floats:
     """Return the probabilities of the other regions, divided by their sum.
 
-    Where the sum is 0, use the nearest pixel at which it is above 0.
+    Where the sum is 0, the values of the nearest pixel with a positive sum are used.
     """
     total = others.sum(axis=0)
     if len(others) == 0 or not total.any():
@@ -380,7 +387,7 @@ def _shares(others: Floats) -> Floats:
 
 
 def _half(values: Floats, rng: np.random.Generator) -> Floats:
-    """Return a soft step between 0 and 1 across a random plane through the centre of a region."""
+    """Return a soft step from 0 to 1 across a random plane through the centre of a region."""
     places = np.indices(values.shape)
     weight = max(float(values.sum(dtype=np.float64)), float(TINY))
     middle = [(place * values).sum(dtype=np.float64) / weight for place in places]

@@ -1,4 +1,4 @@
-"""Phantoms in two or three dimensions: synthetic label maps that are softened to probabilities."""
+"""Phantoms in 2-D or 3-D: synthetic label maps that are softened to probabilities."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-SOFTNESS = 1.5  # pixels
+SOFTNESS = 1.5  # in pixels
 DOUBT = 0.02
 
 
@@ -49,7 +49,7 @@ def nested_ellipses(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Create nested ellipses or ellipsoids; region 0 surrounds them.
+    """Create nested ellipses or ellipsoids. Region 0 surrounds them.
 
     Parameters
     ----------
@@ -60,15 +60,15 @@ def nested_ellipses(
     softness : float, optional
         Standard deviation of the blur at the boundaries, in pixels.
     doubt : float, optional
-        Share of the probability that is spread evenly over all regions at every pixel; at least 0
-        and below 1.
+        Fraction of the probability that is spread evenly over all regions at every pixel. The
+        fraction must be at least 0 and below 1.
     seed : int, optional
         Seed of the random numbers.
 
     Returns
     -------
     Segmentation
-        Probabilities in float32, the regions first.
+        Probabilities in float32, with the regions along the first axis.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def voronoi(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Create Voronoi cells: every pixel belongs to the nearest of some random points.
+    """Create Voronoi cells, in which every pixel belongs to the nearest of several random points.
 
     The parameters are those of `nested_ellipses`.
 
@@ -123,8 +123,9 @@ def brain_section(
 ) -> Segmentation:
     """Create a schematic brain section with four named regions.
 
-    In two dimensions, the front is at the top. In three dimensions, the axes run from left to
-    right, from back to front and from bottom to top. The parameters are those of `nested_ellipses`.
+    In 2-D, the front of the brain is at the top. In 3-D, the axes run from left to right, from back
+    to front and from bottom to top. The parameters are those of `nested_ellipses`, without
+    `regions`.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def touching_cells(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Create a cluster of round cells that are flat where they touch; region 0 surrounds them.
+    """Create a cluster of round cells that are flat where they touch. Region 0 surrounds them.
 
     The parameters are those of `nested_ellipses`.
 
@@ -219,7 +220,7 @@ PHANTOMS: dict[str, Phantom] = {
     "touching cells": touching_cells,
     "stripes": stripes,
 }
-"""Every phantom by its name."""
+"""All phantoms by name."""
 
 
 def soften(
@@ -230,7 +231,7 @@ def soften(
     doubt: float = DOUBT,
     names: Sequence[Label] | None = None,
 ) -> Segmentation:
-    """Soften a label map to probabilities: blur its boundaries and add uniform doubt.
+    """Convert a label map to probabilities with blurred boundaries and uniform doubt.
 
     Parameters
     ----------
@@ -239,9 +240,9 @@ def soften(
     regions : int
         Number of regions.
     softness, doubt : float, optional
-        See `nested_ellipses`.
+        The same as in `nested_ellipses`.
     names : sequence, optional
-        A label for each region.
+        A name or a label for each region.
 
     Examples
     --------
@@ -276,24 +277,27 @@ def _checked(shape: Sequence[int], regions: int) -> tuple[int, ...]:
 
 
 def _grid(shape: tuple[int, ...]) -> Floats:
-    """Return the coordinates of pixel centres: −1 to 1 along the shortest axis, 0 in the centre."""
+    """Return the coordinates of pixel centres, from −1 to 1 along the shortest axis.
+
+    The centre of the image has coordinates 0.
+    """
     axes = [(np.arange(n) - (n - 1) / 2) / (min(shape) / 2) for n in shape]
     return np.stack(np.meshgrid(*axes, indexing="ij"))
 
 
 def _column(values: Floats) -> NDArray[Any]:
-    """Reshape one value per axis so that it broadcasts to a grid."""
+    """Reshape an array with one value per axis so that it broadcasts to a grid."""
     return values.reshape(-1, *(1,) * len(values))
 
 
 def _rotated_grid(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Return the coordinates of `_grid`, rotated at random."""
+    """Return the coordinates of `_grid` after a random rotation."""
     rotation, _ = np.linalg.qr(rng.normal(size=(len(shape), len(shape))))
     return np.tensordot(rotation, _grid(shape), axes=1)
 
 
 def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:
-    """Return the index and the distance of the point that is nearest to each pixel."""
+    """Return the index of the point that is nearest to each pixel, and its distance."""
     nearest = np.zeros(grid.shape[1:], np.int64)
     least = np.full(grid.shape[1:], np.inf)
     for k, point in enumerate(points):
@@ -314,7 +318,7 @@ def _spread(candidates: Floats, count: int) -> Floats:
 
 
 def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
-    """Draw random points at distance 1 from one other point, and at least 0.9 from all others."""
+    """Draw random points that are at distance 1 from one point and at least 0.9 from the others."""
     points = np.zeros((1, axes))
     while len(points) < count:
         step = rng.normal(size=axes)
