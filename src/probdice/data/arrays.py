@@ -67,9 +67,9 @@ def as_array(value: Any) -> Array:
                 "is a NumPy masked array, whose mask would be ignored. Pass array.data and "
                 "mask=~array.mask instead."
             )
-        return value if value.dtype.kind != "V" else _widened(value)
+        return value if value.dtype.kind != "V" else _widen(value)
     if isinstance(value, list | tuple | int | float):
-        return _converted(value)
+        return _convert(value)
     if isinstance(value, str | bytes | PathLike):
         raise InputError(
             f"expected an array, found a path, {str(value)!r}. Read the file first with "
@@ -93,11 +93,11 @@ def as_array(value: Any) -> Array:
     if library == "cupy":
         return as_array(value.get())
     # Slicing is slow for JAX arrays and has another meaning for pandas columns.
-    if library not in ("jax", "jaxlib", "pandas") and _slices(value):
+    if library not in ("jax", "jaxlib", "pandas") and _can_slice(value):
         return cast(Array, value)
     if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
         return _of_dlpack(value)
-    return _converted(value)
+    return _convert(value)
 
 
 def in_memory(array: Array) -> NDArray[Any]:
@@ -127,8 +127,8 @@ def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]
         if isinstance(length, tuple):
             lengths.append(length)
         else:
-            whole, rest = divmod(size, max(int(length), 1))
-            lengths.append((int(length),) * whole + ((rest,) if rest else ()))
+            full_chunks, remainder = divmod(size, max(int(length), 1))
+            lengths.append((int(length),) * full_chunks + ((remainder,) if remainder else ()))
     return tuple(lengths)
 
 
@@ -147,20 +147,20 @@ def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] 
     if not has_type(value, "xarray", "DataArray"):
         return None
     array = cast(Any, value)
-    named = [
+    region_axes = [
         axis for axis, dimension in enumerate(array.dims) if str(dimension).lower() in _DIMENSIONS
     ]
-    if not named:
+    if not region_axes:
         return None
-    if len(named) > 1:
+    if len(region_axes) > 1:
         raise InputError(
             f"several dimensions have the name of a region axis: {array.dims}. Rename all of these "
             f"dimensions except one."
         )
-    dimension = array.dims[named[0]]
+    dimension = array.dims[region_axes[0]]
     if dimension not in array.coords:
-        return named[0], None
-    return named[0], tuple(_label(name) for name in array.coords[dimension].values.tolist())
+        return region_axes[0], None
+    return region_axes[0], tuple(_label(name) for name in array.coords[dimension].values.tolist())
 
 
 _DIMENSIONS = {form for name in REGION_DIMENSIONS for form in (name, f"{name}s", f"{name}es")}
@@ -180,11 +180,11 @@ def type_named(value: object) -> str:
     return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
 
-def _slices(value: Any) -> bool:
+def _can_slice(value: Any) -> bool:
     return hasattr(value, "shape") and isinstance(getattr(value, "dtype", None), np.dtype)
 
 
-def _converted(value: Any) -> NDArray[Any]:
+def _convert(value: Any) -> NDArray[Any]:
     """Convert a value with any protocol that NumPy supports."""
     try:
         array = np.asarray(value)
@@ -196,8 +196,8 @@ def _converted(value: Any) -> NDArray[Any]:
             f"Pass a NumPy array."
         ) from None
     if array.dtype.kind == "O":
-        raise InputError(f"must be an array of numbers, found {_described(value)}")
-    return array if array.dtype.kind != "V" else _widened(array)
+        raise InputError(f"must be an array of numbers, found {_description(value)}")
+    return array if array.dtype.kind != "V" else _widen(array)
 
 
 def _of_torch(tensor: Any) -> NDArray[Any]:
@@ -231,7 +231,7 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
         ) from None
 
 
-def _widened(array: NDArray[Any]) -> NDArray[Any]:
+def _widen(array: NDArray[Any]) -> NDArray[Any]:
     """Convert short floating-point types that NumPy does not have, such as bfloat16, to float32."""
     if array.dtype.name.startswith(("bfloat16", "float8")):
         return array.astype(np.float32)
@@ -245,7 +245,7 @@ def _label(name: object) -> int | str:
     return str(name)
 
 
-def _described(value: object) -> str:
+def _description(value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str) and value:
         return f"a {type_named(value)} of {type_named(value[0])}"
     return type_named(value)

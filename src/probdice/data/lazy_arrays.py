@@ -118,8 +118,8 @@ class Scaled(Derived):
 
     def __init__(self, array: Array, slope: float, inter: float, divisor: float) -> None:
         # float32 holds every 16-bit integer; float16 would lose digits in the division.
-        wide = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
-        super().__init__(array, dtype=np.float64 if wide else np.float32)
+        needs_float64 = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
+        super().__init__(array, dtype=np.float64 if needs_float64 else np.float32)
         self.slope, self.inter, self.divisor = slope, inter, divisor
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -163,8 +163,8 @@ class Dropped(Derived):
             self.chunks = (*self.chunks[:axis], *self.chunks[axis + 1 :])
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        whole = (*index[: self.axis], slice(None), *index[self.axis :])
-        return np.asarray(self.array[whole]).squeeze(self.axis)
+        full_index = (*index[: self.axis], slice(None), *index[self.axis :])
+        return np.asarray(self.array[full_index]).squeeze(self.axis)
 
 
 class _Reordered(Derived):
@@ -179,13 +179,13 @@ class _Reordered(Derived):
             self.chunks = tuple(n[::-1] if k in flips else n for k, n in enumerate(lengths))
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        taken: list[slice] = [slice(None)] * len(self.order)
+        source_index: list[slice] = [slice(None)] * len(self.order)
         for k, (axis, part) in enumerate(zip(self.order, index, strict=True)):
             start, stop, _ = part.indices(self.shape[k])
             if k in self.flips:
                 start, stop = self.shape[k] - stop, self.shape[k] - start
-            taken[axis] = slice(start, stop)
-        block = np.asarray(self.array[tuple(taken)]).transpose(self.order)
+            source_index[axis] = slice(start, stop)
+        block = np.asarray(self.array[tuple(source_index)]).transpose(self.order)
         return np.flip(block, self.flips)
 
 
@@ -234,7 +234,7 @@ def _whole_chunks(chunks: Chunks) -> Iterator[tuple[slice, ...]]:
     edges = [list(accumulate(lengths, initial=0)) for lengths in chunks]
     count = prod(max(lengths, default=0) for lengths in chunks)  # values of the largest box
     for axis in reversed(range(len(edges))):
-        together = max(1, min(BLOCK // max(count, 1), len(chunks[axis])))
-        edges[axis] = [*edges[axis][:-1:together], edges[axis][-1]]
-        count *= together
-    yield from product(*([slice(*pair) for pair in pairwise(along)] for along in edges))
+        chunks_per_box = max(1, min(BLOCK // max(count, 1), len(chunks[axis])))
+        edges[axis] = [*edges[axis][:-1:chunks_per_box], edges[axis][-1]]
+        count *= chunks_per_box
+    yield from product(*([slice(*pair) for pair in pairwise(axis_edges)] for axis_edges in edges))

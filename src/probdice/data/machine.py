@@ -93,10 +93,10 @@ def _group_limits() -> Iterator[int]:
             _, controllers, path = line.split(":", 2)
             group = Path(path.lstrip("/"))
             if not controllers:  # version 2
-                files += [CGROUPS / one / "memory.max" for one in (group, *group.parents)]
+                files += [CGROUPS / folder / "memory.max" for folder in (group, *group.parents)]
             elif "memory" in controllers.split(","):
                 name = "memory.limit_in_bytes"
-                files += [CGROUPS / "memory" / one / name for one in (group, *group.parents)]
+                files += [CGROUPS / "memory" / folder / name for folder in (group, *group.parents)]
     for file in files:
         with suppress(OSError, ValueError):  # ValueError: "max" means no limit
             yield int(file.read_text(encoding="utf-8"))

@@ -66,14 +66,14 @@ class Placement:
 
     def reach(self, box: Box) -> tuple[Floats, Floats]:
         """Return the lowest and the highest position of a target box along each source axis."""
-        ends = [self.matrix[:, k] * part.start for k, part in enumerate(box)]
-        others = [self.matrix[:, k] * (part.stop - 1) for k, part in enumerate(box)]
-        low = self.offset + sum(map(np.minimum, ends, others))
-        high = self.offset + sum(map(np.maximum, ends, others))
+        starts = [self.matrix[:, k] * part.start for k, part in enumerate(box)]
+        stops = [self.matrix[:, k] * (part.stop - 1) for k, part in enumerate(box)]
+        low = self.offset + sum(map(np.minimum, starts, stops))
+        high = self.offset + sum(map(np.maximum, starts, stops))
         return low, high
 
     @property
-    def whole(self) -> tuple[slice, ...]:
+    def full_box(self) -> tuple[slice, ...]:
         """The box of all target pixels."""
         return tuple(slice(0, length) for length in self.shape)
 
@@ -116,9 +116,9 @@ class Placement:
         on the fewest source pixels.
         """
         pairs = [int(np.argmax(np.abs(column))) for column in self.matrix.T]
-        rest = self.matrix.copy()
-        rest[pairs, range(len(pairs))] = 0
-        if len(set(pairs)) < len(pairs) or np.abs(rest).max(initial=0) > ALIGNED:
+        other_elements = self.matrix.copy()
+        other_elements[pairs, range(len(pairs))] = 0
+        if len(set(pairs)) < len(pairs) or np.abs(other_elements).max(initial=0) > ALIGNED:
             edge = max(1, round(TILE ** (1 / len(self.shape))))
             return tuple(_lengths(range(edge, n, edge), n) for n in self.shape)
         if source is None:
@@ -126,8 +126,8 @@ class Placement:
         lengths = []
         for k, axis in enumerate(pairs):
             edges = np.cumsum(source[axis])[:-1]
-            cuts = (edges - 0.5 - self.offset[axis]) / self.matrix[axis, k]
-            lengths.append(_lengths([ceil(cut) for cut in cuts], self.shape[k]))
+            positions = (edges - 0.5 - self.offset[axis]) / self.matrix[axis, k]
+            lengths.append(_lengths([ceil(position) for position in positions], self.shape[k]))
         return tuple(lengths)
 
 
@@ -143,8 +143,8 @@ class FieldOfView(Lazy):
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         box = _within(index, self.shape)
-        whole = tuple(slice(0, size) for size in self.placement.sizes)
-        return self.placement.nearest(box, whole, range(len(whole))) >= 0
+        source_box = tuple(slice(0, size) for size in self.placement.sizes)
+        return self.placement.nearest(box, source_box, range(len(source_box))) >= 0
 
 
 class Decoded(Derived):
@@ -203,16 +203,16 @@ class _Resampled(Derived):
         result = np.empty(size, self.dtype)
         for tile in tiles:
             place = (
-                slice(part.start - own.start, part.stop - own.start)
-                for part, own in zip(tile, box, strict=True)
+                slice(part.start - box_part.start, part.stop - box_part.start)
+                for part, box_part in zip(tile, box, strict=True)
             )
             result[(slice(None),) * len(regions) + tuple(place)] = self.tile(tile)
         return result[regions] if regions else result
 
     def _tiles(self, box: tuple[slice, ...]) -> Iterator[tuple[slice, ...]]:
         lengths = _size(box)
-        source = prod(_size(self.placement.source_box(box)))
-        if source <= LARGEST or prod(lengths) <= SMALLEST:
+        source_pixels = prod(_size(self.placement.source_box(box)))
+        if source_pixels <= LARGEST or prod(lengths) <= SMALLEST:
             yield box
             return
         axis = int(np.argmax(lengths))
@@ -330,7 +330,7 @@ def _within(index: Sequence[slice], shape: Sequence[int]) -> tuple[slice, ...]:
     return tuple(slice(start, max(start, stop)) for start, stop, _ in ranges)
 
 
-def _lengths(cuts: Sequence[int], length: int) -> tuple[int, ...]:
+def _lengths(positions: Sequence[int], length: int) -> tuple[int, ...]:
     """Return the lengths of the parts of an axis that is divided at the positions `cuts`."""
-    edges = sorted({0, length, *(cut for cut in cuts if 0 < cut < length)})
+    edges = sorted({0, length, *(position for position in positions if 0 < position < length)})
     return tuple(b - a for a, b in pairwise(edges))

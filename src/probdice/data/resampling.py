@@ -41,16 +41,16 @@ def as_interpolation(value: object) -> Interpolation | None:
     """Check the option `resample`."""
     if value is None:
         return None
-    for known in get_args(Interpolation):
-        if isinstance(value, str) and value == known:
-            return known  # type: ignore[no-any-return]
+    for interpolation in get_args(Interpolation):
+        if isinstance(value, str) and value == interpolation:
+            return interpolation  # type: ignore[no-any-return]
     raise InputError(f"resample must be 'linear', 'nearest' or None, found {value!r}")
 
 
 def resample(
     segmentation: Segmentation,
     geometry: Geometry,
-    how: Interpolation,
+    interpolation: Interpolation,
     *,
     background: Label | None = None,
     tolerance: float = 0.1,
@@ -75,25 +75,25 @@ def resample(
             f"{len(geometry.shape)}, so it cannot be resampled"
         )
     placement = placed(segmentation.geometry, geometry)
-    low, high = placement.reach(placement.whole)
+    low, high = placement.reach(placement.full_box)
     edge = np.array(placement.sizes) - 0.5
     if (low > edge).any() or (high < -0.5).any():
         raise GeometryError("the fields of view of the two grids do not overlap")
     exact = same_lattice(placement, tolerance)
     if exact is not None:
         placement = exact
-        low, high = placement.reach(placement.whole)
+        low, high = placement.reach(placement.full_box)
     covered = bool((low >= -0.5).all() and (high <= edge).all())
     outside = None if covered else background
     array = segmentation.array
-    sliced = isinstance(array, np.ndarray) or has_type(array, "dask", "Array")
-    if exact is not None and covered and sliced:
-        moved = _cropped(segmentation, exact, geometry)
-    elif how == "nearest" or exact is not None:
-        moved = _nearest(segmentation, placement, geometry, outside)
+    can_slice = isinstance(array, np.ndarray) or has_type(array, "dask", "Array")
+    if exact is not None and covered and can_slice:
+        resampled = _crop(segmentation, exact, geometry)
+    elif interpolation == "nearest" or exact is not None:
+        resampled = _nearest(segmentation, placement, geometry, outside)
     else:
-        moved = _interpolated(segmentation, placement, geometry, outside)
-    return moved, None if covered or background is not None else FieldOfView(placement)
+        resampled = _interpolate(segmentation, placement, geometry, outside)
+    return resampled, None if covered or background is not None else FieldOfView(placement)
 
 
 def placed(source: Geometry, target: Geometry) -> Placement:
@@ -114,13 +114,13 @@ def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
         return None
     corners = np.array(list(product(*((0, n - 1) for n in placement.shape)))).reshape(-1, axes)
     offsets = corners @ (placement.matrix - steps).T + placement.offset
-    whole = np.rint(offsets.mean(axis=0))
-    if np.linalg.norm(offsets - whole, axis=1).max() > tolerance:
+    whole_offset = np.rint(offsets.mean(axis=0))
+    if np.linalg.norm(offsets - whole_offset, axis=1).max() > tolerance:
         return None
-    return replace(placement, matrix=steps, offset=whole)
+    return replace(placement, matrix=steps, offset=whole_offset)
 
 
-def _cropped(segmentation: Segmentation, exact: Placement, geometry: Geometry) -> Segmentation:
+def _crop(segmentation: Segmentation, exact: Placement, geometry: Geometry) -> Segmentation:
     """Crop a segmentation to a grid on the same lattice."""
     order = [int(np.argmax(np.abs(column))) for column in exact.matrix.T]
     flips = [k for k, axis in enumerate(order) if exact.matrix[axis, k] < 0]
@@ -143,7 +143,7 @@ def _nearest(
     return replace(segmentation, array=array, geometry=geometry)
 
 
-def _interpolated(
+def _interpolate(
     segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
 ) -> Segmentation:
     """Linearly interpolate probabilities or the indicators of labels."""
@@ -211,14 +211,16 @@ def _outside(segmentation: Segmentation, background: Label | None) -> int:
     if segmentation.crisp:
         if not isinstance(background, str):
             return whole_number(background, "background")
-        known = [label for label in segmentation.names if segmentation.label(label) == background]
+        candidates = [
+            label for label in segmentation.names if segmentation.label(label) == background
+        ]
     else:
         pairs = enumerate(zip(segmentation.labels, segmentation.regions, strict=True))
-        known = [k for k, names in pairs if background in names]
-    if len(known) != 1:
+        candidates = [k for k, names in pairs if background in names]
+    if len(candidates) != 1:
         regions = list(segmentation.names.values() if segmentation.crisp else segmentation.regions)
         raise InputError(
             f"background {background!r} is not a region of the image. Its regions are "
             f"{listed(regions)}."
         )
-    return known[0]
+    return candidates[0]

@@ -216,11 +216,13 @@ class Segmentation:
                 f"{getattr(array, 'dims', ())}, one of which is the region axis. Use "
                 f"from_probabilities."
             )
-        named = {} if names is None else names
-        pairs = named.items() if isinstance(named, Mapping) else enumerate(named)
-        numbered = {whole_number(label, "names"): str(name) for label, name in pairs}
+        entries = {} if names is None else names
+        pairs = entries.items() if isinstance(entries, Mapping) else enumerate(entries)
+        names_by_label = {whole_number(label, "names"): str(name) for label, name in pairs}
         labels = several_labels(ignore, "ignore")
-        return cls(as_array(array), crisp=True, names=numbered, ignore=labels, geometry=geometry)
+        return cls(
+            as_array(array), crisp=True, names=names_by_label, ignore=labels, geometry=geometry
+        )
 
     @classmethod
     def from_probabilities(
@@ -272,23 +274,32 @@ class Segmentation:
         >>> organs.regions, organs.labels
         (('background', 'liver'), (0, 17))
         """
-        how = as_sums(sums)
+        reading = as_sums(sums)
         if axis is None:
-            if how != "error":
+            if reading != "error":
                 raise InputError(
                     f"sums={sums!r} cannot be combined with axis=None: a single foreground and its "
                     f"complement always sum to 1. Omit sums or axis."
                 )
             values = as_array(array)
-            numbers, called = as_channels(labels, names, 2)
-            return cls(values, False, numbers, called, reading="foreground", geometry=geometry)
+            numbers, channel_names = as_channels(labels, names, 2)
+            return cls(
+                values, False, numbers, channel_names, reading="foreground", geometry=geometry
+            )
         axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "probabilities")
-        numbers, called = as_channels(labels, names, array.shape[0])
-        if how == "background":
-            called[len(numbers)] = "background"
+        numbers, channel_names = as_channels(labels, names, array.shape[0])
+        if reading == "background":
+            channel_names[len(numbers)] = "background"
             numbers = (*numbers, None)
-        return cls(array, crisp=False, labels=numbers, names=called, reading=how, geometry=geometry)
+        return cls(
+            array,
+            crisp=False,
+            labels=numbers,
+            names=channel_names,
+            reading=reading,
+            geometry=geometry,
+        )
 
     @classmethod
     def from_logits(
@@ -314,9 +325,14 @@ class Segmentation:
         """
         axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "logits")
-        numbers, called = as_channels(labels, names, array.shape[0])
+        numbers, channel_names = as_channels(labels, names, array.shape[0])
         return cls(
-            array, crisp=False, labels=numbers, names=called, reading="softmax", geometry=geometry
+            array,
+            crisp=False,
+            labels=numbers,
+            names=channel_names,
+            reading="softmax",
+            geometry=geometry,
         )
 
     @classmethod
@@ -367,15 +383,15 @@ class Segmentation:
         from probdice.data.nesting import partition_of
 
         channels = in_memory(_regions_first(array, axis, "channels"))
-        numbers, called = as_channels(labels, names, len(channels) + 1)
+        numbers, channel_names = as_channels(labels, names, len(channels) + 1)
         regions = partition_of(channels)
         if channels.dtype.kind == "f":
-            return cls(regions, crisp=False, labels=numbers, names=called, geometry=geometry)
+            return cls(regions, crisp=False, labels=numbers, names=channel_names, geometry=geometry)
         keys = [k if number is None else number for k, number in enumerate(numbers)]
         return cls(
             np.array(keys, np.int64)[regions],
             crisp=True,
-            names={keys[k]: name for k, name in called.items()},
+            names={keys[k]: name for k, name in channel_names.items()},
             geometry=geometry,
         )
 
@@ -444,8 +460,8 @@ class Segmentation:
             raise InputError("images is empty: expected at least one segmentation")
         first = several[0]
         for image in several[1:]:
-            own, expected = ((x.crisp, x.labels, x.reading) for x in (image, first))
-            if own != expected:
+            properties, expected = ((s.crisp, s.labels, s.reading) for s in (image, first))
+            if properties != expected:
                 raise InputError(
                     f"images must have the same kind and regions, found {first!r} and {image!r}"
                 )
@@ -611,12 +627,12 @@ class Segmentation:
         """
         if self.geometry is None:
             raise GeometryError("has no geometry, so it cannot be aligned with another grid")
-        order, flips, apart = self.geometry.steps_onto(geometry)
-        if not apart <= tolerance:
-            usual = tolerance == 0.1 or not np.isfinite(apart)
+        order, flips, distance = self.geometry.steps_onto(geometry)
+        if not distance <= tolerance:
+            is_default = tolerance == 0.1 or not np.isfinite(distance)
             raise GeometryError(
-                self.geometry.obstacle(geometry, apart),
-                *(() if usual else (f", more than {tolerance:g}",)),
+                self.geometry.obstacle(geometry, distance),
+                *(() if is_default else (f", more than {tolerance:g}",)),
             )
         first = len(self.array.shape) - len(order)  # 1 if the first axis is the region axis
         array = reordered(self.array, order, flips, first)
@@ -660,10 +676,10 @@ class Segmentation:
         """
         from probdice.data.resampling import as_interpolation, resample
 
-        chosen = as_interpolation(how)
-        if chosen is None:
+        interpolation = as_interpolation(how)
+        if interpolation is None:
             raise InputError("how must be 'linear' or 'nearest', found None")
-        moved, view = resample(self, geometry, chosen, background=background)
+        resampled, view = resample(self, geometry, interpolation, background=background)
         if view is not None:
             outside = int(np.prod(view.shape)) - int(np.count_nonzero(view[...]))
             if outside:
@@ -672,7 +688,7 @@ class Segmentation:
                     f"{outside} {pixels} of the grid are outside the field of view of the image. "
                     f"Set background to the label or name of the region that contains them."
                 )
-        return moved
+        return resampled
 
     def without_geometry(self) -> "Segmentation":
         """Return the same segmentation without geometry, for a comparison in array order.
@@ -696,8 +712,8 @@ class Segmentation:
         return shown_names(self.names, lambda label: label)
 
     def __repr__(self) -> str:
-        what = "label map" if self.crisp else f"regions={self.regions}"
-        parts = [what, f"shape={self.shape}", str(self.array.dtype)]
+        kind = "label map" if self.crisp else f"regions={self.regions}"
+        parts = [kind, f"shape={self.shape}", str(self.array.dtype)]
         if self.reading in ("foreground", "softmax"):
             parts.append(self.reading)
         elif self.reading != "error":
@@ -719,52 +735,52 @@ def _by_dimension(
     return dimension[0], dimension[1] if names is None else names
 
 
-def _regions_first(value: AnyArray, axis: int, what: str) -> Array:
+def _regions_first(value: AnyArray, axis: int, content: str) -> Array:
     """Return a view of `value` with the region axis first."""
     array = as_array(value)
-    _check_floating(array.dtype, what)
+    _check_floating(array.dtype, content)
     axes = len(array.shape)
     axis = whole_number(axis, "axis")
     if not -axes <= axis < axes:
         raise InputError(
-            f"{what} have no axis {axis}: their shape is {array.shape}. Set axis to the region "
+            f"{content} have no axis {axis}: their shape is {array.shape}. Set axis to the region "
             f"axis."
         )
     axis %= axes
     if array.shape[axis] == 0:
-        raise InputError(f"{what} have no regions: axis {axis} of shape {array.shape} is empty")
+        raise InputError(f"{content} have no regions: axis {axis} of shape {array.shape} is empty")
     if axis == 0:
         return array
     return reordered(array, (axis, *(k for k in range(axes) if k != axis)), ())
 
 
-def _check_floating(dtype: np.dtype[Any], what: str) -> None:
+def _check_floating(dtype: np.dtype[Any], content: str) -> None:
     """Reject types that cannot be converted to float32 or float64."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InputError(
-            f"{what} must be float16, float32 or float64, found {dtype}. "
+            f"{content} must be float16, float32 or float64, found {dtype}. "
             f"Convert the array with astype first."
         )
 
 
 def _check_distinct(names: Sequence[Label]) -> None:
-    seen: set[str] = set()
+    used_names: set[str] = set()
     for name in names:
-        if str(name) in seen:  # text, because labels of the two sides are matched as text
+        if str(name) in used_names:  # text, because labels of the two sides are matched as text
             raise InputError(
                 f"regions must differ, found {name!r} twice. Use different labels or names."
             )
-        seen.add(str(name))
+        used_names.add(str(name))
 
 
-def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
+def several_labels(labels: Iterable[int] | int, option: str) -> tuple[int, ...]:
     """Convert one or more labels to a tuple."""
     single = isinstance(labels, str) or getattr(labels, "ndim", None) == 0
-    given = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
-    for label in given:
+    all_labels = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
+    for label in all_labels:
         if isinstance(label, bool):  # True more likely means "yes" than label 1
-            raise InputError(f"{what} must contain whole numbers, found {label!r}")
-    return tuple(whole_number(label, what) for label in given)
+            raise InputError(f"{option} must contain whole numbers, found {label!r}")
+    return tuple(whole_number(label, option) for label in all_labels)
 
 
 def as_sums(sums: object) -> Sums:

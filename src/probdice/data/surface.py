@@ -55,40 +55,40 @@ def surfaces_for(
         If a surface and its structure have different numbers of vertices, or if `every` is True
         and a surface belongs to no structure.
     """
-    shown: dict[int, Surface] = {}
+    surface_of: dict[int, Surface] = {}
     for surface in surfaces:
-        number = _structure_of(space, surface, taken=set(shown))
+        number = _structure_of(space, surface, used_structures=set(surface_of))
         if number is not None:
-            shown[number] = surface
+            surface_of[number] = surface
         elif every:
             names = [structure.label for structure in space.structures if structure.vertices]
             raise GeometryError(
                 f"{surface.source}: is a surface of {surface.structure or 'an unknown structure'}, "
                 f"but the segmentations are on {', '.join(names) or 'voxels'}"
             )
-    return sorted(shown.items(), key=lambda pair: pair[0])
+    return sorted(surface_of.items(), key=lambda pair: pair[0])
 
 
-def _structure_of(space: VertexSpace, surface: Surface, taken: set[int]) -> int | None:
+def _structure_of(space: VertexSpace, surface: Surface, used_structures: set[int]) -> int | None:
     """Return the index of the structure that has the name of the surface, or None.
 
     An unknown name matches any structure.
     """
-    named = [
+    candidates = [
         k
         for k, structure in enumerate(space.structures)
         if structure.vertices
-        and k not in taken
+        and k not in used_structures
         and (not surface.structure or structure.name in ("", surface.structure))
     ]
-    if not named:
+    if not candidates:
         return None
     count = len(surface.points)
-    fitting = [k for k in named if space.structures[k].vertices == count]
+    fitting = [k for k in candidates if space.structures[k].vertices == count]
     if not fitting:
-        expected, given = space.structures[named[0]], Structure(surface.structure, count)
+        expected, actual = space.structures[candidates[0]], Structure(surface.structure, count)
         raise GeometryError(
-            f"{surface.source}: the surface has the space {given.space}, but the segmentations "
+            f"{surface.source}: the surface has the space {actual.space}, but the segmentations "
             f"have the space {expected.space}. Use a surface of the same space."
         )
     return fitting[0]

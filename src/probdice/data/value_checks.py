@@ -45,8 +45,8 @@ SMOOTH = 0.8  # smallest correlation of neighbouring volumes: 8-bit maps have â‰
 ROUNDING = 1e-6  # a smaller missing probability is a rounding error, not background
 
 NORMALISE, BACKGROUND = (
-    Option("sums", how, python=f'sums="{how}" to read or Segmentation.from_probabilities')
-    for how in ("normalise", "background")
+    Option("sums", sums, python=f'sums="{sums}" to read or Segmentation.from_probabilities')
+    for sums in ("normalise", "background")
 )
 MASK = Option("mask", "FILE", python="mask=â€¦")
 
@@ -124,7 +124,7 @@ class Fault:
     value: float
     worst: int = 0
     worst_sum: float = 1.0
-    whole: bool = False
+    all_whole: bool = False
     highest: float = 0.0
 
     def __add__(self, other: "Fault") -> "Fault":
@@ -141,7 +141,7 @@ class Fault:
             count=self.count + (later.count if later.kind == self.kind else 0),
             worst=worse.worst,
             worst_sum=worse.worst_sum,
-            whole=self.whole and later.whole,
+            all_whole=self.all_whole and later.all_whole,
             highest=max(self.highest, later.highest),
         )
 
@@ -157,8 +157,8 @@ class Fault:
     def problem(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
         """Describe the problem and its position."""
         unit = words_for_axes(len(place)).one
-        others = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
-        at = f"at {unit} {place}{others}"
+        count_text = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
+        at = f"at {unit} {place}{count_text}"
         problem = {
             "fraction": f"label {self.value:g} {at} is not a 64-bit whole number",
             "infinite": f"found {self.value:g} {at}, expected a finite number",
@@ -188,7 +188,7 @@ class Fault:
         if self.kind == "nothing":
             return [*missing, f". To exclude these {unit}s, use ", MASK]
         remedies: list[list[str | Option]] = []
-        if self.whole:
+        if self.all_whole:
             python = "Use Segmentation.from_labels if these whole numbers are labels"
             command = f"Store one label per {unit} if these whole numbers are labels"
             remedies.append([_either(python, command)])
@@ -196,7 +196,7 @@ class Fault:
             if full / 2 < self.highest <= full:
                 command = f"For {name}, use --scale {full}"
                 remedies.append([_either(f"Divide {name} by {full}", command)])
-        if self.kind == "sum" and not self.whole:
+        if self.kind == "sum" and not self.all_whole:
             if self.worst_sum > 0:
                 remedies.append(["To divide by the sum, pass ", NORMALISE])
                 missing[1] = Option("sums", "background")  # NORMALISE already names the functions
@@ -242,8 +242,8 @@ def _either(python: str, command: str) -> Option:
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which floating-point values are valid labels."""
     with np.errstate(invalid="ignore", over="ignore"):
-        whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
-    return whole
+        is_whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
+    return is_whole
 
 
 def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
@@ -257,8 +257,8 @@ def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
         return None
     if not volumes.all() or int(np.diff(labels.astype(np.int64)).max()) > WIDEST_GAP:
         return None
-    between = np.log(volumes[1:-1].astype(np.float64))
-    if np.ptp(between) == 0 or np.corrcoef(between[:-1], between[1:])[0, 1] < SMOOTH:
+    log_volumes = np.log(volumes[1:-1].astype(np.float64))
+    if np.ptp(log_volumes) == 0 or np.corrcoef(log_volumes[:-1], log_volumes[1:])[0, 1] < SMOOTH:
         return None
     return 100 if int(labels[-1]) <= 100 else 255
 
@@ -297,7 +297,7 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
     finite = np.isfinite(sums)
     deviation = np.where(finite, np.abs(sums - 1), -1)
     worst = int(np.argmax(deviation))
-    known = rows[np.isfinite(rows)]
+    finite_values = rows[np.isfinite(rows)]
     return Fault(
         kind,
         int(tests[kind].sum()),
@@ -305,8 +305,8 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
         float(value),
         worst,
         float(sums[worst]),
-        whole=bool((known == np.floor(known)).all()),
-        highest=float(known.max(initial=0)),
+        all_whole=bool((finite_values == np.floor(finite_values)).all()),
+        highest=float(finite_values.max(initial=0)),
     )
 
 

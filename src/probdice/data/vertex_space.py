@@ -85,16 +85,16 @@ class Structure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure as a dictionary for JSON."""
-        used = None if self.used is None else self.used.tolist()
-        return {"name": self.name, "vertices": self.vertices, "used": used}
+        used_indices = None if self.used is None else self.used.tolist()
+        return {"name": self.name, "vertices": self.vertices, "used": used_indices}
 
     @property
     def space(self) -> str:
         """Name of the space, if known, and the number of vertices or voxels."""
         if not self.vertices:
             return f"{self.size} voxels"
-        known = SPACES.get(self.vertices)
-        return f"{known} ({self.vertices} vertices)" if known else f"{self.vertices} vertices"
+        space = SPACES.get(self.vertices)
+        return f"{space} ({self.vertices} vertices)" if space else f"{self.vertices} vertices"
 
     @property
     def label(self) -> str:
@@ -157,9 +157,9 @@ class VertexSpace(Geometry):
         >>> VertexSpace.of(both).shape
         (1284,)
         """
-        several = tuple(structures)
-        size = sum(structure.size for structure in several)
-        return cls((size,), np.eye(2), several, volume)
+        members = tuple(structures)
+        size = sum(structure.size for structure in members)
+        return cls((size,), np.eye(2), members, volume)
 
     @classmethod
     def of_surface(cls, vertices: int, name: str = "") -> "VertexSpace":
@@ -193,7 +193,7 @@ class VertexSpace(Geometry):
         """
         return (0,), (), inf if self._difference_from(other) else 0.0
 
-    def obstacle(self, other: Geometry, apart: float) -> str:
+    def obstacle(self, other: Geometry, distance: float) -> str:
         """Describe why an image cannot be aligned with `other`."""
         return self._difference_from(other)
 
@@ -205,13 +205,13 @@ class VertexSpace(Geometry):
         """Return the size, the space and the structures as short texts."""
         surfaces = dict.fromkeys(s.vertices for s in self.structures if s.vertices)
         names = [SPACES.get(count, f"surface of {count} vertices") for count in surfaces]
-        listed = [self._described(structure) for structure in self.structures[:LISTED]]
+        structure_texts = [self._description(structure) for structure in self.structures[:LISTED]]
         if len(self.structures) > LISTED:
-            listed.append(f"and {len(self.structures) - LISTED} more")
+            structure_texts.append(f"and {len(self.structures) - LISTED} more")
         return {
             "size": str(self.shape[0]),
             "space": ", ".join(names) or "voxels",
-            "structures": ", ".join(listed),
+            "structures": ", ".join(structure_texts),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class VertexSpace(Geometry):
             "volume": None if self.volume is None else self.volume.to_dict(),
         }
 
-    def _described(self, structure: Structure) -> str:
+    def _description(self, structure: Structure) -> str:
         name = structure.name or "unknown"
         if structure.used is None or not structure.vertices:
             return name if len(self.structures) == 1 else f"{name} ({structure.size})"
@@ -269,11 +269,11 @@ def geometry_from_dict(content: Mapping[str, Any]) -> Geometry:
         return Geometry(tuple(content["shape"]), np.array(content["affine"], np.float64))
     structures = [
         Structure(
-            str(one["name"]),
-            int(one["vertices"]),
-            None if one["used"] is None else np.array(one["used"], np.int64),
+            str(entry["name"]),
+            int(entry["vertices"]),
+            None if entry["used"] is None else np.array(entry["used"], np.int64),
         )
-        for one in content["structures"]
+        for entry in content["structures"]
     ]
     volume = content["volume"]
     return VertexSpace.of(structures, volume=None if volume is None else geometry_from_dict(volume))

@@ -113,8 +113,8 @@ VERSIONS = (
 
 def degrade(reference: Segmentation, version: Version, *, seed: int = 0) -> Segmentation:
     """Deform a segmentation, then blur it, then add noise."""
-    deformed = deform(reference, version.deform, seed=seed)
-    return noise(blur(deformed, version.blur), version.noise, seed=seed + 1)
+    deformed_reference = deform(reference, version.deform, seed=seed)
+    return noise(blur(deformed_reference, version.blur), version.noise, seed=seed + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,21 +285,24 @@ def merged_pair(
     result = compare_quietly(reference, prediction, similarity, match="paper", merge="prediction")
     if len(result.reference_labels) > len(result.prediction_labels):
         raise InputError("The reference has more regions than the prediction. Exchange the two.")
-    merged = {merge.region for merge in result.merges}
+    merged_labels = {merge.region for merge in result.merges}
     members = {
-        group.reference[0]: [label for label in group.prediction if label not in merged]
+        group.reference[0]: [label for label in group.prediction if label not in merged_labels]
         for group in result.groups
     }
     matched = tuple((target, labels[0]) for target, labels in members.items())
     steps = []
     for merge in result.merges:
         target = merge.into[0]
-        wanted = auxiliary(reference, [target])
+        target_values = auxiliary(reference, [target])
         before = auxiliary(prediction, members[target])
         members[target].append(merge.region)
         after = auxiliary(prediction, members[target])
-        similarities = [float(result.similarity(p, wanted).mean()) for p in (before, after)]
-        dice = [2 * np.minimum(p, wanted)[0].sum() / (p + wanted)[0].sum() for p in (before, after)]
+        similarities = [float(result.similarity(p, target_values).mean()) for p in (before, after)]
+        dice = [
+            2 * np.minimum(p, target_values)[0].sum() / (p + target_values)[0].sum()
+            for p in (before, after)
+        ]
         steps.append(MergeStep(merge.region, target, *similarities, *map(float, dice)))
     return MergedPair(reference, prediction, result, matched, tuple(steps))
 
@@ -311,5 +314,7 @@ def auxiliary(segmentation: Segmentation, labels: Sequence[Label]) -> Floats:
     probabilities.
     """
     values, regions = probabilities(segmentation)
-    chosen = np.array([label in labels for label in regions])
-    return np.stack([values[which].sum(axis=0, dtype=np.float64) for which in (chosen, ~chosen)])
+    is_member = np.array([label in labels for label in regions])
+    return np.stack(
+        [values[mask].sum(axis=0, dtype=np.float64) for mask in (is_member, ~is_member)]
+    )

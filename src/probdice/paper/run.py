@@ -59,9 +59,9 @@ def run_paper(
     (out / "figures").mkdir(parents=True, exist_ok=True)
     steps, total = count(), 12 + survey
 
-    def announce(what: str) -> None:
+    def announce(step: str) -> None:
         if progress is not None:
-            progress(what, next(steps), total)
+            progress(step, next(steps), total)
 
     announce("the images")
     references = paper_images(seed=seed)
@@ -70,7 +70,7 @@ def run_paper(
     announce("their degraded versions")
     table = degradation_table(references, seed=seed)
     figures: list[Section] = []
-    for what, make in (
+    for step_name, make_section in (
         ("the two forms of the coefficient", sections.forms),
         ("f₁ and f₂ of two regions", sections.similarities),
         ("f₁ and f₂ at every pixel", lambda: sections.pixels(seed)),
@@ -80,8 +80,8 @@ def run_paper(
         ("matching and merging", lambda: sections.merging(references, methods, seed)),
         ("sources of unordered regions", lambda: sections.sources(image, methods)),
     ):
-        announce(what)
-        figures.append(make())
+        announce(step_name)
+        figures.append(make_section())
     announce("both matching rules")
     rules = sections.both_rules(references, methods, seed)
     announce("the study with known degradation strengths")

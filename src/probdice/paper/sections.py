@@ -136,8 +136,8 @@ def weights(references: Segmentations, seed: int) -> Section:
 
 def merging(references: Segmentations, methods: Segmentations, seed: int) -> Section:
     """Show a correspondence with merged over-segmentation."""
-    cup = figures.merged_pair(methods["normalised cuts"], methods["watershed"])
-    measured = {"coffee, watershed": cup} | {
+    coffee_pair = figures.merged_pair(methods["normalised cuts"], methods["watershed"])
+    merged_pairs = {"coffee, watershed": coffee_pair} | {
         name: figures.merged_pair(reference, over_segment(reference, seed=seed))
         for name, reference in references.items()
     }
@@ -146,7 +146,7 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
             **_scores(data.result),
             "steps": [asdict(step) for step in data.steps],
         }
-        for name, data in measured.items()
+        for name, data in merged_pairs.items()
     }
     return Section(
         "merging",
@@ -154,8 +154,8 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
         "A photograph of a cup, segmented by watershed (prediction) and by normalised cuts "
         "(reference). Every reference region is matched to one prediction region. Each unmatched "
         "region is then merged into the group with the largest gain, the largest gain first.",
-        correspondence.draw_merging(cup),
-        (claims.merging_claim(measured),),
+        correspondence.draw_merging(coffee_pair),
+        (claims.merging_claim(merged_pairs),),
         {"merges": numbers},
     )
 
@@ -208,12 +208,12 @@ def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> 
     rows = {}
     rules: tuple[Rule, Rule] = ("paper", "overlap")
     for example, sides in examples.items():
-        matched = [compare_quietly(*sides, match=rule) for rule in rules]
-        if matched[0].groups != matched[1].groups:
+        results = [compare_quietly(*sides, match=rule) for rule in rules]
+        if results[0].groups != results[1].groups:
             rows[example] = {
                 rule: {"lowest_matched_dice": _lowest_matched(result)}
                 | _scores(compare_quietly(*sides, match=rule, merge="both"))
-                for rule, result in zip(rules, matched, strict=True)
+                for rule, result in zip(rules, results, strict=True)
             }
     return rows
 

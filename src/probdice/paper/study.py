@@ -200,8 +200,8 @@ def _fit(
     samples = []
     for _ in range(repeats):
         human = _mean_ranks(ranks[rng.integers(len(ranks), size=len(ranks))])
-        chosen = rng.integers(len(images), size=len(images))
-        columns = np.concatenate([images[k] for k in chosen])
+        image_indices = rng.integers(len(images), size=len(images))
+        columns = np.concatenate([images[k] for k in image_indices])
         columns = columns[np.isfinite(human[columns])]
         samples.append(_line(human[columns], by_score[columns]))
     slope, _, pearson, rank_correlation = map(_interval, np.array(samples).reshape(-1, 4).T)
@@ -227,10 +227,10 @@ def _pearson(rows: Floats) -> float:
 
 def _mean_ranks(ranks: Floats) -> Floats:
     """Return the mean of every column over the people who answered, or NaN without answers."""
-    answered = np.isfinite(ranks)
+    has_rank = np.isfinite(ranks)
     means: Floats = np.full(ranks.shape[1], nan)
-    counts = answered.sum(axis=0)
-    np.divide(np.where(answered, ranks, 0).sum(axis=0), counts, out=means, where=counts > 0)
+    counts = has_rank.sum(axis=0)
+    np.divide(np.where(has_rank, ranks, 0).sum(axis=0), counts, out=means, where=counts > 0)
     return np.round(means, 12)  # mathematically equal numbers must be equal
 
 
@@ -246,11 +246,11 @@ def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
     """Check the scores, and return them by image and segmentation."""
     images: dict[str, dict[str, float]] = {}
     for entry in scores:
-        which = f"scores: {entry.segmentation!r} of image {entry.image!r}"
+        description = f"scores: {entry.segmentation!r} of image {entry.image!r}"
         if not isfinite(entry.score):
-            raise InputError(f"{which} has no finite score")
+            raise InputError(f"{description} has no finite score")
         if entry.segmentation in images.setdefault(entry.image, {}):
-            raise InputError(f"{which} occurs twice")
+            raise InputError(f"{description} occurs twice")
         images[entry.image][entry.segmentation] = entry.score
     if not images:
         raise InputError("scores: the table is empty")
@@ -266,17 +266,17 @@ def _rank_table(
     """
     from scipy.stats import rankdata
 
-    given: dict[str, dict[tuple[str, str], float]] = {}
+    ranks_of: dict[str, dict[tuple[str, str], float]] = {}
     for answer in answers:
         key = answer.image, answer.segmentation
-        which = f"{answer.segmentation!r} of image {answer.image!r}"
+        description = f"{answer.segmentation!r} of image {answer.image!r}"
         if answer.segmentation not in images.get(answer.image, {}):
-            raise InputError(f"scores: {which} has no score, but {answer.person!r} ranked it")
-        if key in given.setdefault(answer.person, {}):
-            raise InputError(f"rankings: {answer.person!r} ranked {which} twice")
-        given[answer.person][key] = answer.rank
+            raise InputError(f"scores: {description} has no score, but {answer.person!r} ranked it")
+        if key in ranks_of.setdefault(answer.person, {}):
+            raise InputError(f"rankings: {answer.person!r} ranked {description} twice")
+        ranks_of[answer.person][key] = answer.rank
     rows: list[list[float]] = []
-    for person, ranks in given.items():
+    for person, ranks in ranks_of.items():
         rows.append([])
         for image, entries in images.items():
             missing = [name for name in entries if (image, name) not in ranks]
@@ -285,10 +285,10 @@ def _rank_table(
                     f"rankings: {person!r} ranked {len(entries) - len(missing)} of the "
                     f"{len(entries)} segmentations of image {image!r}; {missing[0]!r} is missing"
                 )
-            of_image = [ranks.get((image, name), nan) for name in entries]
-            rows[-1] += of_image if missing else rankdata(of_image).tolist()
-    answered = {image for ranks in given.values() for image, _ in ranks}
-    if answered != set(images):
-        lacking = ", ".join(repr(image) for image in images if image not in answered)
-        raise InputError(f"rankings: no person ranked image {lacking}")
-    return list(given), np.array(rows)
+            image_ranks = [ranks.get((image, name), nan) for name in entries]
+            rows[-1] += image_ranks if missing else rankdata(image_ranks).tolist()
+    ranked_images = {image for ranks in ranks_of.values() for image, _ in ranks}
+    if ranked_images != set(images):
+        missing_images = ", ".join(repr(image) for image in images if image not in ranked_images)
+        raise InputError(f"rankings: no person ranked image {missing_images}")
+    return list(ranks_of), np.array(rows)

@@ -58,20 +58,20 @@ def write_survey(
     sheets, rows = [], []
     for number in range(1, people + 1):
         person = f"person {number:02d}"
-        tasks, hidden = [], []
+        tasks, answer_key = [], []
         for name in rng.permutation(list(references)).tolist():
             order = rng.permutation(len(VERSIONS)).tolist()
-            lettered = list(zip(LETTERS, order, strict=True))
-            choices = [(letter, pictures[name][k]) for letter, k in lettered]
+            letters = list(zip(LETTERS, order, strict=True))
+            choices = [(letter, pictures[name][k]) for letter, k in letters]
             tasks.append({"image": name, "reference": references[name], "choices": choices})
-            behind = [(letter, VERSIONS[k].name) for letter, k in lettered]
-            hidden.append({"image": name, "segmentations": behind})
-            rows += [(person, name, letter, VERSIONS[k].name, "") for letter, k in lettered]
+            segmentations = [(letter, VERSIONS[k].name) for letter, k in letters]
+            answer_key.append({"image": name, "segmentations": segmentations})
+            rows += [(person, name, letter, VERSIONS[k].name, "") for letter, k in letters]
         sheets.append(folder / f"sheet-{number:02d}.html")
         key = {
             "person": person,
             "file": f"answers-{number:02d}.csv",
-            "tasks": base64.b64encode(json.dumps(hidden).encode()).decode("ascii"),
+            "tasks": base64.b64encode(json.dumps(answer_key).encode()).decode("ascii"),
         }
         text = render(
             "sheet.html",

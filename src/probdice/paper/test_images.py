@@ -41,11 +41,13 @@ def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
 def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Segmentation]]:
     """Create a reference with three regions, a poor prediction and a good prediction."""
     reference = phantoms.nested_ellipses((96, 96), regions=3, seed=seed + 1)
-    far = degradations.noise(degradations.deform(reference, 14, seed=seed + 2), 0.8, seed=seed)
-    near = degradations.noise(
+    poor_prediction = degradations.noise(
+        degradations.deform(reference, 14, seed=seed + 2), 0.8, seed=seed
+    )
+    good_prediction = degradations.noise(
         degradations.blur(degradations.deform(reference, 3, seed=seed + 3), 0.8), 0.15, seed=seed
     )
-    return reference, (far, near)
+    return reference, (poor_prediction, good_prediction)
 
 
 def shuffled_pair(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
@@ -85,12 +87,12 @@ def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentat
     labels, distances = _clusters(smooth, regions, seed)
     markers = np.zeros(labels.shape, np.int32)
     for k in range(regions):  # the seeds are the third of each cluster nearest to its centre
-        near = distances <= np.quantile(distances[labels == k], 1 / 3)
-        markers[near & (labels == k)] = k + 1
-    full = _skimage("segmentation").random_walker(
+        is_near_centre = distances <= np.quantile(distances[labels == k], 1 / 3)
+        markers[is_near_centre & (labels == k)] = k + 1
+    probabilities = _skimage("segmentation").random_walker(
         smooth, markers, beta=300, mode="bf", channel_axis=2, return_full_prob=True
     )
-    values = np.clip(np.asarray(full, np.float64), 0, None)
+    values = np.clip(np.asarray(probabilities, np.float64), 0, None)
     values = values / values.sum(axis=0) * (1 - DOUBT) + DOUBT / regions
     names = tuple(range(1, regions + 1))
     return Segmentation.from_probabilities(values.astype(np.float32), names=names)

@@ -140,8 +140,8 @@ class Agreement:
 
     def _mean(self, matrix: Floats) -> float:
         off_diagonal = matrix[~np.eye(len(self.names), dtype=np.bool_)]
-        known = off_diagonal[~np.isnan(off_diagonal)]
-        return float(known.mean()) if known.size else nan
+        values = off_diagonal[~np.isnan(off_diagonal)]
+        return float(values.mean()) if values.size else nan
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -153,8 +153,8 @@ class Agreement:
 
         distances = np.clip(1 - (self.score + self.score.T) / 2, 0, None)
         np.fill_diagonal(distances, 0)
-        condensed = squareform(distances, checks=False)
-        leaves = leaves_list(linkage(condensed, "average", optimal_ordering=True))
+        condensed_distances = squareform(distances, checks=False)
+        leaves = leaves_list(linkage(condensed_distances, "average", optimal_ordering=True))
         return tuple(int(k) for k in leaves)
 
     def plot(self) -> "Figure":
@@ -188,7 +188,8 @@ class Agreement:
             **{name: matrix.tolist() for name, matrix in matrices.items()},
             **{f"mean_{name}": self._mean(matrix) for name, matrix in matrices.items()},
             "others": [
-                {name: getattr(one, name) for name in ("name", *matrices)} for one in self.others
+                {name: getattr(rater, name) for name in ("name", *matrices)}
+                for rater in self.others
             ],
             "regions": [region.to_dict() for region in self.regions],
             "notes": [str(note) for note in self.notes],
@@ -282,12 +283,12 @@ class Agreement:
             )
         lines.append("  each rater vs the mean of the others:")
         width = max(len(name) for name in self.names)
-        for one in self.others:
+        for rater in self.others:
             line = (
-                f"    {one.name:>{width}}  score {decimal(one.score)}   adjusted "
-                f"{decimal(one.adjusted_score)}   explained {decimal(one.explained)}"
+                f"    {rater.name:>{width}}  score {decimal(rater.score)}   adjusted "
+                f"{decimal(rater.adjusted_score)}   explained {decimal(rater.explained)}"
             )
-            dice = f"   foreground Dice {decimal(one.foreground_dice)}" if foreground else ""
+            dice = f"   foreground Dice {decimal(rater.foreground_dice)}" if foreground else ""
             lines.append(line + dice)
         lines += self._region_lines()
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
@@ -296,10 +297,10 @@ class Agreement:
         if not self.regions:
             return []
         unit = "pixels" if self.regions[0].pixel_volume is None else "mL"
-        shown = self.regions[:LISTED]
-        width = max(len(str(region.label)) for region in shown)
+        listed_regions = self.regions[:LISTED]
+        width = max(len(str(region.label)) for region in listed_regions)
         lines = [f"  per region: Dice over all pairs, and the volume of each rater in {unit}:"]
-        for region in shown:
+        for region in listed_regions:
             volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())
             lines.append(
                 f"    {region.label!s:>{width}}  mean {decimal(region.mean_dice)}   lowest "
@@ -313,7 +314,7 @@ class Agreement:
 def agreement_of(panel: Panel) -> Agreement:
     """Compare all pairs of raters, and each rater with the mean of the others."""
     names = panel.names
-    others = tuple(
+    against_others = tuple(
         AgainstOthers(name, **_numbers(against_mean(panel, name), "prediction")) for name in names
     )
     matrices: dict[str, Floats] = {}
@@ -324,7 +325,7 @@ def agreement_of(panel: Panel) -> Agreement:
                 matrices.setdefault(name, np.eye(len(names)))[place] = value
     return Agreement(
         names=names,
-        others=others,
+        others=against_others,
         pixels=comparison.pixels,
         regions=regions_of(panel),
         notes=panel.notes,
@@ -343,8 +344,10 @@ def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
 
 def against_mean(panel: Panel, name: str) -> Comparison:
     """Compare a rater (the prediction) with the mean of the others (the reference)."""
-    others = [other for other in panel.names if other != name]
+    other_names = [other for other in panel.names if other != name]
     several = panel.several
-    reference = several.sides[others[0]] if len(others) == 1 else mean_of(panel, others)
+    reference = (
+        several.sides[other_names[0]] if len(other_names) == 1 else mean_of(panel, other_names)
+    )
     images = Images(reference, several.sides[name], several.mask, several.workers)
     return compare_images(images, panel.options)

@@ -149,19 +149,25 @@ class Consensus:
         common, panel = self._common, self._panel
         joint = self._pixels[common.names.index(name)]
         joint = joint[np.ix_(common.channels, common.channels)]
-        true, marked, correct = joint.sum(axis=0), joint.sum(axis=1), np.diag(joint)
+        true_pixels, marked_pixels = joint.sum(axis=0), joint.sum(axis=1)
+        correct_pixels = np.diag(joint)
         total = joint.sum()
-        confusion = np.divide(joint, true, out=np.full_like(joint, np.nan), where=true > 0)
-        absent = total - true
+        confusion = np.divide(
+            joint, true_pixels, out=np.full_like(joint, np.nan), where=true_pixels > 0
+        )
+        absent_pixels = total - true_pixels
         return Rater(
             name,
             {panel.label(name, key): common.labels[k] for key, k in common.of(name).items()},
             confusion,
             np.diag(confusion).copy(),
             np.divide(
-                absent - marked + correct, absent, out=np.full_like(true, np.nan), where=absent > 0
+                absent_pixels - marked_pixels + correct_pixels,
+                absent_pixels,
+                out=np.full_like(true_pixels, np.nan),
+                where=absent_pixels > 0,
             ),
-            float(correct.sum() / total),
+            float(correct_pixels.sum() / total),
         )
 
     @cached_property
@@ -345,10 +351,10 @@ class Consensus:
         return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
-        how = f"STAPLE, {self.iterations} iterations" if self.method == "staple" else "mean"
+        method_text = f"STAPLE, {self.iterations} iterations" if self.method == "staple" else "mean"
         width = max(len(rater.name) for rater in self.raters)
         lines = [
-            f"Consensus ({how}) of {len(self.raters)} raters: "
+            f"Consensus ({method_text}) of {len(self.raters)} raters: "
             f"{len(self.segmentation.regions)} regions over {self.pixels} pixels"
         ]
         lines += [
@@ -365,7 +371,7 @@ def consensus_of(
     """Compute the consensus of all raters of a panel."""
     if not isinstance(method, str) or method not in get_args(Method):
         raise InputError(f"method must be 'mean' or 'staple', found {method!r}")
-    given = _weights(panel.names, weights)
+    rater_weights = _weights(panel.names, weights)
     if method == "staple" and weights is not None:
         raise InputError(
             "weights cannot be combined with ",
@@ -376,7 +382,7 @@ def consensus_of(
         if note.kind == "outside":  # the consensus has a value at every pixel
             raise GeometryError(*note.message)
     common, notes = panel.common_regions, panel.notes
-    model = Model(np.array([given[name] for name in common.names]), len(common.labels))
+    model = Model(np.array([rater_weights[name] for name in common.names]), len(common.labels))
     iterations, joint = 0, None
     if method == "staple":
         result = staple(Evidence(panel.several.only(common.names), common), model)
@@ -394,14 +400,14 @@ def _weights(
     """Return a weight for every rater."""
     if weights is None:
         return dict.fromkeys(names, 1.0)
-    given = (
+    weights_by_name = (
         dict(weights) if isinstance(weights, Mapping) else dict(zip(names, weights, strict=False))
     )
-    if set(given) != set(names) or len(weights) != len(names):
+    if set(weights_by_name) != set(names) or len(weights) != len(names):
         raise InputError(
             f"weights: expected one weight for each of {len(names)} raters, found {weights!r}"
         )
-    values = np.array([given[name] for name in names], np.float64)
+    values = np.array([weights_by_name[name] for name in names], np.float64)
     if not (np.all(np.isfinite(values)) and np.all(values >= 0) and values.any()):
         raise InputError(f"weights: expected numbers ≥ 0 with at least one > 0, found {weights!r}")
     return dict(zip(names, values.tolist(), strict=True))

@@ -50,7 +50,7 @@ class Model:
     prior: Floats | None = None
     theta: Floats | None = None
 
-    def everywhere(self, decisions: Sequence[Decision]) -> Floats:
+    def probabilities(self, decisions: Sequence[Decision]) -> Floats:
         """Return the probability of every common region at many pixels, regions first.
 
         If all decisions are labels, the probabilities of each combination are computed only once.
@@ -63,12 +63,12 @@ class Model:
         for decision in decisions:
             keys *= np.uint64(self.regions + 1)
             keys += (decision + 1).astype(np.uint64)
-        codes, combined = encoded(keys, np.empty(keys.size, np.int32))
-        distinct: list[Decision] = []
+        codes, distinct_keys = encoded(keys, np.empty(keys.size, np.int32))
+        distinct_decisions: list[Decision] = []
         for _ in decisions:
-            combined, code = np.divmod(combined, np.uint64(self.regions + 1))
-            distinct.insert(0, code.astype(np.int64) - 1)
-        return np.asarray(self(distinct, distinct[0].size)[:, codes])
+            distinct_keys, code = np.divmod(distinct_keys, np.uint64(self.regions + 1))
+            distinct_decisions.insert(0, code.astype(np.int64) - 1)
+        return np.asarray(self(distinct_decisions, distinct_decisions[0].size)[:, codes])
 
     def __call__(self, decisions: Sequence[Decision], size: int) -> Floats:
         """Return the probability of every common region for each decision separately."""
@@ -82,17 +82,17 @@ class Model:
 
     def _mean(self, decisions: Sequence[Decision], size: int) -> Floats:
         total = np.zeros((self.regions, size))
-        everywhere = np.arange(size)
+        pixels = np.arange(size)
         for decision, weight in zip(decisions, self.weights, strict=True):
             if decision.ndim == 2:
                 total += weight * decision
             else:
                 decided = decision >= 0
-                total[decision[decided], everywhere[decided]] += weight
+                total[decision[decided], pixels[decided]] += weight
         # Without decisions (outside the mask), all regions are equally probable.
         sums = total.sum(axis=0)
-        unknown = np.full_like(total, 1 / self.regions)
-        return np.asarray(np.divide(total, sums, out=unknown, where=sums > 0))
+        uniform = np.full_like(total, 1 / self.regions)
+        return np.asarray(np.divide(total, sums, out=uniform, where=sums > 0))
 
 
 def likelihood(decision: Decision, theta: Floats) -> Floats:
@@ -161,15 +161,15 @@ def staple(evidence: Evidence, mean: Model) -> Staple:
     joint = expected_counts(evidence, mean)
     totals = evidence.total(partial(_pixels_per_region, mean.regions)).sum(axis=0)
     prior, model = totals / totals.sum(), mean
-    most = MOST_STEPS if evidence.combinations is not None else MOST_PASSES
-    for iteration in range(most):
+    iteration_limit = MOST_STEPS if evidence.combinations is not None else MOST_PASSES
+    for iteration in range(iteration_limit):
         theta = _confusion_matrices(joint)
         converged = model.theta is not None and bool(np.all(np.abs(theta - model.theta) <= STEP))
         model = replace(mean, prior=prior, theta=theta)
         if converged:
             return Staple(model, joint, iteration, True)
         joint = expected_counts(evidence, model)
-    return Staple(model, joint, most, False)
+    return Staple(model, joint, iteration_limit, False)
 
 
 def expected_counts(evidence: Evidence, model: Model) -> Floats:

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Floats = NDArray[Any]  # float32 or float64, as in the segmentation
-Changed = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
+ValuesAndLabels = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
 
 SMOOTHNESS = 1 / 10  # correlation length of a deformation, as a fraction of the image size
 TINY = np.finfo(np.float32).tiny
@@ -98,9 +98,9 @@ float32)
     def change(values: Floats) -> Floats:
         shape = values.shape[1:]
         rng = np.random.default_rng(seed)
-        reach = [SMOOTHNESS * n for n in shape]
+        sigmas = [SMOOTHNESS * n for n in shape]
         field = np.stack(
-            [ndimage.gaussian_filter(rng.normal(size=shape), reach, mode="reflect") for _ in shape]
+            [ndimage.gaussian_filter(rng.normal(size=shape), sigmas, mode="reflect") for _ in shape]
         )
         field *= strength / max(np.sqrt((field**2).sum(axis=0)).max(), TINY)
         places = np.indices(shape) + field
@@ -195,13 +195,15 @@ def split(
     ('background', 'fluid', 'grey matter', 'white matter', 'grey matter 2')
     """
 
-    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> ValuesAndLabels:
         volumes = values.reshape(len(values), -1).sum(axis=1, dtype=np.float64)
-        which = _index(region, regions, int(np.argmax(volumes)))
-        first = _half(values[which], rng)
-        values = np.concatenate([values, (values[which] * (1 - first))[None]])
-        values[which] *= first
-        return values, (*regions, _new_label(regions, regions[which]))
+        index = _index(region, regions, int(np.argmax(volumes)))
+        first = _half(values[index], rng)
+        values = np.concatenate([values, (values[index] * (1 - first))[None]])
+        values[index] *= first
+        return values, (*regions, _new_label(regions, regions[index]))
 
     return _repeat(segmentation, strength, seed, once)
 
@@ -219,7 +221,9 @@ def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
     [[1.0, 1.0]]
     """
 
-    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> ValuesAndLabels:
         if len(regions) == 1:
             return values, regions
         first, second = np.sort(rng.choice(len(regions), 2, replace=False))
@@ -244,7 +248,9 @@ def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segm
     [[0.1, 0.9], [0.9, 0.1]]
     """
 
-    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> ValuesAndLabels:
         order = np.arange(len(regions))
         if len(regions) > 1:
             pair = rng.choice(len(regions), 2, replace=False)
@@ -267,7 +273,7 @@ DEGRADATIONS: dict[str, Degradation] = {
 """All degradations by name."""
 
 
-def probabilities(segmentation: Comparable) -> Changed:
+def probabilities(segmentation: Comparable) -> ValuesAndLabels:
     """Return the probabilities of a segmentation and the labels of its regions.
 
     The regions are along the first axis.
@@ -292,8 +298,8 @@ def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
     """Return the labels of all regions. The labels of a label map are in ascending order."""
     if not segmentation.crisp:
         return segmentation.regions
-    whole = np.asarray(segmentation.array[(slice(None),) * len(segmentation.shape)])
-    return tuple(segmentation.label(int(label)) for label in np.unique(whole))
+    labels = np.asarray(segmentation.array[(slice(None),) * len(segmentation.shape)])
+    return tuple(segmentation.label(int(label)) for label in np.unique(labels))
 
 
 def _with_values(
@@ -301,10 +307,10 @@ def _with_values(
 ) -> Segmentation:
     """Apply a change to the probabilities, and divide them by their sum."""
 
-    def change_all(values: Floats, regions: tuple[Label, ...]) -> Changed:
-        changed = change(values.astype(np.float64))
-        changed /= changed.sum(axis=0)
-        return changed.astype(values.dtype), regions
+    def change_all(values: Floats, regions: tuple[Label, ...]) -> ValuesAndLabels:
+        new_values = change(values.astype(np.float64))
+        new_values /= new_values.sum(axis=0)
+        return new_values.astype(values.dtype), regions
 
     return _with_regions(segmentation, strength, change_all)
 
@@ -313,13 +319,13 @@ def _repeat(
     segmentation: Comparable,
     strength: float,
     seed: int,
-    once: Callable[[Floats, tuple[Label, ...], np.random.Generator], Changed],
+    once: Callable[[Floats, tuple[Label, ...], np.random.Generator], ValuesAndLabels],
 ) -> Segmentation:
     """Apply a change `strength` times."""
     if strength != np.floor(strength):
         raise InputError(f"strength must be a non-negative integer, found {strength}")
 
-    def change_all(values: Floats, regions: tuple[Label, ...]) -> Changed:
+    def change_all(values: Floats, regions: tuple[Label, ...]) -> ValuesAndLabels:
         rng = np.random.default_rng(seed)
         for _ in range(int(strength)):
             values, regions = once(values, regions, rng)
@@ -331,7 +337,7 @@ def _repeat(
 def _with_regions(
     segmentation: Comparable,
     strength: float,
-    change: Callable[[Floats, tuple[Label, ...]], Changed],
+    change: Callable[[Floats, tuple[Label, ...]], ValuesAndLabels],
 ) -> Segmentation:
     """Apply a change to the probabilities and regions, unless the strength is 0."""
     if not (isfinite(strength) and strength >= 0):
@@ -350,40 +356,40 @@ def _resize(
 
     segmentation = as_segmentation(segmentation, "segmentation")
     regions = _regions(segmentation)
-    which = _index(region, regions, len(regions) - 1)
+    index = _index(region, regions, len(regions) - 1)
     step = getattr(ndimage, morphology)
 
     def change(values: Floats) -> Floats:
-        before = values[which].copy()
+        before = values[index].copy()
         after, next_after = before, before
         for k in range(floor(strength) + 1):
             # Alternating between a cross and a box makes the change nearly isotropic.
             box = np.ones((3,) * before.ndim, bool)
-            near = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
-            after, next_after = next_after, step(next_after, footprint=near, mode="nearest")
+            footprint = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
+            after, next_after = next_after, step(next_after, footprint=footprint, mode="nearest")
         after = after + (strength - floor(strength)) * (next_after - after)
-        shares = _shares(np.delete(values, which, axis=0)) * (1 - after)
-        return np.insert(shares, which, after, axis=0)
+        shares = _shares(np.delete(values, index, axis=0)) * (1 - after)
+        return np.insert(shares, index, after, axis=0)
 
     return _with_values(segmentation, strength, change)
 
 
-def _shares(others: Floats) -> Floats:
+def _shares(other_values: Floats) -> Floats:
     """Return the probabilities of the other regions, divided by their sum.
 
     Where the sum is 0, the values of the nearest pixel with a positive sum are used.
     """
-    total = others.sum(axis=0)
-    if len(others) == 0 or not total.any():
-        return np.ones_like(others) / max(len(others), 1)
+    total = other_values.sum(axis=0)
+    if len(other_values) == 0 or not total.any():
+        return np.ones_like(other_values) / max(len(other_values), 1)
     if not total.all():
         from scipy import ndimage
 
         nearest = ndimage.distance_transform_edt(
             total == 0, return_distances=False, return_indices=True
         )
-        others, total = others[(slice(None), *nearest)], total[tuple(nearest)]
-    return np.asarray(others / total)
+        other_values, total = other_values[(slice(None), *nearest)], total[tuple(nearest)]
+    return np.asarray(other_values / total)
 
 
 def _half(values: Floats, rng: np.random.Generator) -> Floats:

@@ -76,7 +76,7 @@ def nested_ellipses(
     >>> nested_ellipses((32, 48), regions=3)
     Segmentation(regions=(0, 1, 2), shape=(32, 48), float32)
     """
-    shape = _checked(shape, regions)
+    shape = _checked_shape(shape, regions)
     rng = np.random.default_rng(seed)
     grid = _rotated_grid(shape, rng)
     stretch = rng.uniform(0.6, 1.0, len(shape))
@@ -107,10 +107,10 @@ def voronoi(
     >>> voronoi((16, 16, 16), regions=5)
     Segmentation(regions=(0, 1, 2, 3, 4), shape=(16, 16, 16), float32)
     """
-    shape = _checked(shape, regions)
+    shape = _checked_shape(shape, regions)
     rng = np.random.default_rng(seed)
     reach = np.array(shape) / min(shape)
-    points = _spread(rng.uniform(-reach, reach, (12 * regions, len(shape))), regions)
+    points = _distant_points(rng.uniform(-reach, reach, (12 * regions, len(shape))), regions)
     return soften(_nearest(_grid(shape), points)[0], regions, softness=softness, doubt=doubt)
 
 
@@ -133,7 +133,7 @@ def brain_section(
     >>> brain_section().regions
     ('background', 'fluid', 'grey matter', 'white matter')
     """
-    shape = _checked(shape, 4)
+    shape = _checked_shape(shape, 4)
     rng = np.random.default_rng(seed)
     grid = _grid(shape)
     along, across = (-grid[0], grid[1]) if len(shape) == 2 else (grid[1], grid[0])
@@ -177,7 +177,7 @@ def touching_cells(
     >>> touching_cells((40, 40), regions=4)
     Segmentation(regions=(0, 1, 2, 3), shape=(40, 40), float32)
     """
-    shape = _checked(shape, regions)
+    shape = _checked_shape(shape, regions)
     rng = np.random.default_rng(seed)
     centres = _cluster(regions - 1, len(shape), rng)
     size = np.abs(centres).max() + 0.8
@@ -204,7 +204,7 @@ def stripes(
     >>> stripes((24, 24), regions=2, softness=0, doubt=0).array[:, 0, 0].tolist()
     [0.0, 1.0]
     """
-    shape = _checked(shape, regions)
+    shape = _checked_shape(shape, regions)
     rng = np.random.default_rng(seed)
     grid = _rotated_grid(shape, rng)
     position = grid[0] + 0.08 * np.sin(4 * grid[1] + rng.uniform(0, 2 * np.pi))
@@ -267,7 +267,7 @@ def soften(
     return Segmentation.from_probabilities(channels.astype(np.float32), names=names)
 
 
-def _checked(shape: Sequence[int], regions: int) -> tuple[int, ...]:
+def _checked_shape(shape: Sequence[int], regions: int) -> tuple[int, ...]:
     shape = tuple(int(n) for n in shape)
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise InputError(f"shape must have two or three axes of at least one pixel, found {shape}")
@@ -299,22 +299,22 @@ def _rotated_grid(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
 def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:
     """Return the index of the point that is nearest to each pixel, and its distance."""
     nearest = np.zeros(grid.shape[1:], np.int64)
-    least = np.full(grid.shape[1:], np.inf)
+    squared_minimum = np.full(grid.shape[1:], np.inf)
     for k, point in enumerate(points):
-        squared = ((grid - _column(point)) ** 2).sum(axis=0)
-        closer = squared < least
+        squared_distances = ((grid - _column(point)) ** 2).sum(axis=0)
+        closer = squared_distances < squared_minimum
         nearest[closer] = k
-        least[closer] = squared[closer]
-    return nearest, np.sqrt(least)
+        squared_minimum[closer] = squared_distances[closer]
+    return nearest, np.sqrt(squared_minimum)
 
 
-def _spread(candidates: Floats, count: int) -> Floats:
+def _distant_points(candidates: Floats, count: int) -> Floats:
     """Choose candidates that are far from each other."""
-    chosen = [0]
-    while len(chosen) < count:
-        gaps = np.linalg.norm(candidates[:, None] - candidates[chosen], axis=2).min(axis=1)
-        chosen.append(int(np.argmax(gaps)))
-    return candidates[chosen]
+    indices = [0]
+    while len(indices) < count:
+        gaps = np.linalg.norm(candidates[:, None] - candidates[indices], axis=2).min(axis=1)
+        indices.append(int(np.argmax(gaps)))
+    return candidates[indices]
 
 
 def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
@@ -323,8 +323,8 @@ def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
     while len(points) < count:
         step = rng.normal(size=axes)
         trial = points[rng.integers(len(points))] + step / np.linalg.norm(step)
-        near = np.linalg.norm(trial) <= 0.75 * count ** (1 / axes) + 0.3
-        if near and np.linalg.norm(points - trial, axis=1).min() >= 0.9:
+        is_near_centre = np.linalg.norm(trial) <= 0.75 * count ** (1 / axes) + 0.3
+        if is_near_centre and np.linalg.norm(points - trial, axis=1).min() >= 0.9:
             points = np.vstack([points, trial])
-    centred: Floats = points - (points.max(axis=0) + points.min(axis=0)) / 2
-    return centred
+    centred_points: Floats = points - (points.max(axis=0) + points.min(axis=0)) / 2
+    return centred_points
