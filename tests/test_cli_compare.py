@@ -1054,3 +1054,10 @@ def test_max_bytes_limits_the_memory_of_a_file(reference: Path, prediction: Path
     assert "use --max-bytes " in error_of(reference, prediction, "--max-bytes", 20)
     assert "use --max-bytes " in run("info", reference, "--max-bytes", 20).message
     assert run("compare", reference, prediction, "--max-bytes", 10**6).code == 0
+
+
+def test_an_unknown_choice_is_reported_without_the_words_of_pydantic() -> None:
+    done = run("compare", "a.png", "b.png", "--similarity", "foo")
+    assert done.code == 2
+    expected = "Invalid value for '--similarity': 'foo' is not one of 'absolute', 'aitchison'."
+    assert expected in done.message

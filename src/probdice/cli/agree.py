@@ -48,7 +48,7 @@ def agree(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Measure inter-rater agreement on one image, for all pairs of raters and for each rater.
+    """Measure inter-rater agreement on one image, for all pairs and for each rater vs the others.
 
     The score of a rater against the mean of the other raters is the best score that a method can be
     expected to reach.

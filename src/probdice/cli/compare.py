@@ -86,7 +86,7 @@ def compare(
         option(
             "Output",
             "FILE",
-            "Background image of the report, such as the scan. Can be repeated.",
+            "Image to show behind the regions in the report, such as the scan. Can be repeated.",
         ),
     ] = None,
     surface: Annotated[
@@ -95,7 +95,7 @@ def compare(
             "Output",
             "FILE",
             "Surface on which the report shows values at vertices, such as lh.inflated or a "
-            ".surf.gii file. Repeat for the other hemisphere.",
+            ".surf.gii file. Repeat the option for the other hemisphere.",
             advanced=True,
         ),
     ] = None,

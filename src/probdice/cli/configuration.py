@@ -40,7 +40,7 @@ def load_configuration(context: typer.Context, path: str | None) -> str | None:
     parameters = _parameters(context)
     if unknown := [key for key in content if key not in parameters]:
         raise _config_error(
-            path, f"unknown: {', '.join(unknown)}. Known keys: {', '.join(parameters)}"
+            path, f"unknown keys: {', '.join(unknown)}. Known keys: {', '.join(parameters)}"
         )
     folder = Path(path).parent
     context.default_map = {

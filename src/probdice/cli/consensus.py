@@ -54,7 +54,7 @@ def consensus(
         option(
             "Output",
             "FILE",
-            "Write the consensus: the probabilities of the common regions, or with --labels a "
+            "Write the consensus: the probabilities of the common regions or, with --labels, a "
             "label map.",
             *("--output", "-o"),
         ),
@@ -102,7 +102,7 @@ def consensus(
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)
         if labels and output is None:
-            raise typer.BadParameter("needs --output FILE", param_hint="--labels")
+            raise typer.BadParameter("requires --output FILE", param_hint="--labels")
         options = run.check(given, match, {"--output": output, "--entropy": entropy})
         with progress(shown=not quiet) as display:
             from probdice.files import write

@@ -58,7 +58,7 @@ def show_comparison(
     shown = order if all_groups else order[:MAX_ROWS]
     parts.append(_groups(result, [result.groups[k] for k in shown]))
     if len(shown) < len(order):
-        parts.append(f"… {len(order) - len(shown):,} more, --all")
+        parts.append(f"… {len(order) - len(shown):,} more groups; --all prints all groups")
     notes = list(result.notes)
     if indices is not None:
         parts += [_indices(indices), ""]

@@ -98,8 +98,9 @@ def evaluate(
         option(
             "Output",
             "FILE",
-            "Write the required form of a submission (cases, grids, labels, kind) as JSON for the "
-            "check command. Without PREDICTION_DIR and --output, only write this file.",
+            "Write a manifest (JSON), which lists the cases, grids, labels and kinds that the "
+            "check command requires of a submission. Without PREDICTION_DIR and --output, only "
+            "write this file.",
         ),
     ] = None,
     strict: Annotated[

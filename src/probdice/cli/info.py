@@ -34,7 +34,7 @@ def info(
 ) -> None:
     """Show the content of a file: labels or probabilities, regions and geometry.
 
-    For a file with several arrays, list the arrays and how to refer to each.
+    For a file with several arrays, list each array with the path that selects it.
     """
     with reporting_errors(debug=debug):
         from probdice.cli.display import note_line, show
@@ -89,7 +89,7 @@ def _contents(file: str) -> "list[Content]":
 
 
 def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType]":
-    """List the arrays of a container and how to refer to each."""
+    """List the arrays of a container with the path that selects each array."""
     from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
 

@@ -78,7 +78,7 @@ def flag(panel: str, help: str, *names: str, advanced: bool = False) -> Any:
     return option(panel, "", help, *names, advanced=advanced)
 
 
-ResultsArgument = Annotated[str, argument("OUT", "Results folder of evaluate.")]
+ResultsArgument = Annotated[str, argument("OUT", "Results folder written by evaluate.")]
 MaskOption = Annotated[
     str | None, option("Comparison", "FILE", "Compare only voxels where this mask is not 0.")
 ]
@@ -230,7 +230,7 @@ def _with_floor(similarity: str, floor: float) -> "Similarity":
     from probdice.method.similarity import Aitchison
 
     if similarity != Aitchison.name:
-        raise typer.BadParameter("needs --similarity aitchison", param_hint="--floor")
+        raise typer.BadParameter("requires --similarity aitchison", param_hint="--floor")
     with usage_errors("--floor"):
         return Aitchison(floor)
 

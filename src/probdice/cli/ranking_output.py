@@ -55,7 +55,7 @@ class Failures:
     def rest(self) -> list[str]:
         """Return one line per kind with the number of failures that were not printed."""
         return [
-            f"{count - MAX_OF_ONE_KIND} more like {self.last[kind]}"
+            f"{count - MAX_OF_ONE_KIND} more failures like {self.last[kind]}"
             for kind, count in self.counts.items()
             if count > MAX_OF_ONE_KIND
         ]
@@ -107,7 +107,7 @@ def show_summary(
             Text("places by all measures, with rank stability (bootstrap)", style="bold"),
             _places(summary, chosen),
             *_agreement(summary),
-            Text(f"differences in {title} on the cases that both have", style="bold"),
+            Text(f"differences in {title} over the cases that both methods have", style="bold"),
             Text(f"p: {summary['test']}"),
             _differences(measured["differences"]),
         ]
@@ -338,8 +338,8 @@ def _components(summary: dict[str, Any], out: str) -> list[RenderableType]:
         Text("connected components over all cases", style="bold"),
         f"{components['connectivity'] or 'all'} neighbours, {minimum}, found if the Jaccard index "
         f"is at least {summary['others']['component_threshold']:g}",
-        "F1 is the recognition quality (RQ), SQ the segmentation quality, and PQ = SQ × RQ the "
-        "panoptic quality",
+        "F1 is the recognition quality (RQ), SQ is the segmentation quality, and PQ = SQ × RQ is "
+        "the panoptic quality",
     ]
     for label in classes[:MAX_CLASSES]:
         title = "all classes" if label == "all" else f"class {label}"
@@ -373,7 +373,7 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
     hidden = len(lines) - MAX_LINES
     lines = lines[:MAX_LINES] + by_kind.rest()
     if hidden > 0:
-        lines.append(f"{hidden} more of other kinds")
+        lines.append(f"{hidden} more failures of other kinds")
     parts: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
     if parts:
         parts.append(f"Full messages are in cases.csv; probdice show {out} CASE prints one.")

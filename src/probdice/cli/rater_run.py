@@ -55,13 +55,13 @@ RaterMatchOption = Annotated[
     option(
         "Comparison",
         "HOW",
-        "How regions are matched: overlap (largest overlap; labels are ignored) or labels (equal "
+        "How to match regions: overlap (largest overlap; labels are ignored) or labels (equal "
         "labels).",
         "--match",
     ),
 ]
 RaterImageOption = Annotated[
-    str | None, option("Output", "FILE", "Background image of the report, such as the scan.")
+    str | None, option("Output", "FILE", "Image to show behind the regions, such as the scan.")
 ]
 RaterCsvOption = Annotated[
     str | None,
