@@ -64,7 +64,8 @@ def test_evaluate_writes_tables_and_summarise_prints_them(folders: Path) -> None
     assert "good − other" in done.stdout
     assert "Holm p" in done.stdout
     assert (
-        "other: 95 % CI by percentiles (*): BCa is undefined: all values are equal" in done.stdout
+        "other: 95 % CI by percentiles (*): BCa is undefined because all values are equal"
+        in done.stdout
     )
     assert {file.name for file in out.iterdir()} >= {"cases.csv", "regions.csv", "summary.json"}
     again = probdice("summarise", out)

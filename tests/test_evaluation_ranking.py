@@ -168,7 +168,7 @@ def test_chosen_columns_and_booktabs(root: Path) -> None:
     run(root, columns="place,foreground_dice,cases", booktabs=True, scheme="aggregate-then-rank")
     lines = (root / "out" / "table.tex").read_text().splitlines()
     assert lines[:8] == [
-        r"% needs \usepackage{booktabs}",
+        r"% requires \usepackage{booktabs}",
         r"\begin{tabular}{rlrr}",
         r"\toprule",
         r"place & method & foreground Dice (95 \% CI) & cases \\",
@@ -179,7 +179,7 @@ def test_chosen_columns_and_booktabs(root: Path) -> None:
     ]
     assert lines[6].startswith("2 & c & 0.778 (") and lines[7].startswith("3 & a & 0.750 (")
     assert lines[8] == r"\bottomrule"
-    with pytest.raises(InputError, match=r"columns: expected names of place, .*found 'colour'"):
+    with pytest.raises(InputError, match=r"columns: expected names among place, .*found 'colour'"):
         run(root, columns=["place", "colour"])
 
 

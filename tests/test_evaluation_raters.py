@@ -149,5 +149,5 @@ def test_too_few_raters_and_invalid_rater_names_are_rejected(folders, raters, me
 
 
 def test_a_reference_is_required_without_raters(folders):
-    with pytest.raises(InputError, match="reference must be a folder"):
+    with pytest.raises(InputError, match="reference is None, which requires raters"):
         evaluate(None, {"good": folders["good"]})

@@ -108,7 +108,7 @@ class _Group(HelpfulGroup):
 
 @contextmanager
 def _plain_usage_errors() -> Iterator[None]:
-    """Escape control codes in usage errors, and remove the prefix that Pydantic adds to them."""
+    """Escape control codes in usage errors, and remove the prefix that Pydantic adds."""
     try:
         yield
     except UsageError as error:

@@ -96,8 +96,8 @@ def consensus(
 ) -> None:
     """Fuse segmentations of one image by several raters into one probabilistic segmentation.
 
-    Labels need not agree: by default, regions are matched by overlap, and neither the order of the
-    files nor their labels change the result.
+    The files need not use the same labels: by default, regions are matched by overlap, and neither
+    the order of the files nor the labels change the result.
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)

@@ -27,7 +27,7 @@ __all__ = ["info"]
 def info(
     file: Annotated[
         str,
-        argument("FILE", "File, files or array in a file, in a form that compare accepts."),
+        argument("FILE", "A file, several files or an array in a file, as in compare."),
     ],
     given: dict[str, Any],
     debug: DebugOption = False,
@@ -76,7 +76,7 @@ def info(
 
 
 def _contents(file: str) -> "list[Content]":
-    """Return the arrays of a container; an empty list if it cannot be read."""
+    """Return the arrays of a container; an empty list if the container cannot be read."""
     from probdice.errors import ProbdiceError
     from probdice.files import contents_of
     from probdice.files.sources import split_paths
@@ -179,7 +179,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
 
 
 def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
-    """Return the colour of a label or region as a square and its code."""
+    """Return the colour of a label or region, as a square and a colour code."""
     from rich.text import Text
 
     colour = segmentation.colours.get(key)
@@ -301,7 +301,7 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
 
 
 def _pixel_volume(segmentation: "Segmentation") -> float | None:
-    """Return the volume of a voxel in mm³, or None if it is unknown."""
+    """Return the volume of a voxel in mm³; None if the volume is unknown."""
     geometry = segmentation.geometry
     return geometry.pixel_volume if geometry is not None and len(geometry.shape) == 3 else None
 

@@ -1,7 +1,7 @@
 """Options that are declared in `probdice.options` or shared by several commands.
 
-`with_options` adds the declared options to a command. `ReadOptions.of` checks their values, and an
-`InputError` that it raises becomes a usage error.
+`with_options` adds the declared options to a command. `ReadOptions.of` checks the values of these
+options. If `ReadOptions.of` raises an `InputError`, the command reports a usage error.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -26,7 +26,7 @@ def rank(
         argument(
             "RANKINGS",
             "CSV file with the columns person, image, segmentation and rank (1 is most similar), "
-            "or a folder of such files.",
+            "or a folder of CSV files.",
         ),
     ],
     scores: Annotated[

@@ -35,14 +35,14 @@ MAX_LENGTH = 160  # characters of the line of a failure
 
 
 class Failures:
-    """Lines about failed cases, limited to the first failures of every kind."""
+    """Lines about failed cases, limited to the first few failures of every kind."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.last: dict[str, str] = {}
 
     def line(self, case: str, method: str, error: str) -> str:
-        """Return the line of a failed case, or "" after the first failures of its kind."""
+        """Return the line of a failed case, or "" after the first few failures of the same kind."""
         message = error.strip().partition("\n")[0]
         kind = _kind(message.replace(case, ""))
         self.counts[kind] += 1
@@ -156,7 +156,7 @@ def _title(summary: dict[str, Any], measure: str | None) -> str:
 def _methods(
     summary: dict[str, Any], measure: str, ranks: Sequence[dict[str, Any]]
 ) -> FittingTable:
-    """Return the methods in the order of a ranking, with their values of one measure."""
+    """Return a table of the methods in the order of a ranking, with the values of one measure."""
     measured = summary["measures"][measure]
     several = len(summary["methods"]) > 1
     equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}
@@ -236,7 +236,7 @@ def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
 
 
 def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
-    """Return the place of every method by every measure, with its stability."""
+    """Return a table of the place and rank stability of every method by every measure."""
     measures = _shown_measures(summary, chosen)
     ranks = [
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
@@ -262,7 +262,7 @@ def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[C
 
 
 def _agreement(summary: dict[str, Any]) -> list[RenderableType]:
-    """Return the winners by every ranking scheme, and Kendall's τ between the rankings."""
+    """Return the winner of every ranking scheme, and Kendall's τ between the rankings."""
     ranking = summary["ranking"]
     winners = [
         f"{' and '.join(rank['method'] for rank in ranks if rank['place'] == 1) or '–'} ({scheme})"
@@ -350,7 +350,7 @@ def _components(summary: dict[str, Any], out: str) -> list[RenderableType]:
 
 
 def _component_table(rows: Sequence[dict[str, Any]], unit: str) -> FittingTable:
-    """Return two rows per method and range of sizes: one-to-one and many-to-one matching."""
+    """Return a table of one-to-one and many-to-one matching, per method and range of sizes."""
     strata = len({row["from"] for row in rows}) > 1
     sizes = [f"size, {unit}"] if strata else []
     numbers = (">found", ">missed", ">false", ">F1 (RQ)", ">SQ", ">PQ", ">mean Dice")
@@ -376,7 +376,9 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
         lines.append(f"{hidden} more failures of other kinds")
     parts: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
     if parts:
-        parts.append(f"Full messages are in cases.csv; probdice show {out} CASE prints one.")
+        parts.append(
+            f"Full messages are in cases.csv; probdice show {out} CASE prints one message."
+        )
     return parts
 
 
@@ -397,7 +399,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
-    """Explain missing and unusual numbers. Each reason is printed once, with its methods."""
+    """Explain missing and unusual numbers. Each reason is printed once, with all its methods."""
     measured, title = summary["measures"][measure], summary["titles"][measure]
     scored = {row["method"]: row["scored"] for row in summary["counts"]}
     subjects: dict[str, list[str]] = {}

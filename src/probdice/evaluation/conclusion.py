@@ -14,7 +14,7 @@ DIGITS = 3
 def conclusion(summary: Mapping[str, Any]) -> str:
     """Describe the first method, significant differences from it, and agreement with raters.
 
-    Differences are tested by the paired test of the run with Holm's correction. The sentences also
+    Differences are tested with the paired test of the run and Holm's correction. The sentences also
     report whether another ranking scheme has a different winner.
 
     Parameters
@@ -31,7 +31,7 @@ def conclusion(summary: Mapping[str, Any]) -> str:
 
 
 def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the sentences of the conclusion, the most important first."""
+    """Return the sentences of the conclusion, starting with the most important one."""
     ranks = [rank for rank in summary["ranking"]["ranks"] if rank["place"] is not None]
     if not ranks:
         return ()
@@ -88,7 +88,7 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], first: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the methods without a significant difference from the first, and a sentence."""
+    """Return the methods that do not differ significantly from the first, and a sentence."""
     if len(first) > 1:
         return [], []
     tests: dict[str, float | None] = {}
@@ -105,9 +105,9 @@ def _separation(
         ]
     close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
     if not close:
-        return [], [f"All other methods differ significantly from it ({_test(summary)})."]
+        return [], [f"{first[0]} differs significantly from all other methods ({_test(summary)})."]
     named = join_names([f"{method} (p = {_p(tests[method])})" for method in close])
-    return close, [f"{named} cannot be separated from it ({_test(summary)})."]
+    return close, [f"{first[0]} does not differ significantly from {named} ({_test(summary)})."]
 
 
 def _test(summary: Mapping[str, Any]) -> str:

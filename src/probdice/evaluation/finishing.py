@@ -1,4 +1,4 @@
-"""Finish all comparisons of a run: read them from the journal, or compute and record them."""
+"""Finish all comparisons of a run: read results from the journal, or compute and record them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -157,7 +157,7 @@ def finish_requests(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """Return the journal's results of requests whose version, options and files are unchanged.
+    """Return the recorded results of requests whose version, options and files are unchanged.
 
     If a case has several lines, the last one is used.
     """
@@ -182,7 +182,7 @@ def _recorded(
             == {side: list(names) for side, names in request.job.regions.items()}
             and same_inputs(line["inputs"], request.inputs, verify=verify)
         ):
-            with suppress(InputError):  # an invalid line is computed again
+            with suppress(InputError):  # the case of an invalid line is computed again
                 records[key] = Record.from_line(line | {"files": request.files}, out)
                 if line["files"] != request.files:
                     moved[key] = number

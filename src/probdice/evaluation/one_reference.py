@@ -184,7 +184,7 @@ def _plan(
     others: Others,
     failed: Mapping[str, Note],
 ) -> _Plan:
-    """Find the cases, and reject options that are incompatible with them."""
+    """Find the cases, and reject options that are incompatible with the cases."""
     if options.parquet:
         _check_parquet()
     others = replace(
@@ -236,12 +236,12 @@ def _plan(
 
 
 def temporary_folder() -> TemporaryDirectory[str]:
-    """Return a folder for the journal of a run whose results are not stored."""
+    """Return a temporary folder for the journal of a run whose results are not stored."""
     return TemporaryDirectory(prefix="probdice-")
 
 
 def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
-    """Create the results folder if it does not exist. It must not be an input folder."""
+    """Create the results folder if it does not exist, and reject an input folder."""
     if any(out.resolve() == Path(folder).resolve() for folder in images):
         raise InputError(f"{out}: is an input folder; use another folder for the results")
     try:
@@ -259,7 +259,7 @@ def _default_measure(options: CompareOptions) -> MeasureName:
 
 
 def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
-    """Reject a priority with names that are not regions of any case.
+    """Reject a priority that names a region that no case has.
 
     This function checks sides with one file per region, whose names are known before reading.
     `_check_noted_priority` checks regions inside files.
@@ -276,7 +276,7 @@ def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
 
 
 def _check_noted_priority(records: Iterable[Record]) -> None:
-    """Reject a priority with names that are absent from every scored case."""
+    """Reject a priority that names a region that no scored case has."""
     absent: list[dict[Message, Message]] = [  # side, option and name, with the regions
         {
             note.message[:3]: note.message

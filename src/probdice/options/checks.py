@@ -56,7 +56,7 @@ TOLERANCE = 0.1  # largest distance between the corners of two grids, in pixels
 
 
 class HasGroups(Protocol):
-    """An earlier comparison. Only its groups are used."""
+    """An earlier comparison, of which only the groups are used."""
 
     @property
     def groups(self) -> tuple[Any, ...]: ...
@@ -80,7 +80,7 @@ class OneOf:
     choices: tuple[str, ...]
 
     def __call__(self, value: object) -> Any:
-        """Return the word, or raise `InputError` if it is not listed."""
+        """Return the word, or raise `InputError` if the word is not listed."""
         if isinstance(value, str) and value in self.choices:
             return value
         *others, last = map(repr, self.choices)
@@ -282,7 +282,7 @@ def as_names_by_side(names: object) -> Both[Names | None]:
 
 
 def as_names(names: object) -> Names | None:
-    """Check names, and return the absolute path of a table or pairs of label and name."""
+    """Check names, and return the absolute path of a table, or pairs of a label and a name."""
     if names is None:
         return None
     if isinstance(names, str | PathLike):

@@ -47,8 +47,8 @@ class Form:
     repeated : bool
         Whether the option can be repeated.
     by_side : str
-        Help text on values for one side, in which "{0}" is replaced by `metavar`. If it is not
-        empty, the option can be repeated.
+        Help text on values for one side, in which "{0}" is replaced by `metavar`. An option with
+        this text can be repeated.
     without_sides : str
         Help text for commands that have no reference and no prediction; empty if the help text is
         the same for all commands.
@@ -108,12 +108,12 @@ def option(default: Any, check: Callable[[Any], Any], form: Form, help: str) -> 
 
 
 def flag(panel: Panel, help: str, *commands: Command, advanced: bool = False) -> Any:
-    """Declare an option without a value, off by default, for `evaluate` and other commands."""
+    """Declare a flag, which is off by default, for `evaluate` and the given commands."""
     form = Form(panel, "", ("evaluate", *commands), bool, advanced=advanced)
     return option(False, bool, form, help)
 
 
 @cache
 def declarations(options: Hashable) -> Mapping[str, Declaration]:
-    """Return the declarations of all fields of a dataclass of options, by name."""
+    """Return the declarations of all options of a dataclass, by name."""
     return MappingProxyType({one.name: one.metadata[_KEY] for one in fields(cast(Any, options))})

@@ -50,7 +50,7 @@ SCHEMES: dict[Scheme, SchemeWords] = {  # `evaluation.ranking_schemes` orders th
     ),
     "test-based": SchemeWords(
         "by the number of other methods that each method beats significantly",
-        "By the number of other methods that this one beats significantly",
+        "By the number of other methods that the method beats significantly",
     ),
 }
 DEFAULT_SCHEME: Scheme = "rank-then-aggregate"
@@ -118,7 +118,7 @@ class EvaluateOptions(CompareOptions):
         "Measure by which methods are ranked: score (the default), adjusted_score (the default "
         "with --merge), foreground_dice (the default with --background), another measure, a column "
         "of cases.csv, or MEASURE[@TOLERANCE]:REGION, such as dice:2, hd95:tumour or nsd@1:tumour. "
-        "Repeat to rank by several measures with equal weights.",
+        "Repeat the option to rank by several measures with equal weights.",
     )
     scheme: Scheme = option(
         DEFAULT_SCHEME,

@@ -29,7 +29,7 @@ ALL_FILES: tuple[Command, ...] = (*ALL_IMAGES, "info")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Options for reading files. `ReadOptions.of` creates them from values given by the user."""
+    """Options for reading files. `ReadOptions.of` creates an instance from the user's values."""
 
     ignore: tuple[int, ...] = option(
         (),

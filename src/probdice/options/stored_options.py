@@ -34,10 +34,10 @@ class _Entry:
     write : callable
         Converts options to the content of the entry.
     read : callable
-        Converts the content of the entry to the values of its options, by name.
+        Converts the content of the entry to the values of the stored options, by name.
     always : bool
-        Whether the entry is always written. Otherwise, it is written if the first of its options
-        differs from the default.
+        Whether the entry is always written. Otherwise, the entry is written if the first of
+        `options` differs from the default.
     checked : bool
         Whether the values that `read` returns are already checked.
     """
@@ -89,7 +89,7 @@ def _one(name: str, *, always: bool = False) -> _Entry:
 
 
 def _plain(value: Any) -> Any:
-    """Replace tuples by lists, and objects that have `to_dict` by dicts."""
+    """Replace tuples with lists, and objects that have `to_dict` with dicts."""
     if hasattr(value, "to_dict"):
         return {key: _plain(one) for key, one in value.to_dict().items()}
     return [_plain(one) for one in value] if isinstance(value, tuple) else value

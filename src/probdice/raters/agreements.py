@@ -28,25 +28,26 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "AgainstOthers", "Agreement"]
 
-FORMAT = 1  # format version of to_dict and to_json
+FORMAT = 1  # version of the format of to_dict and to_json
 LISTED = 20  # largest number of regions in the text
 
 
 @dataclass(frozen=True)
 class AgainstOthers:
-    """A comparison of one rater with the mean of all other raters.
+    """The result of comparing one rater with the mean of all other raters.
 
     Attributes
     ----------
     name : str
     score : float
-        The score of the rater and the mean of the others.
+        The score between the rater and the mean of the other raters.
     adjusted_score : float
-        The adjusted score of the rater and the mean of the others.
+        The adjusted score between the rater and the mean of the other raters.
     explained : float
         The share of the rater's variance that the mean of the others explains.
     foreground_dice : float
-        The foreground Dice of the rater and the mean of the others; NaN without a background.
+        The foreground Dice between the rater and the mean of the other raters; NaN without a
+        background.
     adjusted_foreground_score : float
         The adjusted foreground score; NaN without a background.
     """
@@ -74,8 +75,9 @@ class Agreement:
     explained : ndarray
         The share of the variance of the row's rater that the column's rater explains.
     others : tuple of AgainstOthers
-        Each rater compared with the mean of all others. A method that agrees with the raters as
-        well as a rater does reaches these values. With two raters, each is compared with the other.
+        Each rater compared with the mean of all others. A method reaches these values if it agrees
+        with the raters as well as another rater does. With two raters, each is compared with the
+        other.
     pixels : int
         The number of compared pixels.
     regions : tuple of RegionAgreement
@@ -145,7 +147,7 @@ class Agreement:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The raters' indices in the leaf order of average linkage: similar raters are adjacent."""
+        """The raters' indices in the leaf order of average linkage; similar raters are adjacent."""
         if len(self.names) < 3:
             return tuple(range(len(self.names)))
         from scipy.cluster.hierarchy import leaves_list, linkage
@@ -334,7 +336,7 @@ def agreement_of(panel: Panel) -> Agreement:
 
 
 def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
-    """Return the measures of a pair by name. `explained` is the explained share of `side`."""
+    """Return the measures of a pair by name. `explained` is the explained share of one side."""
     names: tuple[str, ...] = ("score", "adjusted_score")
     if comparison.background is not None:
         names += ("foreground_dice", "adjusted_foreground_score")

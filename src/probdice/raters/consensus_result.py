@@ -45,14 +45,16 @@ class Rater:
     correspondence : dict
         The common region of every non-empty region of the rater, by the rater's label.
     confusion : ndarray
-        The probability that the rater marks the row's common region where the column's common
-        region is the true one. Each column sums to 1, or is NaN if its region has no expected
-        pixels. The order of regions is that of `Consensus.segmentation`.
+        The probability that the rater marks the common region of the row at a pixel where the
+        common region of the column is the true one. Each column sums to 1, or is NaN if the
+        expected number of pixels of the true region is 0. The order of regions is that of
+        `Consensus.segmentation`.
     sensitivity : ndarray
-        For each common region, the probability that the rater marks it where it is the true region.
+        For each common region, the probability that the rater marks the region at a pixel where
+        this region is the true one.
     specificity : ndarray
-        For each common region, the probability that the rater does not mark it where another
-        region is the true one.
+        For each common region, the probability that the rater does not mark the region at a pixel
+        where another region is the true one.
     accuracy : float
         The expected share of pixels that the rater marks correctly.
 
@@ -218,7 +220,7 @@ class Consensus:
 
     @property
     def background(self) -> int | None:
-        """The channel of the background; None if no background is given or no rater has it."""
+        """The channel of the background; None if no background is given or no rater uses it."""
         for name in self.names:
             key = self._panel.background_key(name)
             if key is not None:
@@ -237,7 +239,7 @@ class Consensus:
 
     @property
     def probabilities(self) -> Fused:
-        """The probabilities of the consensus and the decisions of the raters, read in parts."""
+        """The probabilities of the consensus and the decisions of raters, computed when read."""
         array = self.segmentation.array
         assert isinstance(array, Fused)
         return array
@@ -245,7 +247,7 @@ class Consensus:
     def entropies(
         self, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
-        """Yield the entropy of a box in parts, each with its position in the box."""
+        """Yield the position and the entropy of each part of a box."""
         mask = self._panel.several.mask
         inside = None if mask is None else np.asarray(mask[tuple(box)]) != 0
         for part, p in self.probabilities.pieces(box):
@@ -289,8 +291,8 @@ class Consensus:
         title : str, optional
             The title of the page.
         image : path, array_like or image, optional
-            The segmented image, such as the scan, on the grid of the raters. Regions are drawn
-            over it.
+            The segmented image, such as the scan, on the grid of the raters. Regions are drawn over
+            this image.
 
         Examples
         --------
@@ -307,7 +309,7 @@ class Consensus:
         write_consensus(self, path, title=title, image=image)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except the segmentation as built-in types, with the format version.
+        """Return all results except the segmentation as built-in types, with the format version.
 
         Examples
         --------
@@ -376,7 +378,7 @@ def consensus_of(
         raise InputError(
             "weights cannot be combined with ",
             Option("method", "staple"),
-            ", which estimates the reliability of raters itself; omit weights",
+            ", because STAPLE estimates the reliability of raters; omit weights",
         )
     for note in panel.several.notes:
         if note.kind == "outside":  # the consensus has a value at every pixel

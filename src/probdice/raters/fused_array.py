@@ -21,10 +21,10 @@ TIE = 1e-9  # smaller differences of probabilities count as rounding errors
 
 @dataclass(frozen=True, eq=False)
 class Fused:
-    """Probabilities of the common regions, regions first, for any box of the image.
+    """Probabilities of the common regions in any box of the image, with the region axis first.
 
-    Only the raters are stored. The probabilities of a box are computed when it is read, so that a
-    consensus can be compared in blocks like any other segmentation.
+    Only the raters are stored. The probabilities of a box are computed when the box is read, so
+    that a consensus can be compared in blocks like any other segmentation.
     """
 
     several: Several
@@ -64,7 +64,7 @@ class Fused:
     def pieces(
         self, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
-        """Yield the probabilities of a box in parts, each with its position in the box."""
+        """Yield the position and the probabilities of each part of a box."""
         channels = np.array(self.channels)
         for part, image_box in self._parts(box):
             values = self.model.probabilities([reader.read(image_box) for reader in self._readers])
@@ -74,7 +74,7 @@ class Fused:
     def rater(
         self, name: str, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], Decision]]:
-        """Yield the channels or probabilities of one rater in a box, in parts."""
+        """Yield the channels or probabilities of one rater in the parts of a box."""
         reader = self._readers[self.common.names.index(name)]
         channel_of = np.append(
             np.argsort(self.channels), -1
@@ -106,7 +106,7 @@ class Fused:
 def fused_segmentation(
     panel: Panel, common: Common, model: Model, channels: tuple[int, ...]
 ) -> Segmentation:
-    """Return the segmentation of a model, with its regions in the order of `channels`."""
+    """Return the segmentation of a model, with the regions in the order of `channels`."""
     several = panel.several.only(common.names)
     array = Fused(several, common, model, channels)
     return Segmentation(
@@ -135,7 +135,7 @@ def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[in
 
 
 def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
-    """Return a label map of the most probable region, or of the first one in a tie.
+    """Return a label map of the most probable region; in a tie, the first region is used.
 
     Regions without a label get the next free labels. Ignored pixels get an ignored label.
     """

@@ -54,7 +54,8 @@ class Common:
     numbers : tuple of dict
         For each rater, a mapping of labels or channels to indices of common regions.
     region_labels : tuple of int or None
-        For each common region, the integer label that most raters use; None if it has only a name.
+        For each common region, the integer label that most raters use; None if the region has only
+        a name.
     region_names : mapping of int to str
         The names of common regions, by index. Regions without a name are omitted.
     """
@@ -183,7 +184,7 @@ class Panel:
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
 
     def volumes(self, common: Common) -> Floats:
-        """Return the volume of every common region (rows) for every rater (columns), in pixels."""
+        """Return the volume in pixels of every common region (rows) for every rater (columns)."""
         volumes = np.zeros((len(common.labels), len(self.names)))
         for i, name in enumerate(self.names):
             region_volumes = self.regions(name).volumes
@@ -252,7 +253,7 @@ class Panel:
                 if label is None:
                     raise InputError(
                         f"raters: region {region_name or number!r} has a name but no integer "
-                        f"label, and other raters have no names, so it cannot be matched with ",
+                        f"label, and other raters have no names, so this region cannot be matched with ",
                         Option("match", "labels"),
                         "; use ",
                         Option("match", "overlap"),
@@ -287,11 +288,11 @@ class Panel:
 def match_regions(
     volumes: Sequence[NDArray[Any]], tables: Mapping[tuple[int, int], Pairs]
 ) -> list[list[int]]:
-    """Match the regions of all raters, and return the common region of every region, per rater.
+    """Match the regions of all raters, and return the common region of each rater's regions.
 
-    Each rater is matched with the raters before it, and then again with all others until nothing
-    improves. A new match must increase the sum of all overlaps within common regions, so the search
-    terminates.
+    Each rater is matched with the previous raters, and then again with all others until the sum of
+    overlaps no longer increases. A new match must increase the sum of all overlaps within common
+    regions, so the search terminates.
     """
     numbers: list[Integers | None] = [None] * len(volumes)
     next_number = 0
@@ -371,7 +372,7 @@ def _match_to_common(overlap: Overlap) -> Integers:
 
 
 def _shared_overlap(overlap: Overlap, numbers: Integers) -> float:
-    """Return the overlap of a rater with the others, given the common region of each region."""
+    """Return the overlap of a rater with the others within the given common regions."""
     meeting = overlap.meeting
     agreeing = overlap.reference.keys[meeting.rows] == numbers[meeting.columns]
     return float(meeting.savings[agreeing].sum())

@@ -2,8 +2,8 @@
 
 The regions of all raters and samples are matched to common regions. The distance between two
 segmentations is 1 − their mean IoU over the common regions that at least one of them has, without
-the background. If neither has any region, their IoU is 1. The IoU is fuzzy, Σ min / Σ max. For
-label maps, it equals the usual IoU.
+the background. If neither segmentation has any region, the IoU is 1. The IoU is the fuzzy IoU, Σ
+min / Σ max. For label maps, this is the usual IoU.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class SetComparison:
         The mean IoU of the best one-to-one matching of raters and samples (Kohl et al. 2019). Both
         sets are repeated until they have the same size.
     iou : ndarray
-        The mean IoU of every rater (rows) with every sample (columns).
+        The mean IoU between every rater (rows) and every sample (columns).
     rater_diversity : float
         The mean distance between raters, E d(R, R′).
     sample_diversity : float
@@ -180,7 +180,7 @@ def _without_background(
 
 
 def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:
-    """Return the mean IoU of every pair over the regions that at least one of the two has."""
+    """Return the mean IoU of every pair over the regions that at least one segmentation has."""
     dice = np.array([region.dice for region in regions]).reshape(-1, count, count)
     volumes = np.array([region.volumes for region in regions]).reshape(-1, count)
     sizes = volumes[:, :, None] + volumes[:, None]

@@ -68,7 +68,7 @@ def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
     has_region = regions >= 0
     index = regions.clamp(min=0)
     aligned = q.gather(1, index[:, :, None].expand(-1, -1, q.shape[2])) * has_region[:, :, None]
-    # Channels without a region write to an additional column, which is then dropped.
+    # Unmatched channels write to an additional column, which is then removed.
     has_channel = q.new_zeros(len(q), q.shape[1] + 1, dtype=torch.bool)
     has_channel.scatter_(1, torch.where(has_region, index, q.shape[1]), True)
     return aligned, q * ~has_channel[:, :-1, None]
