@@ -107,6 +107,17 @@ def test_texts_name_the_test_of_the_summary(root: Path) -> None:
     assert Evaluation.load(root / "out").conclusion == result.conclusion
 
 
+def test_the_conclusion_names_methods_that_were_not_tested(root: Path) -> None:
+    run(root, rank_by="runtime", column=f"runtime={root}/times.csv")
+    summary = read_summary(root / "out")
+    others = [rank["method"] for rank in summary["ranking"]["ranks"]][1:]
+    for pair in summary["ranking"]["differences"]:
+        pair["p_holm"] = None if others[1] in (pair["first"], pair["second"]) else 0.01
+    assert f"a differs significantly from {others[0]} (" in conclusion(summary)
+    untested = f"There are too few cases to test whether a differs from {others[1]}."
+    assert untested in conclusion(summary)
+
+
 def test_external_values_stay_available_without_their_file(root: Path) -> None:
     run(root, rank_by="runtime", column={"runtime:higher": root / "times.csv"})
     (root / "times.csv").unlink()

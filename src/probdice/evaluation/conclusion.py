@@ -104,10 +104,17 @@ def _separation(
             f"There are too few cases to test whether {first[0]} differs from other methods."
         ]
     close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
-    if not close:
-        return [], [f"{first[0]} differs significantly from all other methods ({_test(summary)})."]
-    named = join_names([f"{method} (p = {_p(tests[method])})" for method in close])
-    return close, [f"{first[0]} does not differ significantly from {named} ({_test(summary)})."]
+    if close:
+        named = join_names([f"{method} (p = {_p(tests[method])})" for method in close])
+        sentence = f"{first[0]} does not differ significantly from {named} ({_test(summary)})."
+    else:
+        tested = [method for method in others if method not in untested]
+        named = join_names(tested) if untested else "all other methods"
+        sentence = f"{first[0]} differs significantly from {named} ({_test(summary)})."
+    if not untested:
+        return close, [sentence]
+    few = f"There are too few cases to test whether {first[0]} differs from {join_names(untested)}."
+    return close, [sentence, few]
 
 
 def _test(summary: Mapping[str, Any]) -> str:

@@ -45,7 +45,8 @@ def linear_claim(data: figures.Plane) -> Claim:
     largest = float(np.abs(bends[one_sided]).max())
     return Claim(
         "f₁ is linear",
-        "As the prediction's probability moves away from the reference's, f₁ varies linearly.",
+        "f₁ varies linearly as the prediction's probability moves away from the reference's "
+        "probability.",
         f"Largest second difference on either side of equality: {largest:.1g} "
         f"({one_sided.sum()} points).",
         largest < ROUNDING,
@@ -74,7 +75,7 @@ def steep_claim(data: figures.Plane) -> Claim:
         f"{first_drop.max():.3f}, f₁ by {f1_drop.max():.3f}; over the next {width:g}, f₂ falls by "
         f"{second_drop.min():.3f} to {second_drop.max():.3f}. The first decrease of f₂ is "
         f"larger than the second at {(first_drop > second_drop).sum()} of {first_drop.size} "
-        f"points, and larger than the decrease of f₁ at {(first_drop > f1_drop).sum()}.",
+        f"points, and larger than the decrease of f₁ at {(first_drop > f1_drop).sum()} points.",
         not exceptions,
         exceptions,
     )
@@ -89,8 +90,8 @@ def certainty_claim(data: figures.Plane) -> Claim:
     return Claim(
         "Contradicted certainty",
         "f₂ is 0 if one segmentation is certain and the other is not certain of the same region. "
-        "(The paper states that f₂ is 0 if either is certain, but then f₂ would not reduce to the "
-        "crisp coefficient. Here, two equal certain vectors have f₂ = 1.)",
+        "(The paper states that f₂ is 0 if either segmentation is certain, but then f₂ would not "
+        "reduce to the crisp coefficient. In probdice, two equal certain vectors have f₂ = 1.)",
         f"Largest f₂ of {edges.size} pairs in which one side is certain and the other differs: "
         f"{edges.max():g}. If both sides are certain of the same region, f₂ is {corners[0]:g} and "
         f"{corners[1]:g}.",
@@ -146,7 +147,7 @@ def falling_claim(data: figures.Sweep) -> Claim:
             exceptions.append(f"{name}, {image}, {kind}: ρ = {rho}; the score {manner}")
     return Claim(
         "Both fall with increasing degradation",
-        "Both coefficients drop as the segmentation deviates further from the reference.",
+        "Both coefficients fall as the segmentation deviates further from the reference.",
         f"Spearman's ρ of score and strength is exactly −1 in {total - len(exceptions)} of {total} "
         f"sequences (image × degradation × coefficient).",
         not exceptions,

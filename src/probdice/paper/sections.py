@@ -125,9 +125,9 @@ def weights(references: Segmentations, seed: int) -> Section:
         "pair-weight",
         "The weight of a pair of regions",
         f"Reference region {data.pair[0]} and prediction region {data.pair[1]} are shown as binary "
-        f"segmentations, in which white is 1. Their similarity f is shown at every pixel. The "
-        f"weight of the edge between them is 1 − mean f = {data.weight:.4f}. The matching selects "
-        f"the edges with the smallest total weight.",
+        f"segmentations, in which white is 1. The similarity f of these segmentations is shown at "
+        f"every pixel. The weight of the edge between the two regions is 1 − mean f = "
+        f"{data.weight:.4f}. The matching selects the edges with the smallest total weight.",
         correspondence.draw_pair_weight(data),
         (claims.permutation_claim(references, seed=seed),),
         {"pair weight": numbers},
@@ -151,9 +151,10 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
     return Section(
         "merging",
         "A correspondence with merged over-segmentation",
-        "A photograph of a cup, segmented by watershed (prediction) and by normalised cuts "
-        "(reference). Every reference region is matched to one prediction region. Each unmatched "
-        "region is then merged into the group with the largest gain, the largest gain first.",
+        "A photograph of a cup is segmented with a watershed (prediction) and with normalised cuts "
+        "(reference). Every reference region is matched to one prediction region. The unmatched "
+        "regions are then merged, in order of decreasing gain, into the groups with the largest "
+        "gain.",
         correspondence.draw_merging(coffee_pair),
         (claims.merging_claim(merged_pairs),),
         {"merges": numbers},
@@ -185,10 +186,11 @@ def study(coefficient: str, study: Study) -> Section:
     return Section(
         f"study-{coefficient.lower()}",
         f"Ranks by {name} and by known degradation strength",
-        f"Each point is one degraded segmentation. Slope {fit.slope:.2f}, Pearson "
-        f"{fit.pearson:.2f}, Spearman {fit.spearman:.2f}; all three are equal for ranks "
-        f"without ties. Any agreement with the paper's values is coincidental, because the "
-        f"relative strengths of blur, deformation and noise were chosen arbitrarily.",
+        f"Each point is one degraded segmentation. The slope is {fit.slope:.2f}, Pearson's "
+        f"correlation is {fit.pearson:.2f}, and Spearman's correlation is {fit.spearman:.2f}. "
+        f"These numbers are equal for ranks without ties. Any agreement with the paper's values is "
+        f"coincidental, because the relative strengths of blur, deformation and noise were chosen "
+        f"arbitrarily.",
         drawings.draw_study(study, title=f"{name}: no human data"),
         numbers={f"stand-in study {coefficient}": study.to_dict()},
     )

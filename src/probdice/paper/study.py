@@ -125,8 +125,8 @@ def rank_study(
 
     For the confidence intervals of one image, the bootstrap resamples people. For the overall
     confidence intervals, the bootstrap resamples people and whole images, because the segmentations
-    of an image are ranked relative to each other. With fewer than 6 people or images, no confidence
-    interval is computed.
+    of an image are ranked relative to each other. No confidence interval is computed for one image
+    with fewer than 6 people, or overall with fewer than 6 people and fewer than 6 images.
 
     Parameters
     ----------

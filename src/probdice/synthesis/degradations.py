@@ -1,7 +1,7 @@
 """Degradations of a segmentation, each with a non-negative strength.
 
 All functions have the parameters ``(segmentation, strength, *, seed)`` and return a `Segmentation`
-whose probabilities sum to 1. If the strength is 0, they return the segmentation unchanged.
+whose probabilities sum to 1. With a strength of 0, the segmentation is returned unchanged.
 """
 
 from collections.abc import Callable
@@ -53,8 +53,8 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
     segmentation : Segmentation or array_like
         The segmentation to degrade. A label map becomes probabilistic.
     strength : float
-        The standard deviation of the Gaussian filter, in pixels. If it is 0, the segmentation is
-        returned unchanged.
+        The standard deviation of the Gaussian filter, in pixels. With a strength of 0, the
+        segmentation is returned unchanged.
     seed : int, optional
         Seed of the random numbers. The seed has no effect on `blur`, which is not random, but all
         degradations have this parameter.
@@ -209,7 +209,7 @@ def split(
 
 
 def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Merge two random regions, `strength` times. The merged region has the label of the first.
+    """Merge two random regions, `strength` times. The first region's label is kept.
 
     If only one region remains, it is not changed. The parameters are those of `split`, without
     `region`.
