@@ -253,7 +253,8 @@ class Panel:
                 if label is None:
                     raise InputError(
                         f"raters: region {region_name or number!r} has a name but no integer "
-                        f"label, and other raters have no names, so this region cannot be matched with ",
+                        f"label, and other raters have no names, so this region cannot be "
+                        f"matched with ",
                         Option("match", "labels"),
                         "; use ",
                         Option("match", "overlap"),

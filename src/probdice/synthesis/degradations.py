@@ -112,7 +112,7 @@ float32)
 
 
 def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Add noise in log-ratio coordinates, so that values remain probabilities.
+    """Add noise to log-probabilities, so that values remain probabilities.
 
     Independent normal noise with standard deviation `strength` is added to the logarithm of every
     probability. Then, the probabilities of each pixel are divided by their sum. This is a
