@@ -396,8 +396,8 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
         ({"workers": True}, "workers must be a positive integer, found True"),
         ({"workers": 2.0}, r"workers must be a positive integer, found 2\.0"),
         ({"ignore": True}, "ignore must contain whole numbers, found True"),
-        ({"ignore": [1, "2"]}, "ignore must hold whole numbers, found '2'"),
-        ({"ignore": "12"}, "ignore must hold whole numbers, found '12'"),
+        ({"ignore": [1, "2"]}, "ignore: expected whole numbers, found '2'"),
+        ({"ignore": "12"}, "ignore: expected whole numbers, found '12'"),
         (
             {"ignore_geometry": True, "geometry_tolerance": 0.1},
             "cannot be combined with ignore_geometry",
