@@ -319,7 +319,7 @@ def test_blocks_without_labels_add_no_label(monkeypatch):
         (lambda: Segmentation([1, 2], crisp=True, ignore=1.5), "ignore: expected whole numbers"),
         (lambda: Segmentation([1, 2], crisp=True, geometry="here"), "geometry must be a Geometry"),
         (lambda: Segmentation([[1.0]], crisp=False), "labels must be a list of 1 labels"),
-        (lambda: Segmentation([[1.0]], crisp=False, labels=(1.5,)), "labels must hold whole"),
+        (lambda: Segmentation([[1.0]], crisp=False, labels=(1.5,)), "labels: expected whole"),
         (lambda: Segmentation([[1.0]] * 2, crisp=False, labels=(0, 0)), "found 0 twice"),
         (
             lambda: Segmentation([[1.0]] * 2, crisp=False, labels=(3, 3), names={0: "a", 1: "b"}),
