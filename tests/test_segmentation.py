@@ -158,7 +158,10 @@ def test_plain_lists_are_arrays():
         (lambda: Segmentation.from_labels([1], ignore=["a"]), "ignore: expected whole numbers"),
         (lambda: Segmentation.from_labels([1], ignore=[1.5]), r"whole numbers, found 1\.5"),
         (lambda: Segmentation.from_labels([1], names={"x": "a"}), "names: expected whole numbers"),
-        (lambda: Segmentation.from_probabilities(np.ones((1, 2)), axis="x"), "axis: expected whole numbers"),
+        (
+            lambda: Segmentation.from_probabilities(np.ones((1, 2)), axis="x"),
+            "axis: expected whole numbers",
+        ),
         (
             lambda: Segmentation.from_probabilities(np.ones((2, 2)), names=[1.2, 1.7]),
             r"names: expected whole numbers, found 1\.2",

@@ -91,25 +91,25 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Watcher(_Listener):  # type: ignore[misc]
-    def __init__(self, began: Callable[[], None], ended: Callable[[], None]) -> None:
-        self.began, self.ended = began, ended
+    def __init__(self, on_begin: Callable[[], None], on_end: Callable[[], None]) -> None:
+        self.begin_callback, self.end_callback = on_begin, on_end
         self.depth = 0  # compiling a kernel also compiles the functions that it calls
 
     def on_start(self, event: Any) -> None:
         self.depth += 1
         if self.depth == 1:
-            self.began()
+            self.begin_callback()
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1
         if self.depth == 0:
-            self.ended()
+            self.end_callback()
 
 
-def watch_compiler(began: Callable[[], None], ended: Callable[[], None]) -> None:
-    """Call `began` and `ended` whenever this process compiles a kernel instead of loading it."""
+def watch_compiler(on_begin: Callable[[], None], on_end: Callable[[], None]) -> None:
+    """Call `on_begin` and `on_end` when this process compiles a kernel instead of loading it."""
     if _event is not None:
-        _event.register("numba:compile", _Watcher(began, ended))
+        _event.register("numba:compile", _Watcher(on_begin, on_end))
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
@@ -144,8 +144,10 @@ def _from_bits(change: Callable[[Any, Any, int, int], Any]) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             width, digits = _WIDTHS[value]
             bits = builder.bitcast(args[0], ir.IntType(width))
-            changed = change(builder, bits, digits, ((1 << (width - 1 - digits - 1)) - 1) << digits)
-            return builder.bitcast(changed, args[0].type)
+            new_bits = change(
+                builder, bits, digits, ((1 << (width - 1 - digits - 1)) - 1) << digits
+            )
+            return builder.bitcast(new_bits, args[0].type)
 
         return value(value), generate
 

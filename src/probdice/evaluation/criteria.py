@@ -160,26 +160,26 @@ def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = (
     name = Name.of(key)
     measure, region = str(replace(name, region=None)), name.region
     _check_options(name, others)
-    described = description_of(measure)
+    description = description_of(measure)
     value: Callable[[Comparison], float]
     if region is None and measure in (*others.measures, *others.columns):
-        title, value = described.title, partial(_value, measure=measure, others=others)
+        title, value = description.title, partial(_value, measure=measure, others=others)
     elif region is None and measure in REGION_NUMBERS:
-        title, value = f"foreground {described.title}", partial(_foreground_mean, measure=measure)
+        title, value = f"foreground {description.title}", partial(_foreground_mean, measure=measure)
     elif region is not None and measure in (*REGION_NUMBERS, *others.distances):
-        title = f"{described.title} of {region}"
+        title = f"{description.title} of {region}"
         value = partial(region_value, measure=measure, region=region)
     elif region is not None and others.components and measure in COMPONENT_MEASURES:
-        title, threshold = f"{described.title} of {region}", others.component_threshold
+        title, threshold = f"{description.title} of {region}", others.component_threshold
         value = partial(component_value, measure=measure, threshold=threshold, label=region)
     else:
-        known = [*others.measures, *others.columns]
-        known += [f"{one}:REGION" for one in (*REGION_NUMBERS, *others.distances)]
-        known += [f"{one}:REGION" for one in COMPONENT_MEASURES if others.components]
-        known += [column.name for column in columns]
-        raise InputError(f"measure must be one of {', '.join(known)}, found {key!r}")
+        known_measures = [*others.measures, *others.columns]
+        known_measures += [f"{one}:REGION" for one in (*REGION_NUMBERS, *others.distances)]
+        known_measures += [f"{one}:REGION" for one in COMPONENT_MEASURES if others.components]
+        known_measures += [column.name for column in columns]
+        raise InputError(f"measure must be one of {', '.join(known_measures)}, found {key!r}")
     return Criterion(
-        key, title, described.higher_is_better, lambda record: record.of_comparison(value)
+        key, title, description.higher_is_better, lambda record: record.of_comparison(value)
     )
 
 
@@ -187,12 +187,12 @@ def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) ->
     """Reject a region that no reference contains."""
     names = [Name.of(measure) for measure in measures]
     regions = region_labels(comparisons) if any(name.region for name in names) else set()
-    known = sorted(regions, key=natural)
+    region_names = sorted(regions, key=natural)
     for name in names:
         if name.region is not None and name.region not in regions:
             raise InputError(
                 f"rank_by: {name} refers to region {name.region!r}, which no reference contains. "
-                f"Available regions: {listed(known, SHOWN)}"
+                f"Available regions: {listed(region_names, SHOWN)}"
             )
 
 

@@ -48,12 +48,12 @@ def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple
     endings = next((kinds[suffix] for suffix in suffixes if kinds[suffix]), None)
     if endings is None:
         return {}
-    chosen = _chosen(folder, endings)
-    for case, files in endings[chosen].items():
-        _check_distinct(folder, case, files, chosen)
+    ending = _choose_ending(folder, endings)
+    for case, files in endings[ending].items():
+        _check_distinct(folder, case, files, ending)
     return {
         case: tuple(str(file) for file in sorted(files, key=lambda file: natural(file.name)))
-        for case, files in endings[chosen].items()
+        for case, files in endings[ending].items()
     }
 
 
@@ -61,8 +61,8 @@ def regions_in_names(files: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[st
     """Return the regions (entity "label") of all files, by case; {} if a file has no region."""
     names = {case: [BidsName.of(Path(file).name) for file in files[case]] for case in files}
     regions = {
-        case: tuple("" if name is None else name.value(REGION) for name in several)
-        for case, several in names.items()
+        case: tuple("" if name is None else name.value(REGION) for name in case_names)
+        for case, case_names in names.items()
     }
     return regions if all(all(labels) for labels in regions.values()) else {}
 
@@ -73,10 +73,10 @@ def bids_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
     `folders` lists the folder of the reference and of every method, each with its files.
     """
     layouts = {name: _layout(*folder) for name, folder in folders.items()}
-    recognised = "; ".join(f"{name}: {form}" for name, form in layouts.items() if form)
-    if not recognised:
+    layout_text = "; ".join(f"{name}: {form}" for name, form in layouts.items() if form)
+    if not layout_text:
         return []
-    text = f"BIDS derivatives were recognised ({recognised}). To select other files, use "
+    text = f"BIDS derivatives were recognised ({layout_text}). To select other files, use "
     option = Option("pattern", "PATTERN", python="pattern=…")
     return [Note("bids", (text, option, "."))]
 
@@ -89,8 +89,10 @@ def _layout(folder: str, files: Collection[str]) -> str:
         parts = BidsName.of(name)
         if parts is None or not folders or folders[0] != f"sub-{parts.value('sub')}":
             return ""
-        above = [f"{one[:4]}*" if one.startswith(("sub-", "ses-")) else one for one in folders]
-        forms.add("/".join([*above, f"*{_ending(parts)}"]))
+        folder_patterns = [
+            f"{one[:4]}*" if one.startswith(("sub-", "ses-")) else one for one in folders
+        ]
+        forms.add("/".join([*folder_patterns, f"*{_ending(parts)}"]))
     return ", ".join(sorted(forms))
 
 
@@ -106,13 +108,13 @@ def _case(name: BidsName) -> str:
     return "_".join(f"{key}-{value}" for key, value in name.entities if key not in DERIVED)
 
 
-def _chosen(folder: Path, endings: Mapping[str, object]) -> str:
+def _choose_ending(folder: Path, endings: Mapping[str, object]) -> str:
     """Return the only kind of file, or the kind whose only entity is the region."""
     if len(endings) == 1:
         return next(iter(endings))
-    plain = [ending for ending in endings if not set(_keys(ending)) - {REGION}]
-    if len(plain) == 1:
-        return plain[0]
+    plain_endings = [ending for ending in endings if not set(_keys(ending)) - {REGION}]
+    if len(plain_endings) == 1:
+        return plain_endings[0]
     patterns = [f"**/{{case}}{ending}" for ending in sorted(endings)]
     raise InputError(
         f"{folder}: the subjects have several kinds of segmentations. Select one with ",

@@ -118,13 +118,13 @@ def mean_interval(
     >>> mean_interval(values, np.array([0, 0, 1, 1, 2, 2, 3])).reason
     '4 subjects, fewer than 6'
     """
-    groups = _grouped(values, subjects)
+    groups = _group_by_subject(values, subjects)
     n = groups[0].size
     if n < FEWEST:
         return withheld(n, subjects is not None)
     if np.all(values == values[0]):
-        same = float(values[0])
-        return Interval(same, same, "percentile", "BCa is undefined because all values are equal")
+        value = float(values[0])
+        return Interval(value, value, "percentile", "BCa is undefined because all values are equal")
     low, high = _bootstrap(groups, "BCa", resamples, seed)
     if not (isnan(low) or isnan(high)):
         return Interval(low, high, "bca")
@@ -154,11 +154,11 @@ def median_interval(
     if n < FEWEST:
         return withheld(n, subjects is not None)
     _, owners = np.unique(owners, return_inverse=True)
-    drawn = [
+    medians = [
         weighted_medians(values, counts[:, owners])
         for counts in resampled_counts(n, resamples, seed, values.size)
     ]
-    return percentiles(np.concatenate(drawn), "interval of a median")
+    return percentiles(np.concatenate(medians), "interval of a median")
 
 
 def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> Iterator[Floats]:
@@ -170,8 +170,8 @@ def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> It
     step = max(1, CELLS // max(width, subjects, 1))
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        chosen = generator.integers(subjects, size=(rows, subjects))
-        places = chosen + subjects * np.arange(rows)[:, np.newaxis]
+        drawn_subjects = generator.integers(subjects, size=(rows, subjects))
+        places = drawn_subjects + subjects * np.arange(rows)[:, np.newaxis]
         counts = np.bincount(places.ravel(), minlength=rows * subjects)
         yield counts.reshape(rows, subjects).astype(np.float64)
 
@@ -187,19 +187,19 @@ def weighted_medians(values: Floats, weights: Floats) -> Floats:
     array([ 3.,  2., inf])
     """
     order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[:, order], axis=1)
-    totals = reached[:, -1]
-    lower = (reached > ((totals - 1) // 2)[:, np.newaxis]).argmax(axis=1)
-    upper = (reached > (totals // 2)[:, np.newaxis]).argmax(axis=1)
-    ordered = values[order]
-    medians: Floats = (ordered[lower] + ordered[upper]) / 2
+    cumulative_weights = np.cumsum(weights[:, order], axis=1)
+    totals = cumulative_weights[:, -1]
+    lower = (cumulative_weights > ((totals - 1) // 2)[:, np.newaxis]).argmax(axis=1)
+    upper = (cumulative_weights > (totals // 2)[:, np.newaxis]).argmax(axis=1)
+    sorted_values = values[order]
+    medians: Floats = (sorted_values[lower] + sorted_values[upper]) / 2
     return medians
 
 
-def percentiles(drawn: NDArray[Any], reason: str) -> Interval:
+def percentiles(values: NDArray[Any], reason: str) -> Interval:
     """Return the percentile interval of resampled values, without interpolation."""
-    low = float(np.quantile(drawn, (1 - LEVEL) / 2, method="lower"))
-    high = float(np.quantile(drawn, (1 + LEVEL) / 2, method="higher"))
+    low = float(np.quantile(values, (1 - LEVEL) / 2, method="lower"))
+    high = float(np.quantile(values, (1 + LEVEL) / 2, method="higher"))
     return Interval(low, high, "percentile", reason)
 
 
@@ -213,7 +213,7 @@ def few(n: int, of_subjects: bool) -> str:
     return f"{quantity(n, 'subject' if of_subjects else 'case')}, fewer than {FEWEST}"
 
 
-def _grouped(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:
+def _group_by_subject(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:
     """Return the values or, with subjects, the sum and the number of values of each subject."""
     if subjects is None:
         return (values,)

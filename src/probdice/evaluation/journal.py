@@ -51,10 +51,10 @@ class Journal:
 
     def append(self, line: str) -> None:
         """Write one complete line, and flush to disk at most once per `FLUSHED` seconds."""
-        left = memoryview(f"{line}\n".encode())
+        remaining_bytes = memoryview(f"{line}\n".encode())
         with _os_errors_with_path(self.path):
-            while left:
-                left = left[os.write(self._file, left) :]
+            while remaining_bytes:
+                remaining_bytes = remaining_bytes[os.write(self._file, remaining_bytes) :]
             if time.monotonic() - self._flushed >= FLUSHED:
                 os.fsync(self._file)
                 self._flushed = time.monotonic()

@@ -139,15 +139,15 @@ class Manifest:
             The options of the evaluation.
         """
         options = options or EvaluateOptions()
-        own, predicted, masked = _patterns(options)
-        files = find_cases(Path(reference), own, probabilities=False)
+        reference_pattern, prediction_pattern, mask_pattern = _patterns(options)
+        files = find_cases(Path(reference), reference_pattern, probabilities=False)
         if not files:
             raise InputError(f"{reference}: no supported file; expected one reference per case")
-        regions = name_regions(Path(reference), own, files)
+        regions = name_regions(Path(reference), reference_pattern, files)
         masks: Mapping[str, tuple[str, ...]] = {}
         if options.mask is not None:
             folder = Path(options.mask)
-            masks = find_cases(folder, masked, probabilities=False, suffixes=(MASKS,))
+            masks = find_cases(folder, mask_pattern, probabilities=False, suffixes=(MASKS,))
         cases: dict[str, Grid] = {}
         labels: dict[AllowedLabel, None] = {}
         kinds: set[Kind] = set()
@@ -166,9 +166,9 @@ class Manifest:
             kinds = {"probabilities"}
         return cls(
             cases,
-            _merged(labels),
+            _merge_labels(labels),
             tuple(kind for kind in get_args(Kind) if kind in kinds),
-            predicted,
+            prediction_pattern,
             options.probabilities,
             _reading(options, kinds),
         )
@@ -272,16 +272,18 @@ class Manifest:
 
 def _patterns(options: EvaluateOptions) -> tuple[str | None, str | None, str | None]:
     """Return the file name patterns of references, predictions and masks."""
-    given = options.pattern
-    if not isinstance(given, Mapping):
-        given = {} if given is None else dict.fromkeys(("reference", "prediction", "mask"), given)
-    predicted = given.get("prediction")
-    if predicted is not None and METHOD in predicted:
-        raise InputError(
-            f"pattern {predicted!r} has {METHOD}, but a submission contains one method; write the "
-            f"manifest with a pattern that has only {{case}}"
+    patterns = options.pattern
+    if not isinstance(patterns, Mapping):
+        patterns = (
+            {} if patterns is None else dict.fromkeys(("reference", "prediction", "mask"), patterns)
         )
-    return given.get("reference"), predicted, given.get("mask")
+    prediction_pattern = patterns.get("prediction")
+    if prediction_pattern is not None and METHOD in prediction_pattern:
+        raise InputError(
+            f"pattern {prediction_pattern!r} has {METHOD}, but a submission contains one method; "
+            f"write the manifest with a pattern that has only {{case}}"
+        )
+    return patterns.get("reference"), prediction_pattern, patterns.get("mask")
 
 
 def _grid(segmentation: Segmentation, options: CompareOptions) -> Grid:
@@ -301,19 +303,21 @@ def _labels(regions: Regions) -> Iterable[AllowedLabel]:
         yield AllowedLabel(number, name)
 
 
-def _merged(labels: Iterable[AllowedLabel]) -> tuple[AllowedLabel, ...]:
+def _merge_labels(labels: Iterable[AllowedLabel]) -> tuple[AllowedLabel, ...]:
     """Return the sorted labels.
 
     A number that has a name in at least one case has no additional entry without a name.
     """
-    several = list(labels)
-    named = {one.number for one in several if one.name is not None}
-    kept = [one for one in several if one.name is not None or one.number not in named]
+    label_list = list(labels)
+    named_numbers = {label.number for label in label_list if label.name is not None}
+    distinct_labels = [
+        label for label in label_list if label.name is not None or label.number not in named_numbers
+    ]
 
-    def order(one: AllowedLabel) -> tuple[bool, int, str]:
-        return one.number is None, one.number or 0, one.name or ""
+    def order(label: AllowedLabel) -> tuple[bool, int, str]:
+        return label.number is None, label.number or 0, label.name or ""
 
-    return tuple(sorted(kept, key=order))
+    return tuple(sorted(distinct_labels, key=order))
 
 
 def _reading(options: EvaluateOptions, kinds: set[Kind]) -> CompareOptions:

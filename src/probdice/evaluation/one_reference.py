@@ -170,7 +170,7 @@ class Run:
             records = finish("overlaps", dict.fromkeys(plan.folders, overlaps))
             groups = correspondences_over_set(records, comparing)
         by_method = {
-            name: comparing.given(groups[name]) if name in groups else comparing
+            name: comparing.with_groups(groups[name]) if name in groups else comparing
             for name in plan.folders
         }
         return finish("comparisons", by_method), groups

@@ -88,8 +88,8 @@ def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """
     from scipy.special import ndtr
 
-    differing = paired != 0
-    paired, weights = paired[differing], weights[:, differing]
+    is_nonzero = paired != 0
+    paired, weights = paired[is_nonzero], weights[:, is_nonzero]
     if not paired.size:
         ones = np.ones(weights.shape[0])
         return ones, ones.copy()
@@ -97,13 +97,16 @@ def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
     sizes, positive = np.abs(paired[order]), paired[order] > 0
     starts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]])
     weights = weights[:, order]
-    tied = np.add.reduceat(weights, starts, axis=1)
-    tied_positive = np.add.reduceat(weights * positive, starts, axis=1)
-    upto = np.cumsum(tied, axis=1)
-    total = upto[:, -1]
-    statistic = np.sum((upto - (tied - 1) / 2) * tied_positive, axis=1)
+    tie_weights = np.add.reduceat(weights, starts, axis=1)
+    positive_weights = np.add.reduceat(weights * positive, starts, axis=1)
+    cumulative_weights = np.cumsum(tie_weights, axis=1)
+    total = cumulative_weights[:, -1]
+    statistic = np.sum((cumulative_weights - (tie_weights - 1) / 2) * positive_weights, axis=1)
     excess = statistic - total * (total + 1) / 4
-    variance = total * (total + 1) * (2 * total + 1) / 24 - np.sum(tied**3 - tied, axis=1) / 48
+    variance = (
+        total * (total + 1) * (2 * total + 1) / 24
+        - np.sum(tie_weights**3 - tie_weights, axis=1) / 48
+    )
     deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
     above = np.where(variance > 0, ndtr(-(excess - 0.5) / deviation), 1.0)
     below = np.where(variance > 0, ndtr((excess + 0.5) / deviation), 1.0)

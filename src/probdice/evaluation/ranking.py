@@ -208,29 +208,37 @@ def joint_ranks(
         raise InputError(f"scheme must be one of {', '.join(SCHEMES)}, found {scheme!r}")
     tables = _tables(measures)
     names = list(next(iter(tables.values()), {}))
-    unranked = _without_values(tables.values()) if missing == "exclude" else []
-    ranked = [name for name in names if name not in unranked]
-    prepared = [
-        costs_of([table[name] for name in ranked], measures[key].higher_is_better, missing)
+    unranked_names = _without_values(tables.values()) if missing == "exclude" else []
+    ranked_names = [name for name in names if name not in unranked_names]
+    measure_costs = [
+        costs_of([table[name] for name in ranked_names], measures[key].higher_is_better, missing)
         for key, table in tables.items()
-        if ranked
+        if ranked_names
     ]
-    counted = in_any([one.counted for one in prepared])
-    if not counted.any():
-        return _unranked([*ranked, *unranked])
-    prepared = [one.of_cases(counted) for one in prepared]
-    cases = counted.size
-    given = subject_numbers(subjects, cases)
-    owners = np.arange(cases) if given is None else given
-    _, owners = np.unique(owners[counted], return_inverse=True)
-    chosen = RANKING_SCHEMES[scheme]
-    order = chosen.ordering(prepared, owners, alpha, given is not None)
-    result = _ranked(
-        ranked, prepared, owners, order, resamples=resamples, seed=seed, grouped=given is not None
+    counted_cases = in_any([costs.counted for costs in measure_costs])
+    if not counted_cases.any():
+        return _ranks_without_place([*ranked_names, *unranked_names])
+    measure_costs = [costs.of_cases(counted_cases) for costs in measure_costs]
+    cases = counted_cases.size
+    case_subjects = subject_numbers(subjects, cases)
+    owners = np.arange(cases) if case_subjects is None else case_subjects
+    _, owners = np.unique(owners[counted_cases], return_inverse=True)
+    ranking_scheme = RANKING_SCHEMES[scheme]
+    order = ranking_scheme.ordering(measure_costs, owners, alpha, case_subjects is not None)
+    result = _rank_methods(
+        ranked_names,
+        measure_costs,
+        owners,
+        order,
+        resamples=resamples,
+        seed=seed,
+        has_subjects=case_subjects is not None,
     )
-    if len(measures) == 1 and chosen.descending(next(iter(measures.values())).higher_is_better):
+    if len(measures) == 1 and ranking_scheme.descending(
+        next(iter(measures.values())).higher_is_better
+    ):
         result = [replace(rank, value=-rank.value) for rank in result]
-    return (*result, *_unranked(unranked))
+    return (*result, *_ranks_without_place(unranked_names))
 
 
 def case_ranks(
@@ -258,12 +266,12 @@ def case_ranks(
     names = list(next(iter(tables.values()), {}))
     if not names:
         return {}
-    prepared = [
+    measure_costs = [
         costs_of(list(table.values()), measures[key].higher_is_better, missing)
         for key, table in tables.items()
     ]
-    counts = np.sum([one.counted for one in prepared], axis=0)
-    sums = np.sum([np.where(one.counted, one.within, 0.0) for one in prepared], axis=0)
+    counts = np.sum([costs.counted for costs in measure_costs], axis=0)
+    sums = np.sum([np.where(costs.counted, costs.within, 0.0) for costs in measure_costs], axis=0)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), nan)
     return dict(zip(names, means, strict=True))
 
@@ -313,23 +321,23 @@ def aggregate_of(scores: Scores, missing: MissingRule = "worst") -> Aggregate:
     return costs_of(values, scores.higher_is_better, missing).aggregate
 
 
-def _ranked(
+def _rank_methods(
     names: Sequence[str],
-    prepared: Sequence[Costs],
+    measure_costs: Sequence[Costs],
     owners: Numbers,
     order: Ordering,
     *,
     resamples: int,
     seed: int,
-    grouped: bool,
+    has_subjects: bool,
 ) -> list[Rank]:
     """Return the ranks in the order of a scheme, with rank stability."""
     subjects, cases = int(owners.max()) + 1, owners.size
-    once = np.ones((1, subjects))
-    values, means = order(once)[:, 0], mean_ranks(prepared, once[:, owners])[:, 0]
+    one_each = np.ones((1, subjects))
+    values, means = order(one_each)[:, 0], mean_ranks(measure_costs, one_each[:, owners])[:, 0]
     places = _places(values)
-    absent = np.any([one.absent & one.counted for one in prepared], axis=0).sum(axis=1)
-    none = withheld(subjects, grouped)
+    absent = np.any([costs.absent & costs.counted for costs in measure_costs], axis=0).sum(axis=1)
+    none = withheld(subjects, has_subjects)
     result = [
         Rank(
             method=name,
@@ -345,24 +353,26 @@ def _ranked(
     ]
     if subjects >= FEWEST:
         blocks = [
-            (_places(order(counts)), mean_ranks(prepared, counts[:, owners]))
+            (_places(order(counts)), mean_ranks(measure_costs, counts[:, owners]))
             for counts in resampled_counts(subjects, resamples, seed, cases * len(names))
         ]
-        drawn, drawn_means = (np.concatenate(one, axis=1) for one in zip(*blocks, strict=True))
+        resampled_places, resampled_means = (
+            np.concatenate(arrays, axis=1) for arrays in zip(*blocks, strict=True)
+        )
         result = [
-            _with_stability(rank, drawn[k], drawn_means[k], len(names))
+            _with_stability(rank, resampled_places[k], resampled_means[k], len(names))
             for k, rank in enumerate(result)
         ]
     return [result[k] for k in np.argsort(places, kind="stable")]
 
 
-def _with_stability(rank: Rank, drawn: Numbers, means: Floats, methods: int) -> Rank:
+def _with_stability(rank: Rank, places: Numbers, means: Floats, methods: int) -> Rank:
     """Return a rank with confidence intervals and the shares of resampled places."""
-    shares = np.bincount(drawn, minlength=methods + 1)[1:] / drawn.size
+    shares = np.bincount(places, minlength=methods + 1)[1:] / places.size
     return replace(
         rank,
         mean_rank_interval=percentiles(means[~np.isnan(means)], FEW_VALUES),
-        place_interval=percentiles(drawn, FEW_VALUES),
+        place_interval=percentiles(places, FEW_VALUES),
         kept=float(shares[(rank.place or 1) - 1]),
         shares=tuple(shares.tolist()),
     )
@@ -391,12 +401,12 @@ def _cases(table: Mapping[str, Floats]) -> int:
 
 def _without_values(tables: Iterable[Mapping[str, Floats]]) -> list[str]:
     """Return the methods without any value of a measure."""
-    lacking = {
+    names = {
         name: None for table in tables for name, values in table.items() if np.isnan(values).all()
     }
-    return list(lacking)
+    return list(names)
 
 
-def _unranked(names: Sequence[str]) -> tuple[Rank, ...]:
+def _ranks_without_place(names: Sequence[str]) -> tuple[Rank, ...]:
     """Return the ranks of methods without ranked cases."""
     return tuple(Rank(name, 0, 0, nan, None) for name in names)

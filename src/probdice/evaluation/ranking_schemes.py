@@ -90,12 +90,12 @@ class Costs:
     def aggregate(self) -> Aggregate:
         return "median" if np.isinf(self.costs[:, self.counted]).any() else "mean"
 
-    def of_cases(self, chosen: Booleans) -> "Costs":
+    def of_cases(self, selected_cases: Booleans) -> "Costs":
         return Costs(
-            self.costs[:, chosen],
-            self.absent[:, chosen],
-            self.counted[chosen],
-            self.within[:, chosen],
+            self.costs[:, selected_cases],
+            self.absent[:, selected_cases],
+            self.counted[selected_cases],
+            self.within[:, selected_cases],
         )
 
 
@@ -115,11 +115,11 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
     table = np.array(values)
     costs = np.round(-table if higher_is_better else table, DECIMALS)
     absent = np.isnan(costs)
-    counted = ~in_any(absent) if missing == "exclude" else in_any(~absent)
+    counted_cases = ~in_any(absent) if missing == "exclude" else in_any(~absent)
     worst = max(0.0, float(np.max(costs, initial=-np.inf, where=~absent)))
-    filled = np.where(absent, worst if higher_is_better else np.inf, costs)
-    within: Floats = rankdata(np.where(absent, np.inf, costs), axis=0)
-    return Costs(filled, absent, counted, within)
+    filled_costs = np.where(absent, worst if higher_is_better else np.inf, costs)
+    case_ranks: Floats = rankdata(np.where(absent, np.inf, costs), axis=0)
+    return Costs(filled_costs, absent, counted_cases, case_ranks)
 
 
 def in_any(rows: ArrayLike) -> Booleans:
@@ -129,32 +129,41 @@ def in_any(rows: ArrayLike) -> Booleans:
     return columns
 
 
-def mean_ranks(prepared: Sequence[Costs], weights: Floats) -> Floats:
+def mean_ranks(measure_costs: Sequence[Costs], weights: Floats) -> Floats:
     """Return the rank within a case, averaged over all measures and counted cases.
 
     Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
     """
-    by_measure = [one.within[:, one.counted] @ weights[:, one.counted].T for one in prepared]
+    by_measure = [
+        costs.within[:, costs.counted] @ weights[:, costs.counted].T for costs in measure_costs
+    ]
     sums = np.stack(by_measure).sum(axis=0, dtype=np.float64)
-    totals = np.sum([weights[:, one.counted].sum(axis=1) for one in prepared], axis=0)
+    totals = np.sum([weights[:, costs.counted].sum(axis=1) for costs in measure_costs], axis=0)
     means: Floats = sums / np.where(totals > 0, totals, nan)
     return means
 
 
 def _by_mean_ranks(
-    prepared: Sequence[Costs], owners: Numbers, alpha: float, grouped: bool
+    measure_costs: Sequence[Costs], owners: Numbers, alpha: float, has_subjects: bool
 ) -> Ordering:
-    return lambda counts: mean_ranks(prepared, counts[:, owners])
+    return lambda counts: mean_ranks(measure_costs, counts[:, owners])
 
 
 def _by_aggregates(
-    prepared: Sequence[Costs], owners: Numbers, alpha: float, grouped: bool
+    measure_costs: Sequence[Costs], owners: Numbers, alpha: float, has_subjects: bool
 ) -> Ordering:
-    return _joint([_aggregated(one, owners) for one in prepared])
+    return _joint([_order_by_aggregate(costs, owners) for costs in measure_costs])
 
 
-def _by_tests(prepared: Sequence[Costs], owners: Numbers, alpha: float, grouped: bool) -> Ordering:
-    return _joint([_tested(one, owners, alpha, grouped=grouped) for one in prepared])
+def _by_tests(
+    measure_costs: Sequence[Costs], owners: Numbers, alpha: float, has_subjects: bool
+) -> Ordering:
+    return _joint(
+        [
+            _order_by_tests(costs, owners, alpha, has_subjects=has_subjects)
+            for costs in measure_costs
+        ]
+    )
 
 
 def _joint(orders: Sequence[Ordering]) -> Ordering:
@@ -162,45 +171,48 @@ def _joint(orders: Sequence[Ordering]) -> Ordering:
     return orders[0] if len(orders) == 1 else lambda counts: _mean_of_ranks(orders, counts)
 
 
-def _aggregated(one: Costs, owners: Numbers) -> Ordering:
+def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
     """Order by the mean value, or by the median if a value is infinite."""
-    costs, median = one.costs[:, one.counted], one.aggregate == "median"
+    counted_costs, median = costs.costs[:, costs.counted], costs.aggregate == "median"
 
-    def aggregated(counts: Floats) -> Floats:
-        weights = counts[:, owners][:, one.counted]
+    def aggregates(counts: Floats) -> Floats:
+        weights = counts[:, owners][:, costs.counted]
         totals = weights.sum(axis=1)
         values: Floats
         if median:
-            values = np.array([weighted_medians(row, weights) for row in costs])
+            values = np.array([weighted_medians(row, weights) for row in counted_costs])
         else:
-            values = costs @ weights.T / np.maximum(totals, 1)
+            values = counted_costs @ weights.T / np.maximum(totals, 1)
         values[:, totals == 0] = nan
-        rounded: Floats = np.round(values, DECIMALS)
-        return rounded
+        rounded_values: Floats = np.round(values, DECIMALS)
+        return rounded_values
 
-    return aggregated
+    return aggregates
 
 
-def _tested(one: Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ordering:
+def _order_by_tests(costs: Costs, owners: Numbers, alpha: float, *, has_subjects: bool) -> Ordering:
     """Order by the share of other methods that a method beats significantly, times −1."""
-    costs, own = one.costs[:, one.counted], owners[one.counted]
-    methods = costs.shape[0]
+    counted_costs, case_owners = costs.costs[:, costs.counted], owners[costs.counted]
+    methods = counted_costs.shape[0]
     pairs = {}
     for first, second in combinations(range(methods), 2):
-        paired = gaps(costs[second], costs[first])  # above 0 where the first method is better
-        pairs[first, second] = subject_aggregates(paired, own) if grouped else paired
-    drawn = np.unique(own)
+        # The differences are above 0 where the first method is better.
+        differences = gaps(counted_costs[second], counted_costs[first])
+        pairs[first, second] = (
+            subject_aggregates(differences, case_owners) if has_subjects else differences
+        )
+    subjects = np.unique(case_owners)
 
-    def tested(counts: Floats) -> Floats:
+    def negative_shares(counts: Floats) -> Floats:
         wins = np.zeros((methods, counts.shape[0]))
-        for (first, second), paired in pairs.items():
-            above, below = one_sided(paired, counts[:, drawn])
+        for (first, second), differences in pairs.items():
+            above, below = one_sided(differences, counts[:, subjects])
             wins[first] += above <= alpha
             wins[second] += below <= alpha
-        beaten: Floats = -wins / max(methods - 1, 1)
-        return beaten
+        shares: Floats = -wins / max(methods - 1, 1)
+        return shares
 
-    return tested
+    return negative_shares
 
 
 def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
@@ -226,7 +238,7 @@ def _mean_ranks_sentence(titles: Sequence[str], test: str) -> str:
 def _aggregates_sentence(titles: Sequence[str], test: str) -> str:
     return (
         f"Methods are ordered by their mean {join_names(titles)} over the cases, or by "
-        f"the median if a value is infinite (aggregate-then-rank).{_shared(titles)}"
+        f"the median if a value is infinite (aggregate-then-rank).{_tie_sentences(titles)}"
     )
 
 
@@ -234,11 +246,11 @@ def _tests_sentence(titles: Sequence[str], test: str) -> str:
     return (
         f"Methods are ordered by the number of other methods that they beat in "
         f"{join_names(titles)}, in one-sided {test}s at α = {ALPHA:g} without correction "
-        f"(test-based).{_shared(titles)}"
+        f"(test-based).{_tie_sentences(titles)}"
     )
 
 
-def _shared(titles: Sequence[str]) -> str:
+def _tie_sentences(titles: Sequence[str]) -> str:
     """Return the sentences about several measures and about ties."""
     several = " The places by each measure are averaged with equal weights." * (len(titles) > 1)
     return f"{several} Methods with equal numbers share a place."

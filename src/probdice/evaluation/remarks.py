@@ -27,13 +27,13 @@ def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
     counts, texts = evaluation.counts[method], []
     if evaluation.rater_comparison is not None:
         texts.append(evaluation.rater_comparison.sentence(method))
-    unscored = [
+    unscored_texts = [
         f"{count} {word}"
         for count, word in ((counts.missing, "missing"), (counts.failed, "failed"))
         if count
     ]
-    if unscored:
-        cases = f"{' and '.join(unscored)} of {quantity(counts.cases, 'case')}"
+    if unscored_texts:
+        cases = f"{' and '.join(unscored_texts)} of {quantity(counts.cases, 'case')}"
         texts.append(f"{cases}, which {MISSING_RULES[evaluation.missing_rule]}")
     if method in evaluation.label_differences:
         texts.append(str(evaluation.label_differences[method]))
@@ -43,22 +43,22 @@ def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
 
 def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
     """Return notes about the whole run."""
-    notes = [*_ignored(evaluation)]
+    notes = [*_ignored_label_notes(evaluation)]
     if not evaluation.labels_agree:
         text = (
             "A label of the reference does not mean the same region in every case. Regions are "
             "not summarised."
         )
         notes.append(Note("labels", (text,)))
-    notes += _few(evaluation)
+    notes += _few_cases_notes(evaluation)
     for column in evaluation.external_columns:
         direction = "higher" if column.higher_is_better else "lower"
         text = (
             f"{column.name} is read from {Path(column.file).name}; {direction} values are better."
         )
         notes.append(Note("column", (text,)))
-    recognised = bids_note(_found_by_default(evaluation))
-    return (*recognised, *notes, *_rater_notes(evaluation))
+    layout_notes = bids_note(_found_by_default(evaluation))
+    return (*layout_notes, *notes, *_rater_notes(evaluation))
 
 
 def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
@@ -74,33 +74,33 @@ def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str
     return by_folder
 
 
-def _ignored(evaluation: "Evaluation") -> Iterator[Note]:
+def _ignored_label_notes(evaluation: "Evaluation") -> Iterator[Note]:
     """Return a note about ignored labels that are absent from all cases."""
-    ignored = [
+    notes_by_record = [
         [note for note in record.comparison.notes if note.kind == "ignore"]
         for record in evaluation.records
         if record.comparison is not None
     ]
-    for note in ignored[0] if ignored else ():
-        if all(note in others for others in ignored):
+    for note in notes_by_record[0] if notes_by_record else ():
+        if all(note in record_notes for record_notes in notes_by_record):
             yield Note("ignore", (*note.message, " of any case"))
 
 
-def _few(evaluation: "Evaluation") -> Iterator[Note]:
+def _few_cases_notes(evaluation: "Evaluation") -> Iterator[Note]:
     """Return a note if there are too few cases or subjects for reliable confidence intervals."""
     subjects = evaluation.subjects
     if subjects is None:
-        numbers, word = [one.scored for one in evaluation.counts.values()], "cases"
+        numbers, word = [counts.scored for counts in evaluation.counts.values()], "cases"
     else:
-        scored: dict[str, set[str]] = {}
+        subjects_of_method: dict[str, set[str]] = {}
         for record in evaluation.records:
             if record.comparison is not None:
-                scored.setdefault(record.method, set()).add(subjects[record.case])
-        numbers, word = [len(own) for own in scored.values()], "subjects"
-    few = min((number for number in numbers if number), default=FEW)
-    if FEWEST <= few < FEW:
+                subjects_of_method.setdefault(record.method, set()).add(subjects[record.case])
+        numbers, word = (list(map(len, subjects_of_method.values())), "subjects")
+    fewest = min((number for number in numbers if number), default=FEW)
+    if FEWEST <= fewest < FEW:
         text = (
-            f"With {few} {word}, 95 % confidence intervals may be too narrow. Use at least "
+            f"With {fewest} {word}, 95 % confidence intervals may be too narrow. Use at least "
             f"{FEW} {word}."
         )
         yield Note("few", (text,))
@@ -126,9 +126,12 @@ def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
     if rater_comparison is None:
         return
     by_rater = rater_comparison.cases
-    cases = {*evaluation.cases, *(case for own in by_rater.values() for case in own)}
-    for rater, own in by_rater.items():
-        absent = sorted(cases.difference(own), key=natural)
+    cases = {
+        *evaluation.cases,
+        *(case for rater_cases in by_rater.values() for case in rater_cases),
+    }
+    for rater, rater_cases in by_rater.items():
+        absent = sorted(cases.difference(rater_cases), key=natural)
         if absent:
             text = (
                 f"Rater {rater} lacks {len(absent)} of {len(cases)} cases "

@@ -223,7 +223,7 @@ class Evaluation:
     def options_of(self, method: str) -> CompareOptions:
         """Return the options of the final comparisons of a method."""
         groups = self.correspondences.get(method)
-        return self.options if groups is None else self.options.given(groups)
+        return self.options if groups is None else self.options.with_groups(groups)
 
     @cached_property
     def cases(self) -> tuple[str, ...]:

@@ -185,31 +185,31 @@ def summarise(
     >>> distances.value, distances.aggregate
     (3.0, 'median')
     """
-    given = _vector(values, "values")
-    owners = subject_numbers(subjects, given.size)
-    known = ~np.isnan(given)
-    counted, owners = given[known], None if owners is None else owners[known]
-    n = counted.size
+    all_values = _vector(values, "values")
+    owners = subject_numbers(subjects, all_values.size)
+    has_value = ~np.isnan(all_values)
+    defined_values, owners = all_values[has_value], None if owners is None else owners[has_value]
+    n = defined_values.size
     if n == 0:
         none = withheld(0, owners is not None)
-        return Summary(0, given.size, nan, nan, nan, nan, nan, nan, nan, none)
-    infinite = int(np.isinf(counted).sum())
-    used: Aggregate = "median" if infinite else aggregate
-    lower, upper = _quartiles(counted)
-    interval = mean_interval if used == "mean" else median_interval
+        return Summary(0, all_values.size, nan, nan, nan, nan, nan, nan, nan, none)
+    infinite = int(np.isinf(defined_values).sum())
+    used_aggregate: Aggregate = "median" if infinite else aggregate
+    lower, upper = _quartiles(defined_values)
+    interval = mean_interval if used_aggregate == "mean" else median_interval
     return Summary(
         n=n,
-        missing=given.size - n,
-        mean=float(np.mean(counted)),
-        median=float(np.median(counted)),
-        deviation=float(np.std(counted, ddof=1)) if n > 1 and not infinite else nan,
+        missing=all_values.size - n,
+        mean=float(np.mean(defined_values)),
+        median=float(np.median(defined_values)),
+        deviation=float(np.std(defined_values, ddof=1)) if n > 1 and not infinite else nan,
         lower_quartile=lower,
         upper_quartile=upper,
-        lowest=float(counted.min()),
-        highest=float(counted.max()),
-        interval=interval(counted, owners, resamples=resamples, seed=seed),
+        lowest=float(defined_values.min()),
+        highest=float(defined_values.max()),
+        interval=interval(defined_values, owners, resamples=resamples, seed=seed),
         infinite=infinite,
-        aggregate=used,
+        aggregate=used_aggregate,
     )
 
 
@@ -249,8 +249,8 @@ def differences(
         )
         for first, second in combinations(table, 2)
     ]
-    corrected = holm([pair.p for pair in pairs])
-    return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True))
+    corrected_p = holm([pair.p for pair in pairs])
+    return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected_p, strict=True))
 
 
 def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
@@ -265,13 +265,13 @@ def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
     >>> holm([0.5, 0.125, float("nan"), 0.25])
     (0.5, 0.375, nan, 0.5)
     """
-    tested = sorted((p, k) for k, p in enumerate(probabilities) if not isnan(p))
-    corrected = [nan] * len(probabilities)
+    sorted_p = sorted((p, k) for k, p in enumerate(probabilities) if not isnan(p))
+    corrected_p = [nan] * len(probabilities)
     largest = 0.0
-    for step, (p, k) in enumerate(tested):
-        largest = max(largest, min(1.0, (len(tested) - step) * p))
-        corrected[k] = largest
-    return tuple(corrected)
+    for step, (p, k) in enumerate(sorted_p):
+        largest = max(largest, min(1.0, (len(sorted_p) - step) * p))
+        corrected_p[k] = largest
+    return tuple(corrected_p)
 
 
 def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
@@ -301,43 +301,43 @@ def gaps(first: Floats, second: Floats) -> Floats:
     array([0.2, inf, 0. ])
     """
     with np.errstate(invalid="ignore"):  # the difference of infinite values
-        differing = np.round(first - second, DECIMALS) + 0.0
-    result: Floats = np.where(np.isinf(first) & (first == second), 0.0, differing)
+        rounded_gaps = np.round(first - second, DECIMALS) + 0.0
+    result: Floats = np.where(np.isinf(first) & (first == second), 0.0, rounded_gaps)
     return result
 
 
 def _difference(
     first: str,
     second: str,
-    given: Floats,
+    all_gaps: Floats,
     owners: Numbers | None,
     *,
     resamples: int,
     seed: int,
 ) -> Difference:
     """Compare one pair of methods, before Holm's correction."""
-    known = ~np.isnan(given)
-    paired, owners = given[known], None if owners is None else owners[known]
-    infinite = bool(np.isinf(paired).any())
-    tested = paired if owners is None else subject_aggregates(paired, owners)
-    statistic, p, reason = two_sided(tested, of_subjects=owners is not None)
+    has_value = ~np.isnan(all_gaps)
+    pair_gaps, owners = all_gaps[has_value], None if owners is None else owners[has_value]
+    infinite = bool(np.isinf(pair_gaps).any())
+    subject_gaps = pair_gaps if owners is None else subject_aggregates(pair_gaps, owners)
+    statistic, p, reason = two_sided(subject_gaps, of_subjects=owners is not None)
     interval = median_interval if infinite else mean_interval
     return Difference(
         first=first,
         second=second,
-        n=paired.size,
-        mean=float(np.mean(paired)) if paired.size and not infinite else nan,
-        median=float(np.median(paired)) if paired.size else nan,
-        interval=interval(paired, owners, resamples=resamples, seed=seed),
+        n=pair_gaps.size,
+        mean=float(np.mean(pair_gaps)) if pair_gaps.size and not infinite else nan,
+        median=float(np.median(pair_gaps)) if pair_gaps.size else nan,
+        interval=interval(pair_gaps, owners, resamples=resamples, seed=seed),
         statistic=statistic,
         p=p,
         p_holm=nan,
         reason=reason,
-        subjects=None if owners is None else tested.size,
+        subjects=None if owners is None else subject_gaps.size,
     )
 
 
-def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
+def subject_aggregates(pair_gaps: Floats, owners: Numbers) -> Floats:
     """Return the mean difference of every subject, or the median if a difference is infinite.
 
     The midpoint between −∞ and +∞ favours neither method and is set to 0.
@@ -350,12 +350,12 @@ def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
     array([2., 5.])
     """
     numbers, places = np.unique(owners, return_inverse=True)
-    if not np.isinf(paired).any():
-        sums = np.bincount(places, weights=paired, minlength=numbers.size)
+    if not np.isinf(pair_gaps).any():
+        sums = np.bincount(places, weights=pair_gaps, minlength=numbers.size)
         means: Floats = np.round(sums / np.bincount(places), DECIMALS) + 0.0
         return means
     with np.errstate(invalid="ignore"):  # the midpoint between −∞ and +∞
-        medians = np.array([np.median(paired[places == k]) for k in range(numbers.size)])
+        medians = np.array([np.median(pair_gaps[places == k]) for k in range(numbers.size)])
     aggregates: Floats = np.where(np.isnan(medians), 0.0, medians)
     return aggregates
 

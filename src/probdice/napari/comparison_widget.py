@@ -85,7 +85,7 @@ class ComparisonWidget(QWidget):
         self._grid: LayerGrid | None = None
         self._job: Job | None = None
         self._choices: list[Layer] = []
-        self._added: list[Layer] = []
+        self._added_layers: list[Layer] = []
         self._build()
         self.reset_choices()
 
@@ -93,15 +93,15 @@ class ComparisonWidget(QWidget):
 
     def _build(self) -> None:
         self.reference, self.prediction = QComboBox(), QComboBox()
-        declared = declarations(CompareOptions)
-        self.similarity = _choice(declared["similarity"].form.choices, declared["similarity"].help)
+        options = declarations(CompareOptions)
+        self.similarity = _choice(options["similarity"].form.choices, options["similarity"].help)
         self.match = _choice(tuple(RULES), "How to match regions.")
-        self.merge = _choice(declared["merge"].form.choices, declared["merge"].help)
+        self.merge = _choice(options["merge"].form.choices, options["merge"].help)
         self.background = Both(
-            _field("none", declared["background"].help),
-            _field("as reference", declared["background"].help),
+            _field("none", options["background"].help),
+            _field("as reference", options["background"].help),
         )
-        self.sums = _choice(get_args(Sums), declared["sums"].help)
+        self.sums = _choice(get_args(Sums), options["sums"].help)
         self.ignore_geometry = QCheckBox("Ignore scale and position")
         self.compare_button = _button("Compare", self.compare)
         self.cancel_button = _button("Cancel", self.cancel)
@@ -156,21 +156,21 @@ class ComparisonWidget(QWidget):
 
     def reset_choices(self, event: Any = None) -> None:
         """List the layers that can be compared. napari calls this when layers change."""
-        reference, prediction = self._chosen()
+        reference, prediction = self._chosen_layers()
         self._choices = [
             layer for layer in self.viewer.layers if is_labels(layer) or is_stack(layer)
         ]
         if reference not in self._choices:
             reference = next(iter(self._choices), None)
         if prediction not in self._choices or prediction is reference:
-            others = (layer for layer in self._choices if layer is not reference)
-            prediction = next(others, reference)
+            other_layers = (layer for layer in self._choices if layer is not reference)
+            prediction = next(other_layers, reference)
         for box, layer in ((self.reference, reference), (self.prediction, prediction)):
             box.clear()
             box.addItems([choice.name for choice in self._choices])
             box.setCurrentIndex(-1 if layer is None else self._choices.index(layer))
 
-    def _chosen(self) -> tuple[Layer | None, Layer | None]:
+    def _chosen_layers(self) -> tuple[Layer | None, Layer | None]:
         """Return the chosen reference and prediction."""
         rows = self.reference.currentIndex(), self.prediction.currentIndex()
         first, second = (self._choices[row] if row >= 0 else None for row in rows)
@@ -180,7 +180,7 @@ class ComparisonWidget(QWidget):
 
     def compare(self) -> None:
         """Compare the two chosen layers in a thread."""
-        reference, prediction = self._chosen()
+        reference, prediction = self._chosen_layers()
         self._show_summary(None)
         if reference is None or prediction is None:
             self._show_error(
@@ -203,8 +203,8 @@ class ComparisonWidget(QWidget):
         )
         self._grid = grid
 
-        def task(steps: Steps, compared: Callable[[Summary], None]) -> Outcome:
-            return layers.compare(options, steps, compared)
+        def task(steps: Steps, show_summary: Callable[[Summary], None]) -> Outcome:
+            return layers.compare(options, steps, show_summary)
 
         self._start(task, self._show_outcome)
 
@@ -239,7 +239,7 @@ class ComparisonWidget(QWidget):
         title = f"{self.prediction.currentText()} compared with {self.reference.currentText()}"
         path = Path(mkdtemp(prefix="probdice-")) / "report.html"
 
-        def task(steps: Steps, compared: Callable[[Summary], None]) -> Path:
+        def task(steps: Steps, show_summary: Callable[[Summary], None]) -> Path:
             with steps.watching():
                 steps.begin("writing the report")
                 comparison.report(path, title=title)
@@ -253,21 +253,21 @@ class ComparisonWidget(QWidget):
     def _start(
         self,
         task: Callable[[Steps, Callable[[Summary], None]], Any],
-        finished: Callable[[Any], object],
+        show_result: Callable[[Any], object],
     ) -> None:
         job = Job(task)
         job.progressed.connect(self._show_progress)
         job.compared.connect(self._show_summary)
-        job.returned.connect(finished)
-        job.errored.connect(self._failed)
+        job.returned.connect(show_result)
+        job.errored.connect(self._show_failure)
         job.warned.connect(self._warn)
-        job.finished.connect(self._finished)
+        job.finished.connect(self._end_job)
         self.destroyed.connect(job.quit)
         self._job = job
         self._set_running(True)
         job.start()
 
-    def _finished(self) -> None:
+    def _end_job(self) -> None:
         self._job = None
         self._set_running(False)
 
@@ -277,12 +277,12 @@ class ComparisonWidget(QWidget):
         self.report_button.setEnabled(not running and self.outcome is not None)
         self.progress.setVisible(running)
 
-    def _show_progress(self, step: str, done: int, total: int) -> None:
+    def _show_progress(self, step: str, blocks: int, total: int) -> None:
         self.progress.setRange(0, total)
-        self.progress.setValue(done)
+        self.progress.setValue(blocks)
         self.progress.setFormat(f"{step} %p %" if total else step)
 
-    def _failed(self, error: Exception) -> None:
+    def _show_failure(self, error: Exception) -> None:
         if isinstance(error, Cancelled):
             self.message.setText("Cancelled.")
         elif isinstance(error, ProbdiceError):
@@ -311,17 +311,17 @@ class ComparisonWidget(QWidget):
 
     def _show_outcome(self, outcome: Outcome) -> None:
         """Replace the layers of the last comparison, and show colours in the table."""
-        for layer in self._added:
+        for layer in self._added_layers:
             if layer in self.viewer.layers:
                 self.viewer.layers.remove(layer)
-        self._added = [
+        self._added_layers = [
             self.viewer.add_layer(Layer.create(*layer_data)) for layer_data in outcome.layers
         ]
         self.outcome = outcome
         self.table.colour(outcome.shown.colours)
         self.table_view.resizeColumnsToContents()
 
-    def _row_changed(self, index: Any, before: Any = None) -> None:
+    def _row_changed(self, index: Any, previous: Any = None) -> None:
         if index.isValid() and self.outcome is not None:
             self.show_group(self.table.group(index.row()))
 
@@ -338,7 +338,7 @@ class ComparisonWidget(QWidget):
         scene.camera.center = tuple(
             point[axis - first] if axis >= first else 0.0 for axis in dims.displayed
         )
-        for layer in self._added:
+        for layer in self._added_layers:
             if is_labels(layer):
                 layer.selected_label = self.outcome.shown.labels[group]
 
@@ -363,9 +363,9 @@ def _label(text: str) -> Label | None:
     return int(text) if text.removeprefix("-").isdecimal() else text or None
 
 
-def _button(title: str, pressed: Callable[[], None]) -> QPushButton:
+def _button(title: str, action: Callable[[], None]) -> QPushButton:
     button = QPushButton(title)
-    button.clicked.connect(lambda checked=False: pressed())
+    button.clicked.connect(lambda checked=False: action())
     return button
 
 

@@ -77,13 +77,11 @@ class _Candidates:
     pixel: Integers
 
     @classmethod
-    def total(cls, several: "Iterable[_Candidates]") -> "_Candidates":
+    def total(cls, parts: "Iterable[_Candidates]") -> "_Candidates":
         """Sum the weights of each group and part, and keep the pixel of the largest weight."""
         group, part, weight, pixel = (
             np.concatenate(columns)
-            for columns in zip(
-                *((c.group, c.part, c.weight, c.pixel) for c in several), strict=True
-            )
+            for columns in zip(*((c.group, c.part, c.weight, c.pixel) for c in parts), strict=True)
         )
         order = np.lexsort((-weight, part, group))
         group, part, weight, pixel = (column[order] for column in (group, part, weight, pixel))
@@ -105,11 +103,11 @@ class _Candidates:
 
 def _starts(*columns: NDArray[Any]) -> Integers:
     """Return the rows of sorted columns at which at least one column changes."""
-    changed = np.zeros(columns[0].size, np.bool_)
-    changed[:1] = True
+    is_start = np.zeros(columns[0].size, np.bool_)
+    is_start[:1] = True
     for column in columns:
-        changed[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(changed)
+        is_start[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(is_start)
 
 
 def _candidates(
@@ -135,12 +133,14 @@ def _candidates(
         for part, box in parts:
             piece = weights[box]
             pixel = np.array([int(np.argmax(piece))])
-            rows.append(([group], part, [piece.sum()], _whole(pixel, box, block, blocks.shape)))
+            rows.append(
+                ([group], part, [piece.sum()], _image_pixels(pixel, box, block, blocks.shape))
+            )
     by_pixel = np.ones(len(groups.reference), np.bool_)
     by_pixel[soft] = False
     for part, box in parts if by_pixel.any() else ():
         group_numbers, weights, pixels = _middle_pixels(p_numbers[box], q_numbers[box], by_pixel)
-        rows.append((group_numbers, part, weights, _whole(pixels, box, block, blocks.shape)))
+        rows.append((group_numbers, part, weights, _image_pixels(pixels, box, block, blocks.shape)))
     return _Candidates.total(
         _Candidates(
             np.asarray(group, np.int64),
@@ -169,22 +169,22 @@ def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Read
 
 
 def _middle_pixels(
-    reference: NDArray[np.int32], prediction: NDArray[np.int32], counted: NDArray[np.bool_]
+    reference: NDArray[np.int32], prediction: NDArray[np.int32], selected_groups: NDArray[np.bool_]
 ) -> tuple[Integers, Floats, Integers]:
     """Return the groups in one part of two label maps, with a weight and a pixel for each group.
 
     The weight is the number of pixels that belong to the group on one side only.
     """
     p, q = reference.reshape(-1), prediction.reshape(-1)
-    apart = np.flatnonzero(p != q)
-    differ = np.zeros(counted.size + 1, np.bool_)  # the last entry is for group −1
-    differ[p[apart]] = differ[q[apart]] = True
-    equal = np.flatnonzero((p == q) & ~differ[p])
-    group = np.concatenate([p[apart], q[apart], p[equal]])
-    pixel = np.concatenate([apart, apart, equal])
-    weight = np.repeat([1.0, AGREEING], [2 * apart.size, equal.size])
-    used = np.append(counted, False)[group]
-    group, pixel, weight = group[used], pixel[used], weight[used]
+    different_pixels = np.flatnonzero(p != q)
+    has_difference = np.zeros(selected_groups.size + 1, np.bool_)  # the last entry is for group −1
+    has_difference[p[different_pixels]] = has_difference[q[different_pixels]] = True
+    equal_pixels = np.flatnonzero((p == q) & ~has_difference[p])
+    group = np.concatenate([p[different_pixels], q[different_pixels], p[equal_pixels]])
+    pixel = np.concatenate([different_pixels, different_pixels, equal_pixels])
+    weight = np.repeat([1.0, AGREEING], [2 * different_pixels.size, equal_pixels.size])
+    is_selected = np.append(selected_groups, False)[group]
+    group, pixel, weight = group[is_selected], pixel[is_selected], weight[is_selected]
     order = np.argsort(group, kind="stable")
     starts = _starts(group[order])
     sizes = np.diff(np.append(starts, group.size))
@@ -202,19 +202,19 @@ def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[sl
             for k, (low, high) in enumerate(pairwise(edges))
         ]
         axes.append([(k, part) for k, part in ranges if part.stop > part.start])
-    for along in product(*axes):
+    for axis_parts in product(*axes):
         number = 0
-        for k, _ in along:
+        for k, _ in axis_parts:
             number = number * PARTS + k
-        yield number, tuple(part for _, part in along)
+        yield number, tuple(part for _, part in axis_parts)
 
 
-def _whole(
+def _image_pixels(
     pixels: Integers, box: tuple[slice, ...], block: Block, shape: tuple[int, ...]
 ) -> Integers:
     """Convert pixel numbers in a box of a block to pixel numbers of the image."""
     sizes = tuple(part.stop - part.start for part in box)
     index = np.unravel_index(pixels, sizes)
     starts = [part.start + extent.start for part, extent in zip(box, block.box, strict=True)]
-    places = [along + start for along, start in zip(index, starts, strict=True)]
+    places = [positions + start for positions, start in zip(index, starts, strict=True)]
     return np.asarray(np.ravel_multi_index(places, shape), np.int64)

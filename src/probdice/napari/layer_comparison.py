@@ -65,9 +65,9 @@ class Steps:
     """
 
     def __init__(self, show: Callable[[str, int, int], None], cancelled: Callable[[], bool]):
-        self._show, self._cancelled = show, cancelled
+        self._show, self._is_cancelled = show, cancelled
         self._step = ""
-        self._shown = 0.0
+        self._last_shown = 0.0
 
     def begin(self, step: str) -> None:
         """Begin a step."""
@@ -75,12 +75,12 @@ class Steps:
         self._step = step
         self._show(step, 0, 0)
 
-    def advance(self, done: int, total: int) -> None:
+    def advance(self, blocks: int, total: int) -> None:
         """Report the finished blocks of the current pass over the pixels."""
         self._check()
-        if done == total or monotonic() - self._shown > PAUSE:
-            self._shown = monotonic()
-            self._show(self._step, done, total)
+        if blocks == total or monotonic() - self._last_shown > PAUSE:
+            self._last_shown = monotonic()
+            self._show(self._step, blocks, total)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -92,7 +92,7 @@ class Steps:
             watcher.reset(token)
 
     def _check(self) -> None:
-        if self._cancelled():
+        if self._is_cancelled():
             raise Cancelled("cancelled")
 
 
@@ -143,29 +143,29 @@ class ComparedLayers:
         self,
         options: CompareOptions,
         steps: Steps,
-        compared: Callable[[Summary], None] = lambda summary: None,
+        show_summary: Callable[[Summary], None] = lambda summary: None,
     ) -> Outcome:
-        """Compare the layers. `compared` is called with the summary before layers are created."""
+        """Compare the layers. `show_summary` gets the summary before layers are created."""
         with steps.watching():
             steps.begin("comparing")
             images = images_of(self.sides.reference, self.sides.prediction, options)
             comparison = compare_images(images, options)
             steps.begin("listing the groups")
-            compared(Summary.of(comparison))
+            show_summary(Summary.of(comparison))
             steps.begin("finding the largest differences")
             places = group_places(comparison)
             steps.begin("computing the similarity map")
             similarity = map_layer(comparison, self.grid, "similarity map")
             steps.begin("relabelling the prediction")
-            relabelled = comparison.relabelled()
-            shown = ShownGroups.of(comparison, relabelled, self.colormap)
+            relabelled_prediction = comparison.relabelled()
+            shown_groups = ShownGroups.of(comparison, relabelled_prediction, self.colormap)
             name, workers = f"{self.names.prediction} relabelled", images.workers
             layers = (
                 *reference_layers(
-                    self.sides.reference, shown, self.grid, self.names.reference, workers
+                    self.sides.reference, shown_groups, self.grid, self.names.reference, workers
                 ),
-                *relabelled_layers(relabelled, shown, self.grid, name, workers),
+                *relabelled_layers(relabelled_prediction, shown_groups, self.grid, name, workers),
                 similarity,
             )
             steps.begin("showing")
-        return Outcome(comparison, shown, layers, places)
+        return Outcome(comparison, shown_groups, layers, places)

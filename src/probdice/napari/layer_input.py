@@ -68,7 +68,7 @@ class LayerGrid:
         return cls(matrix, tuple(layer.units[first:]))
 
     @property
-    def plain(self) -> bool:
+    def is_default(self) -> bool:
         """Whether pixels have a spacing of 1, an origin of 0 and no physical unit."""
         return not any(_is_length(unit) for unit in self.units) and np.array_equal(
             self.matrix, np.eye(len(self.matrix))
@@ -138,7 +138,7 @@ def segmentations_of(
     for side, layer in layers.items():
         with _naming(side, layer):
             grids[side] = LayerGrid.of(layer)
-    without_geometry = all(grid.plain for grid in grids.values())
+    without_geometry = all(grid.is_default for grid in grids.values())
     segmentations = []
     for side, layer in layers.items():
         with _naming(side, layer):

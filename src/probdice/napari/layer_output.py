@@ -60,17 +60,20 @@ class ShownGroups:
         """Choose the label of each group, and its colour if no colormap is given."""
         overlap = comparison.overlap
         numbers = dict(zip(overlap.reference.labels, reference_numbers(overlap), strict=True))
-        own = _own_numbers(relabelled, numbers)
-        merged = {merge.region for merge in comparison.merges if merge.side == "reference"}
+        relabelled_numbers = _relabelled_numbers(relabelled, numbers)
+        merged_labels = {merge.region for merge in comparison.merges if merge.side == "reference"}
         labels = tuple(
-            numbers[next(label for label in group.reference if label not in merged)]
+            numbers[next(label for label in group.reference if label not in merged_labels)]
             if group.reference
-            else own[f"{group.prediction[0]} (unmatched)"]
+            else relabelled_numbers[f"{group.prediction[0]} (unmatched)"]
             for group in comparison.groups
         )
         if colormap is None:
             colormap = _colormap(comparison, numbers, labels)
-        channels = {"reference": tuple(numbers.values()), "prediction": tuple(own.values())}
+        channels = {
+            "reference": tuple(numbers.values()),
+            "prediction": tuple(relabelled_numbers.values()),
+        }
         return cls(labels, channels, colormap)
 
     @property
@@ -92,7 +95,11 @@ def map_layer(comparison: "Comparison", grid: LayerGrid, name: str) -> LayerData
 
 
 def relabelled_layers(
-    relabelled: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int | None
+    relabelled: Segmentation,
+    shown_groups: ShownGroups,
+    grid: LayerGrid,
+    name: str,
+    workers: int | None,
 ) -> list[LayerData]:
     """Create a Labels layer of the prediction with the labels of the reference.
 
@@ -100,7 +107,7 @@ def relabelled_layers(
     first, and a Labels layer of the most probable region of each pixel.
     """
     if relabelled.crisp:
-        return [_labels_layer(relabelled.array, shown, grid, name)]
+        return [_labels_layer(relabelled.array, shown_groups, grid, name)]
     arguments = {
         **grid.placement(regions=True),
         "name": f"{name} (probabilities)",
@@ -108,25 +115,29 @@ def relabelled_layers(
         "visible": False,
         "metadata": {"names": [str(region) for region in relabelled.regions]},
     }
-    likeliest = _most_probable(relabelled, shown.channels["prediction"], workers)
+    likeliest = _most_probable(relabelled, shown_groups.channels["prediction"], workers)
     return [
         (relabelled.array, arguments, "image"),
-        _labels_layer(likeliest, shown, grid, f"{name} (most probable)"),
+        _labels_layer(likeliest, shown_groups, grid, f"{name} (most probable)"),
     ]
 
 
 def reference_layers(
-    reference: Segmentation, shown: ShownGroups, grid: LayerGrid, name: str, workers: int | None
+    reference: Segmentation,
+    shown_groups: ShownGroups,
+    grid: LayerGrid,
+    name: str,
+    workers: int | None,
 ) -> list[LayerData]:
     """Create a Labels layer of the most probable regions if the reference is probabilistic."""
     if reference.crisp:
         return []
-    likeliest = _most_probable(reference, shown.channels["reference"], workers)
-    return [_labels_layer(likeliest, shown, grid, f"{name} (most probable)")]
+    likeliest = _most_probable(reference, shown_groups.channels["reference"], workers)
+    return [_labels_layer(likeliest, shown_groups, grid, f"{name} (most probable)")]
 
 
-def _labels_layer(array: Array, shown: ShownGroups, grid: LayerGrid, name: str) -> LayerData:
-    return array, {**grid.placement(), "name": name, "colormap": shown.colormap}, "labels"
+def _labels_layer(array: Array, shown_groups: ShownGroups, grid: LayerGrid, name: str) -> LayerData:
+    return array, {**grid.placement(), "name": name, "colormap": shown_groups.colormap}, "labels"
 
 
 def _most_probable(segmentation: Segmentation, labels: Sequence[int], workers: int | None) -> Any:
@@ -143,12 +154,12 @@ def _likeliest(blocks: Blocks, block: Block, labels: NDArray[Any]) -> NDArray[An
     return labels[np.argmax(rows, axis=0)].reshape(block.shape)
 
 
-def _own_numbers(relabelled: Segmentation, numbers: Mapping[Label, int]) -> dict[Label, int]:
+def _relabelled_numbers(relabelled: Segmentation, numbers: Mapping[Label, int]) -> dict[Label, int]:
     """Return the label of each named region of a label map, or of each channel of probabilities."""
     if relabelled.crisp:
         return {name: number for number, name in relabelled.names.items()}
-    used = {*numbers.values(), *(label for label in relabelled.labels if label is not None)}
-    free = count(max(used) + 1)
+    used_labels = {*numbers.values(), *(label for label in relabelled.labels if label is not None)}
+    free = count(max(used_labels) + 1)
     return {
         region: numbers[region] if region in numbers else next(free) if label is None else label
         for region, label in zip(relabelled.regions, relabelled.labels, strict=True)

@@ -41,7 +41,7 @@ class GroupTable(QAbstractTableModel):
         self._columns: tuple[Column, ...] = ()
         self._colours: NDArray[np.float64] | None = None
         self._rows: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._sorted: tuple[int, Any] = -1, Qt.SortOrder.AscendingOrder
+        self._sort_order: tuple[int, Any] = -1, Qt.SortOrder.AscendingOrder
 
     def show(self, summary: Summary | None) -> None:
         """Show the groups of a comparison, or an empty table, in the current sort order."""
@@ -49,7 +49,7 @@ class GroupTable(QAbstractTableModel):
         self._groups = () if summary is None else summary.groups
         self._columns = () if summary is None else summary.columns
         self._colours = None
-        self._rows = self._sorted_rows(*self._sorted)
+        self._rows = self._sorted_rows(*self._sort_order)
         self.endResetModel()
 
     def colour(self, colours: NDArray[np.float64]) -> None:
@@ -72,8 +72,8 @@ class GroupTable(QAbstractTableModel):
 
     def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
         """Return the title of a column."""
-        shown = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return self._columns[section].title if shown and section < len(self._columns) else None
+        is_title = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
+        return self._columns[section].title if is_title and section < len(self._columns) else None
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return the text, colour, alignment or tool tip of a cell."""
@@ -94,13 +94,13 @@ class GroupTable(QAbstractTableModel):
     def sort(self, column: int, order: Any = Qt.SortOrder.AscendingOrder) -> None:
         """Sort by a column, with NaN last. A negative column restores the original order."""
         self.layoutAboutToBeChanged.emit()
-        before = self._rows
-        self._sorted = column, order
+        old_rows = self._rows
+        self._sort_order = column, order
         self._rows = self._sorted_rows(column, order)
         places = np.empty_like(self._rows)
         places[self._rows] = np.arange(len(self._rows))
         old = self.persistentIndexList()
-        new = [self.index(int(places[before[index.row()]]), index.column()) for index in old]
+        new = [self.index(int(places[old_rows[index.row()]]), index.column()) for index in old]
         self.changePersistentIndexList(old, new)
         self.layoutChanged.emit()
 

@@ -83,14 +83,16 @@ class OneOf:
         """Return the word, or raise `InputError` if the word is not listed."""
         if isinstance(value, str) and value in self.choices:
             return value
-        *others, last = map(repr, self.choices)
-        raise InputError(f"{self.name} must be {', '.join(others)} or {last}, found {value!r}")
+        *first_choices, last_choice = map(repr, self.choices)
+        raise InputError(
+            f"{self.name} must be {', '.join(first_choices)} or {last_choice}, found {value!r}"
+        )
 
 
 def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[object], Both[T]]:
     """Return a check that accepts one value for both sides, or a mapping of sides to values."""
 
-    def checked(value: object) -> Both[T]:
+    def check_sides(value: object) -> Both[T]:
         if isinstance(value, Both):
             return value.map(check)
         if not isinstance(value, Mapping):
@@ -101,7 +103,7 @@ def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[
             )
         return Both(*(check(value.get(side, default)) for side in SIDES))
 
-    return checked
+    return check_sides
 
 
 def as_rule(match: object) -> Rule:
@@ -201,9 +203,9 @@ _RANGES: dict[str, Callable[[float], bool]] = {
 
 def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
     """Check one or more numbers in a range, and return them without duplicates."""
-    several: Iterable[Any] = values if isinstance(values, Iterable) else [values]
+    candidates: Iterable[Any] = values if isinstance(values, Iterable) else [values]
     try:
-        numbers = tuple(dict.fromkeys(float(value) for value in several))
+        numbers = tuple(dict.fromkeys(float(value) for value in candidates))
     except (TypeError, ValueError):
         raise InputError(f"{name}: expected numbers ({expected}), found {values!r}") from None
     for number in numbers:
@@ -240,14 +242,14 @@ def as_components(labels: object) -> tuple[Label, ...] | None:
         return None
     if labels is True:
         return ()
-    several = (
+    label_list = (
         list(labels) if isinstance(labels, Iterable) and not isinstance(labels, str) else [labels]
     )
-    if not several or not all(
-        isinstance(label, str) or hasattr(label, "__index__") for label in several
+    if not label_list or not all(
+        isinstance(label, str) or hasattr(label, "__index__") for label in label_list
     ):
         raise InputError(f"components must be labels or names of regions, found {labels!r}")
-    return tuple(dict.fromkeys(_label(label) for label in several))
+    return tuple(dict.fromkeys(_label(label) for label in label_list))
 
 
 def as_connected(connectivity: object) -> int | None:
@@ -335,14 +337,14 @@ def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ..
     def check(value: object) -> tuple[str, ...]:
         if value is None:
             return ()
-        several: Any = value
+        entries: Any = value
         if isinstance(value, Mapping):
-            several = [f"{key}={fspath(one)}" for key, one in value.items()]
+            entries = [f"{key}={fspath(entry)}" for key, entry in value.items()]
         elif isinstance(value, str):
-            several = value.split(separator) if separator else [value]
-        if not isinstance(several, Iterable):
+            entries = value.split(separator) if separator else [value]
+        if not isinstance(entries, Iterable):
             raise InputError(f"{name} must be one or more strings, found {value!r}")
-        return tuple(dict.fromkeys(str(one).strip() for one in several))
+        return tuple(dict.fromkeys(str(entry).strip() for entry in entries))
 
     return check
 

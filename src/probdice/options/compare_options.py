@@ -166,7 +166,7 @@ class CompareOptions(ReadOptions):
         "default.",
     )
 
-    def check_combination(self, given: Mapping[str, Any]) -> None:
+    def check_combination(self, user_values: Mapping[str, Any]) -> None:
         """Reject options that cannot be combined, and options that have no effect."""
         if self.components is not None and self.background is None:
             raise InputError("components require a background; pass ", Option("background", 0))
@@ -187,9 +187,9 @@ class CompareOptions(ReadOptions):
                 ": the correspondence is fixed, so no region can be merged. Remove one of the two.",
             )
         for name in ("geometry_tolerance", "resample"):
-            if self.ignore_geometry and given.get(name) is not None:
+            if self.ignore_geometry and user_values.get(name) is not None:
                 raise InputError(
-                    Option(name, given[name]),
+                    Option(name, user_values[name]),
                     " cannot be combined with ",
                     Option("ignore_geometry", python="ignore_geometry=True"),
                     ": geometry is not compared in this case. Remove one of the two.",
@@ -200,7 +200,7 @@ class CompareOptions(ReadOptions):
         """The options that determine how regions are matched and merged."""
         return Matching(**{one.name: getattr(self, one.name) for one in fields(Matching)})
 
-    def given(self, groups: Given) -> Self:
+    def with_groups(self, groups: Given) -> Self:
         """Return these options with a fixed correspondence."""
         return replace(self, match=groups, merge="none")
 
@@ -226,14 +226,16 @@ class CompareOptions(ReadOptions):
         """Restore options from JSON data."""
         values = values_from_dict(content, declarations(CompareOptions))
         options, defaults = cls(**values), cls()
-        changed = {name: x for name, x in values.items() if x != getattr(defaults, name)}
-        options.check_combination(changed)
+        changed_values = {
+            name: value for name, value in values.items() if value != getattr(defaults, name)
+        }
+        options.check_combination(changed_values)
         return options
 
 
-def _reject_unused(values: Mapping[str, Any], needed: Option) -> None:
+def _reject_unused(values: Mapping[str, Any], required: Option) -> None:
     """Reject values of options that have no effect without another option."""
     for name, value in values.items():
         if value is not None:
-            message = f" has no effect without {needed.name}. Add "
-            raise InputError(Option(name, value), message, needed, ".")
+            message = f" has no effect without {required.name}. Add "
+            raise InputError(Option(name, value), message, required, ".")

@@ -116,4 +116,6 @@ def flag(panel: Panel, help: str, *commands: Command, advanced: bool = False) ->
 @cache
 def declarations(options: Hashable) -> Mapping[str, Declaration]:
     """Return the declarations of all options of a dataclass, by name."""
-    return MappingProxyType({one.name: one.metadata[_KEY] for one in fields(cast(Any, options))})
+    return MappingProxyType(
+        {entry.name: entry.metadata[_KEY] for entry in fields(cast(Any, options))}
+    )

@@ -22,22 +22,22 @@ def named_members(members: Members) -> dict[str, tuple[Label, ...]]:
             f"derived regions must be a mapping of names to labels, such as "
             f'{{"whole tumour": (1, 2, 3)}}, found {members!r}'
         )
-    checked: dict[str, tuple[Label, ...]] = {}
+    members_of: dict[str, tuple[Label, ...]] = {}
     for name, labels in members.items():
-        several = (labels,) if isinstance(labels, int | str | np.integer) else tuple(labels)
-        if not several or any(
+        label_tuple = (labels,) if isinstance(labels, int | str | np.integer) else tuple(labels)
+        if not label_tuple or any(
             isinstance(label, bool) or not isinstance(label, int | str | np.integer)
-            for label in several
+            for label in label_tuple
         ):
             raise InputError(
                 f"derived region {name!r} must have labels or names of regions, found {labels!r}"
             )
         if not str(name).strip():
             raise InputError(f"derived regions must have names, found {name!r}")
-        checked[str(name).strip()] = tuple(
-            str(label) if isinstance(label, str) else index(label) for label in several
+        members_of[str(name).strip()] = tuple(
+            str(label) if isinstance(label, str) else index(label) for label in label_tuple
         )
-    return checked
+    return members_of
 
 
 def as_derived(members: Members | None) -> tuple[tuple[str, tuple[Label, ...]], ...]:

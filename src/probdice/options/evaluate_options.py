@@ -197,5 +197,5 @@ class EvaluateOptions(CompareOptions):
     def comparison(self) -> CompareOptions:
         """The options for comparing one case."""
         return CompareOptions(
-            **{one.name: getattr(self, one.name) for one in fields(CompareOptions)}
+            **{entry.name: getattr(self, entry.name) for entry in fields(CompareOptions)}
         )

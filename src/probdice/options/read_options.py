@@ -92,14 +92,16 @@ class ReadOptions:
     )
 
     @classmethod
-    def of(cls, **given: Any) -> Self:
+    def of(cls, **user_values: Any) -> Self:
         """Check the values given by the user, and return them in their internal form."""
-        declared = declarations(cls)  # type: ignore[arg-type]  # a class is hashable
-        options = cls(**{name: declared[name].check(value) for name, value in given.items()})
-        options.check_combination(given)
+        option_declarations = declarations(cls)  # type: ignore[arg-type]  # a class is hashable
+        options = cls(
+            **{name: option_declarations[name].check(value) for name, value in user_values.items()}
+        )
+        options.check_combination(user_values)
         return options
 
-    def check_combination(self, given: Mapping[str, Any]) -> None:
+    def check_combination(self, user_values: Mapping[str, Any]) -> None:
         """Reject options that cannot be combined."""
 
     def scale_of(self, side: Side) -> float | None:

@@ -50,56 +50,61 @@ class _Entry:
 
 
 def stored_options(
-    options: "CompareOptions", defaults: "CompareOptions", declared: Mapping[str, Declaration]
+    options: "CompareOptions",
+    defaults: "CompareOptions",
+    option_declarations: Mapping[str, Declaration],
 ) -> dict[str, Any]:
     """Return the declared options as JSON data."""
     return {
         key: entry.write(options)
-        for key, entry in _entries(declared)
+        for key, entry in _entries(option_declarations)
         if entry.always or getattr(options, entry.options[0]) != getattr(defaults, entry.options[0])
     }
 
 
 def values_from_dict(
-    content: Mapping[str, Any], declared: Mapping[str, Declaration]
+    content: Mapping[str, Any], option_declarations: Mapping[str, Declaration]
 ) -> dict[str, Any]:
     """Return the checked values of the options in JSON data, by name."""
     values: dict[str, Any] = {}
-    for key, entry in _entries(declared):
+    for key, entry in _entries(option_declarations):
         if entry.always or key in content:
             for name, value in entry.read(content[key]).items():
-                values[name] = value if entry.checked else declared[name].check(value)
+                values[name] = value if entry.checked else option_declarations[name].check(value)
     return values
 
 
-def _entries(declared: Mapping[str, Declaration]) -> Iterator[tuple[str, _Entry]]:
+def _entries(option_declarations: Mapping[str, Declaration]) -> Iterator[tuple[str, _Entry]]:
     """Iterate over the entries of all declared options, in the order of the JSON data."""
     yield from _ENTRIES.items()
-    listed = {name for entry in _ENTRIES.values() for name in entry.options}
-    for name in declared:
-        if name not in listed and name not in NOT_STORED:
-            yield name, _one(name)
+    entry_options = {name for entry in _ENTRIES.values() for name in entry.options}
+    for name in option_declarations:
+        if name not in entry_options and name not in NOT_STORED:
+            yield name, _single(name)
 
 
-def _one(name: str, *, always: bool = False) -> _Entry:
+def _single(name: str, *, always: bool = False) -> _Entry:
     """Return an entry that stores the value of one option."""
     return _Entry(
-        (name,), lambda options: _plain(getattr(options, name)), lambda value: {name: value}, always
+        (name,),
+        lambda options: _as_json(getattr(options, name)),
+        lambda value: {name: value},
+        always,
     )
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """Replace tuples with lists, and objects that have `to_dict` with dicts."""
     if hasattr(value, "to_dict"):
-        return {key: _plain(one) for key, one in value.to_dict().items()}
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+        return {key: _as_json(item) for key, item in value.to_dict().items()}
+    return [_as_json(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _rule(options: "CompareOptions") -> Any:
     rule = options.match
     if isinstance(rule, Fixed):
-        return {"fixed": _plain(rule.pairs)}
-    return {"given": _plain(rule.groups)} if isinstance(rule, Given) else rule
+        return {"fixed": _as_json(rule.pairs)}
+    return {"given": _as_json(rule.groups)} if isinstance(rule, Given) else rule
 
 
 def _names(content: Any) -> Names | None:
@@ -120,9 +125,9 @@ _ENTRIES: dict[str, _Entry] = {
     "match": _Entry(
         ("match",), _rule, lambda content: {"match": rule_from_dict(content)}, always=True
     ),
-    "merge": _one("merge", always=True),
-    "ignore": _one("ignore", always=True),
-    "sums": _one("sums", always=True),
+    "merge": _single("merge", always=True),
+    "ignore": _single("ignore", always=True),
+    "sums": _single("sums", always=True),
     # "scale" stores a common scale, and "scales" stores the scales of single sides.
     "scale": _Entry(
         ("scale",),
@@ -138,23 +143,23 @@ _ENTRIES: dict[str, _Entry] = {
     ),
     "names": _Entry(
         ("names",),
-        lambda options: _plain(options.names),
+        lambda options: _as_json(options.names),
         lambda content: {"names": Both(**content).map(_names)},
         always=True,
         checked=True,
     ),
-    "priority": _one("priority", always=True),
-    "ignore_geometry": _one("ignore_geometry", always=True),
+    "priority": _single("priority", always=True),
+    "ignore_geometry": _single("ignore_geometry", always=True),
     "tolerance": _Entry(
         ("geometry_tolerance",),
         lambda options: options.geometry_tolerance,
         lambda tolerance: {"geometry_tolerance": tolerance},
         always=True,
     ),
-    "nested": _one("nested"),
-    "background": _one("background"),
-    "resample": _one("resample"),
-    "correspondence": _one("correspondence"),
+    "nested": _single("nested"),
+    "background": _single("background"),
+    "resample": _single("resample"),
+    "correspondence": _single("correspondence"),
     "boundaries": _Entry(
         ("boundaries", "tolerance", "infinite"),
         lambda options: {"tolerance": list(options.tolerance), "infinite": options.infinite},

@@ -145,7 +145,7 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
             alpha=0.85,
             edgecolors="white",
             linewidths=0.5,
-            label=_plain(image),
+            label=_escape_dollars(image),
         )
     fit = study.overall
     if np.isfinite(fit.slope):
@@ -163,7 +163,7 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
         ylabel="rank by score (1 is most similar)",
     )
     ax.grid(alpha=0.3)
-    ax.set_title(_plain(title or study.title), loc="left", wrap=True, fontsize=10)
+    ax.set_title(_escape_dollars(title or study.title), loc="left", wrap=True, fontsize=10)
     ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
     ax.text(1.04, 0.0, _summary(fit), transform=ax.transAxes, va="bottom", fontsize=9)
     return figure
@@ -234,6 +234,6 @@ def _summary(fit: Fit) -> str:
     return "\n".join([*lines, "in brackets: 95 % bootstrap CI", "points are shifted slightly"])
 
 
-def _plain(text: str) -> str:
+def _escape_dollars(text: str) -> str:
     """Escape dollar signs, which Matplotlib interprets as mathematics."""
     return text.replace("$", r"\$")

@@ -56,14 +56,14 @@ def check_similarity(similarity: Similarity) -> None:
         _check_certain_vectors(similarity, regions)
     p, q = _vectors(rng, 2), _vectors(rng, 2)
     empty = np.broadcast_to([[0.0], [1.0]], p.shape)
-    alone = _loss(similarity, p, empty) + _loss(similarity, empty, q)
-    both = (p[0] > 0) & (q[0] > 0)
+    loss_sum = _loss(similarity, p, empty) + _loss(similarity, empty, q)
+    both_present = (p[0] > 0) & (q[0] > 0)
     _require("1 − f is at most the sum of the losses against an empty region", p, q,
-             (_loss(similarity, p, q) <= alone + SAME) | ~both)  # fmt: skip
+             (_loss(similarity, p, q) <= loss_sum + SAME) | ~both_present)  # fmt: skip
     _check_comparison(similarity, rng)
-    stored = json.loads(json.dumps(similarity.to_dict()))
-    if similarity_from_dict(stored) != similarity:
-        raise AssertionError(f"{similarity!r} cannot be restored from {stored}")
+    content = json.loads(json.dumps(similarity.to_dict()))
+    if similarity_from_dict(content) != similarity:
+        raise AssertionError(f"{similarity!r} cannot be restored from {content}")
     if pickle.loads(pickle.dumps(similarity)) != similarity:
         raise AssertionError(f"{similarity!r} changes when it is pickled and unpickled")
 
@@ -95,11 +95,13 @@ def _check_invariances(
     similarity: Similarity, p: Floats, q: Floats, order: NDArray[np.int64]
 ) -> None:
     f = np.asarray(similarity(p, q, axis=0))
-    shuffled = np.asarray(similarity(p[order], q[order], axis=0))
-    _require("f does not depend on the order of regions", p, q, np.abs(f - shuffled) <= SAME)
+    shuffled_f = np.asarray(similarity(p[order], q[order], axis=0))
+    _require("f does not depend on the order of regions", p, q, np.abs(f - shuffled_f) <= SAME)
     padded_p, padded_q = (np.insert(side, 1, 0.0, axis=0) for side in (p, q))
-    padded = np.asarray(similarity(padded_p, padded_q, axis=0))
-    _require("a region that is 0 on both sides does not change f", p, q, np.abs(f - padded) <= SAME)
+    padded_f = np.asarray(similarity(padded_p, padded_q, axis=0))
+    _require(
+        "a region that is 0 on both sides does not change f", p, q, np.abs(f - padded_f) <= SAME
+    )
 
 
 def _check_certain_vectors(similarity: Similarity, regions: int) -> None:
@@ -109,8 +111,8 @@ def _check_certain_vectors(similarity: Similarity, regions: int) -> None:
         raise AssertionError(f"disagreement must be above 0 and at most 1, found {expected}")
     for i, j in combinations(range(regions), 2):
         p, q = certain[:, [i]], certain[:, [j]]
-        fits = np.abs(_loss(similarity, p, q) - expected) <= SAME
-        _require(f"different certain vectors have 1 − f = {expected:g}", p, q, fits)
+        is_expected = np.abs(_loss(similarity, p, q) - expected) <= SAME
+        _require(f"different certain vectors have 1 − f = {expected:g}", p, q, is_expected)
 
 
 def _check_comparison(similarity: Similarity, rng: np.random.Generator) -> None:

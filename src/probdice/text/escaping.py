@@ -78,8 +78,10 @@ def markdown(text: str) -> str:
     >>> print(markdown("<b>a|b</b>"), markdown("[x](y)"), markdown("# 1"), markdown("-0.5"))
     &lt;b&gt;a\|b&lt;/b&gt; \[x\](y) \# 1 -0.5
     """
-    escaped = "".join(MARKDOWN.get(character, character) for character in text)
-    return printable(BLOCK.sub(r"\1\\\2", escaped, count=1) if BLOCK.match(escaped) else escaped)
+    escaped_text = "".join(MARKDOWN.get(character, character) for character in text)
+    return printable(
+        BLOCK.sub(r"\1\\\2", escaped_text, count=1) if BLOCK.match(escaped_text) else escaped_text
+    )
 
 
 def tex(text: str) -> str:

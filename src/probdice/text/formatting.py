@@ -36,7 +36,7 @@ def decimal(value: float | None, digits: int = 4) -> str:
         return ABSENT
     if isinf(value):
         return INFINITE if value > 0 else f"−{INFINITE}"
-    return _rounded(float(value), 1, digits)
+    return _round(float(value), 1, digits)
 
 
 def millilitres(pixels: float, pixel_volume: float | None) -> str:
@@ -79,15 +79,15 @@ def percent(value: float | None, digits: int = 1) -> str:
     """
     if value is None or isnan(value):
         return ABSENT
-    # A fraction just below 1 may become 100 when multiplied, so `_rounded` gets the fraction.
-    return f"{_rounded(float(value), 100, digits)} %"
+    # A fraction just below 1 may become 100 when multiplied, so `_round` gets the fraction.
+    return f"{_round(float(value), 100, digits)} %"
 
 
-def _rounded(value: float, whole: int, digits: int) -> str:
-    """Round `value` × `whole`. If `value` is below 1, the result is below `whole`."""
-    text = f"{value * whole:.{digits}f}"
-    if abs(value) < 1 <= abs(float(text)) / whole:
-        text = f"{whole - 10**-digits:.{digits}f}"
+def _round(value: float, scale: int, digits: int) -> str:
+    """Round `value` × `scale`. If `value` is below 1, the result is below `scale`."""
+    text = f"{value * scale:.{digits}f}"
+    if abs(value) < 1 <= abs(float(text)) / scale:
+        text = f"{scale - 10**-digits:.{digits}f}"
         return text if value > 0 else f"-{text}"
     return text.removeprefix("-") if float(text) == 0 else text
 
@@ -121,22 +121,24 @@ def short_paths(*sources: str) -> tuple[str, ...]:
     >>> short_paths("maps/pve_0.nii,maps/pve_1.nii,maps/pve_2.nii", "maps/b.h5:/labels/fine")
     ('pve_0.nii and 2 more', 'b.h5:/labels/fine')
     """
-    listed = [_files(source) for source in sources]
-    parts = [re.split(r"[/\\]", files[0]) for files in listed]
+    file_lists = [_files(source) for source in sources]
+    parts = [re.split(r"[/\\]", files[0]) for files in file_lists]
     lengths = []
     for names in parts:
-        inside = next((k for k, name in enumerate(names) if CONTAINER.fullmatch(name)), None)
-        lengths.append(1 if inside is None else len(names) - inside)
-    ends = ["/".join(names[-length:]) for names, length in zip(parts, lengths, strict=True)]
-    while clash := [
-        k for k, end in enumerate(ends) if ends.count(end) > 1 and lengths[k] < len(parts[k])
+        container = next((k for k, name in enumerate(names) if CONTAINER.fullmatch(name)), None)
+        lengths.append(1 if container is None else len(names) - container)
+    endings = ["/".join(names[-length:]) for names, length in zip(parts, lengths, strict=True)]
+    while duplicates := [
+        k
+        for k, ending in enumerate(endings)
+        if endings.count(ending) > 1 and lengths[k] < len(parts[k])
     ]:
-        for k in clash:
+        for k in duplicates:
             lengths[k] += 1
-            ends[k] = "/".join(parts[k][-lengths[k] :])
+            endings[k] = "/".join(parts[k][-lengths[k] :])
     return tuple(
-        end + (f" and {len(files) - 1} more" if len(files) > 1 else "")
-        for end, files in zip(ends, listed, strict=True)
+        ending + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+        for ending, files in zip(endings, file_lists, strict=True)
     )
 
 
