@@ -250,7 +250,7 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     Yields a function to call after every case, and a function to call when kernels are compiled.
     """
-    from probdice.cli.ranking_output import Failures
+    from probdice.cli.failure_lines import Failures
     from probdice.errors import in_command
 
     failures = Failures()
