@@ -8,12 +8,8 @@ import pytest
 
 from probdice import InputError
 from probdice.evaluation import Evaluation, evaluate
-from probdice.pictures.evaluations import (
-    limits_of,
-    plot_evaluation,
-    stacked,
-    volumes_of,
-)
+from probdice.pictures.evaluations import plot_evaluation, stacked
+from probdice.pictures.volume_plots import limits_of, volumes_of
 
 CASES = 8
 

@@ -251,7 +251,7 @@ def _display(quiet: bool) -> Iterator[Any]:
 
     Yield a function to call after every case, and a function to call when kernels are compiled.
     """
-    from probdice.cli.ranking_output import Failures
+    from probdice.cli.failure_lines import Failures
     from probdice.errors import in_command
 
     failures = Failures()

@@ -1,7 +1,5 @@
 """Print the summary of an evaluation, from the content of summary.json."""
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from os.path import abspath, join, relpath
 from typing import Any
@@ -10,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from probdice.cli.display import note_line, show
+from probdice.cli.failure_lines import Failures
 from probdice.cli.terminal_tables import Column, FittingTable, plain_table
 from probdice.evaluation.conclusion import conclusion, join_names, summary_line
 from probdice.method.region_labels import listed
@@ -18,7 +17,7 @@ from probdice.options import CompareOptions
 from probdice.text.escaping import printable
 from probdice.text.formatting import decimal, percent, quantity
 
-__all__ = ["Failures", "show_summary"]
+__all__ = ["show_summary"]
 
 SHORT = {  # headings of narrow columns
     "explained_reference": "expl. ref.",
@@ -30,40 +29,6 @@ SHORT = {  # headings of narrow columns
 MAX_LINES = 20  # regions and failures that are printed
 MAX_CLASSES = 5  # tables of components
 MAX_CASES = 10  # missing cases that are named
-MAX_OF_ONE_KIND = 3  # failures that are printed
-MAX_LENGTH = 160  # characters of the line of a failure
-
-
-class Failures:
-    """Lines about failed cases, limited to the first few failures of every kind."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.last: dict[str, str] = {}
-
-    def line(self, case: str, method: str, error: str) -> str:
-        """Return the line of a failed case, or "" after the first few failures of the same kind."""
-        message = error.strip().partition("\n")[0]
-        kind = _kind(message.replace(case, ""))
-        self.counts[kind] += 1
-        if self.counts[kind] > MAX_OF_ONE_KIND:
-            return ""
-        self.last[kind] = printable(f"{case} ({method})")
-        line = printable(f"{case} ({method}): {message}")
-        return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
-
-    def rest(self) -> list[str]:
-        """Return one line per kind with the number of failures that were not printed."""
-        return [
-            f"{count - MAX_OF_ONE_KIND} more failures like {self.last[kind]}"
-            for kind, count in self.counts.items()
-            if count > MAX_OF_ONE_KIND
-        ]
-
-
-def _kind(message: str) -> str:
-    """Return a message without paths and numbers, which differ between cases."""
-    return re.sub(r"\S*[/\\]\S*|[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", "", message)
 
 
 def show_summary(

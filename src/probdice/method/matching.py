@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError, Option, TooLargeError
+from probdice.errors import Option, TooLargeError
 from probdice.method.assignment import largest_total, least_total
 from probdice.method.background import (
     NO_BACKGROUND,
@@ -20,12 +20,19 @@ from probdice.method.background import (
     find_background,
     without_background,
 )
+from probdice.method.given_matching import (
+    Fixed,
+    Given,
+    check_fixed,
+    groups_as_given,
+    numbers_of_fixed,
+)
 from probdice.method.groups import Groups
 from probdice.method.label_matching import match_by_label
 from probdice.method.merging import Merging
 from probdice.method.overlap import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
 from probdice.method.region_labels import Label, listed
-from probdice.method.sides import SIDES, Side
+from probdice.method.sides import SIDES
 
 __all__ = [
     "RULES",
@@ -41,30 +48,6 @@ __all__ = [
     "pairs_as_groups",
     "within_classes",
 ]
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """Pairs given by the user, as (prediction label, reference label)."""
-
-    pairs: tuple[tuple[Label, Label], ...]
-
-    def partners(self, label: Label | None) -> tuple[Label, ...]:
-        """Return the prediction labels that correspond to a reference label."""
-        return tuple(prediction for prediction, reference in self.pairs if reference == label)
-
-
-@dataclass(frozen=True)
-class Given:
-    """Groups of an earlier comparison, as (reference labels, prediction labels)."""
-
-    groups: tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]
-
-    def partners(self, label: Label | None) -> tuple[Label, ...]:
-        """Return the prediction labels that correspond to a reference label."""
-        return tuple(
-            one for reference, several in self.groups if label in reference for one in several
-        )
 
 
 Rule = str | Fixed | Given  # a string is a key of `RULES`
@@ -102,6 +85,11 @@ class Matching:
         """Whether regions are matched by overlap alone, apart from merging and the background."""
         return replace(self, merge="none", background=None) == DEFAULT
 
+    @property
+    def one_to_one(self) -> bool:
+        """Whether no group has several regions of one side."""
+        return self.merge == "none" and (isinstance(self.match, str) or self.match.one_to_one)
+
     def given(self, groups: Given) -> "Matching":
         """Return the matching with the groups of an earlier comparison."""
         return replace(self, match=groups, merge="none")
@@ -138,7 +126,7 @@ def find_groups(overlap: Overlap, matching: Matching) -> Groups:
     if isinstance(rule, Fixed):
         return _around_fixed(overlap, rule, background)
     if isinstance(rule, Given):
-        return _as_given(overlap, rule, background)
+        return groups_as_given(overlap, rule, background)
     rows, columns = RULES[rule].pairs(overlap, background)
     pair = None if background is NO_BACKGROUND else background_pair(overlap, background)
     if pair is not None:
@@ -346,18 +334,7 @@ def knows(overlap: Overlap, label: Label) -> bool:
 
 def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
     """Match the given pairs whose regions exist, and the remaining regions by overlap."""
-    numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
-    group_of: dict[Label, int] = {}
-    for prediction_label, reference_label in fixed.pairs:
-        i = overlap.reference.find(reference_label)
-        j = overlap.prediction.find(prediction_label)
-        _check_apart({"reference": [i], "prediction": [j]}, background, overlap)
-        number = group_of.setdefault(reference_label if i is None else i, len(group_of))
-        if i is not None:
-            numbers["reference"][i] = number
-        if j is not None:
-            numbers["prediction"][j] = number
-    next_group = _with_background(numbers, background, len(group_of))
+    numbers, next_group = numbers_of_fixed(overlap, fixed, background)
     meeting = overlap.meeting
     free = (numbers["reference"][meeting.rows] < 0) & (numbers["prediction"][meeting.columns] < 0)
     rest = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
@@ -371,78 +348,6 @@ def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
 def check_labels(matching: Matching, overlaps: Sequence[Overlap]) -> None:
     """Reject labels that the matching names and that none of these overlaps has."""
     if isinstance(matching.match, Fixed):
-        _check_fixed(matching.match, overlaps)
+        check_fixed(matching.match, overlaps)
     if matching.background is not None:
         check_background(matching.background, overlaps)
-
-
-def _check_fixed(fixed: Fixed, overlaps: Sequence[Overlap]) -> None:
-    """Reject labels that none of these overlaps has, and pairs in the wrong order."""
-
-    def exists(side: Side, label: Label) -> bool:
-        return any(overlap.side(side).knows(label) for overlap in overlaps)
-
-    where = "neither side has" if len(overlaps) == 1 else "no case has"
-    for pair in fixed.pairs:
-        for label in pair:
-            if not (exists("reference", label) or exists("prediction", label)):
-                reference, prediction = (
-                    listed(list(dict.fromkeys(x for o in overlaps for x in o.side(side).labels)))
-                    for side in SIDES
-                )
-                raise InputError(
-                    f"match names {label!r}, which {where}: the reference has {reference}, "
-                    f"the prediction has {prediction}"
-                )
-        # Such a pair would be silently ignored.
-        if not exists("prediction", pair[0]) and not exists("reference", pair[1]):
-            raise InputError(
-                f"match pairs {pair[0]!r} with {pair[1]!r}, but the first is a reference label and "
-                f"the second a prediction label. Put the prediction label first."
-            )
-
-
-def _as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
-    """Match regions as in an earlier comparison.
-
-    A label that is absent from the earlier comparison remains unmatched.
-    """
-    numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
-    for number, group in enumerate(given.groups):
-        members: dict[Side, list[int | None]] = {
-            side: [overlap.side(side).find(label) for label in labels]
-            for side, labels in zip(SIDES, group, strict=True)
-        }
-        _check_apart(members, background, overlap)
-        for side in SIDES:
-            numbers[side][[k for k in members[side] if k is not None]] = number
-    _with_background(numbers, background, len(given.groups))
-    return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
-
-
-def _with_background(numbers: dict[Side, Integers], background: Places, next_group: int) -> int:
-    """Assign the background regions to a separate group, and return the next free group number."""
-    for side in SIDES:
-        if background[side] is not None:
-            numbers[side][background[side]] = next_group
-    return next_group if background == NO_BACKGROUND else next_group + 1
-
-
-def _check_apart(
-    members: dict[Side, list[int | None]], background: Places, overlap: Overlap
-) -> None:
-    """Reject a given group that contains a background region and another region."""
-    regions = [(side, k) for side in SIDES for k in members[side] if k is not None]
-    inside = [background[side] == k for side, k in regions]
-    if any(inside) and not all(inside):
-        labels = {
-            side: listed([overlap.side(side).label(k) for one, k in regions if one == side])
-            for side in SIDES
-        }
-        raise InputError(
-            f"match groups the background with another region (reference {labels['reference']}, "
-            f"prediction {labels['prediction']}), but the two backgrounds correspond only to each "
-            f"other. Change match, or name another ",
-            Option("background", python="background", command="--background"),
-            ".",
-        )

@@ -1,15 +1,7 @@
-"""Every connected component of both sides of a comparison, matched within its class.
+"""The connected components of both sides of a comparison, as a table.
 
-A class is a group of corresponding regions. Components are matched within a class, in two ways:
-
-One-to-one: components are matched such that the total overlap is largest. Every pair with a Jaccard
-index above one half is matched.
-
-Many-to-one: a component is a *part* of a component of the other side if more than half of it is
-inside that component. A component is compared with the union of its parts, and each part counts
-with the Jaccard index of this union. A lesion that is predicted in several pieces is therefore
-found, and so are several lesions that one predicted component covers. If the one-to-one match has a
-larger Jaccard index, that index is used, so many-to-one matching never finds fewer components.
+A class is a group of corresponding regions. Components are matched within a class, one to one and
+many to one (see `metrics.component_matching`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,11 +14,11 @@ from numpy.typing import NDArray
 
 from probdice.data.geometry import Geometry
 from probdice.errors import InputError
-from probdice.method.assignment import largest_total
 from probdice.method.matching import listed
 from probdice.method.region_labels import Label
-from probdice.method.sides import SIDES, Both, Side, other
-from probdice.metrics.components import as_connectivity, connected, group_map
+from probdice.method.sides import SIDES, Both, Side
+from probdice.metrics.component_matching import components_of, match_components
+from probdice.metrics.components import as_connectivity, group_map
 from probdice.metrics.group_shares import background_masks
 from probdice.text.formatting import decimal
 
@@ -272,7 +264,7 @@ def component_table(
     groups = _chosen_groups(result, labels)
     sides = Both(
         *(
-            _components(
+            components_of(
                 group_map(
                     images, side, result.overlap, result.correspondence.groups, outside[side]
                 ),
@@ -283,7 +275,7 @@ def component_table(
             for side in SIDES
         )
     )
-    matches = _match_components(sides)
+    matches = match_components(sides)
     names = [_class_name(result, group) for group in range(len(result.groups))]
     rows = [
         ComponentRow(
@@ -307,122 +299,6 @@ def component_table(
         {side: sides[side].small for side in SIDES},
         tuple(rows),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Components:
-    """The components of one side, and their measures.
-
-    `numbers` is 0, 1, … at the pixels of the components and −1 elsewhere.
-    """
-
-    numbers: NDArray[np.int64]
-    groups: NDArray[np.int64]
-    volumes: NDArray[np.int64]
-    centroids: NDArray[np.float64]
-    voxels: NDArray[np.int64]
-    small: int
-
-
-def _components(
-    codes: NDArray[np.int32], groups: NDArray[np.bool_], connectivity: int, minimum: float
-) -> _Components:
-    """Divide a map of group numbers plus 1 into components, and remove small components."""
-    codes = np.where(np.concatenate([[False], groups])[codes], codes, 0)
-    divided, count = connected(np.ascontiguousarray(codes, np.uint32), connectivity)
-    places = np.nonzero(divided)
-    numbers = divided[places].astype(np.int64)
-    volumes = np.bincount(numbers, minlength=count + 1)
-    kept = volumes >= max(minimum, 1)
-    new_numbers = np.where(kept, np.cumsum(kept) - 1, -1)
-    group_of = np.zeros(count + 1, np.int64)
-    group_of[numbers] = codes[places].astype(np.int64) - 1
-    sums = np.stack([np.bincount(numbers, axis, count + 1) for axis in places], axis=-1)
-    centroids = sums / np.maximum(volumes, 1)[:, None]
-    return _Components(
-        new_numbers[divided.astype(np.int64)],
-        group_of[kept],
-        volumes[kept],
-        centroids[kept],
-        _nearest(numbers, np.stack(places, axis=-1), centroids)[kept[1:]],
-        count - int(kept.sum()),
-    )
-
-
-def _nearest(
-    numbers: NDArray[np.int64], places: NDArray[np.int64], centroids: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Return, for every component 1, 2, …, its pixel nearest to its centroid."""
-    squares = ((places - centroids[numbers]) ** 2).sum(axis=1)
-    order = np.lexsort((squares, numbers))
-    _, first = np.unique(numbers[order], return_index=True)
-    nearest: NDArray[np.int64] = places[order[first]]
-    return nearest
-
-
-@dataclass(frozen=True, eq=False)
-class _Matches:
-    """Per side and component, the number of its parts and its overlap with its matches.
-
-    `one` is for one-to-one matching and `many` for many-to-one matching. Each row contains the
-    number of common pixels and the sum of both sizes.
-    """
-
-    parts: Both[NDArray[np.int64]]
-    one: Both[NDArray[np.int64]]
-    many: Both[NDArray[np.int64]]
-
-
-def _match_components(sides: Both[_Components]) -> _Matches:
-    """Match the components of both sides."""
-    rows, columns, common = _overlaps(sides)
-    places = Both(rows, columns)
-    sizes = sides.map(lambda side: side.volumes.size)
-    one = sizes.map(lambda size: np.zeros((size, 2), np.int64))
-    shape = sizes.reference, sizes.prediction
-    for k in largest_total(rows, columns, common, shape).tolist() if rows.size else ():
-        i, j = rows[k], columns[k]
-        total = sides.reference.volumes[i] + sides.prediction.volumes[j]
-        one.reference[i] = one.prediction[j] = common[k], total
-    many = one.map(np.copy)
-    parts = []
-    for side in SIDES:
-        volumes = sides[other(side)].volumes
-        inside = 2 * common > volumes[places[other(side)]]
-        wholes, own_parts = places[side][inside], places[other(side)][inside]
-        unions = np.zeros((sizes[side], 2), np.int64)
-        unions[:, 1] = sides[side].volumes
-        np.add.at(unions, wholes, np.stack([common[inside], volumes[own_parts]], axis=-1))
-        parts.append(np.bincount(wholes, minlength=sizes[side]))
-        _keep_larger(many[side], np.arange(sizes[side]), unions)
-        _keep_larger(many[other(side)], own_parts, unions[wholes])
-    return _Matches(Both(*parts), one, many)
-
-
-def _overlaps(
-    sides: Both[_Components],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pairs of components of the same class that overlap, and their pixels in common."""
-    reference, prediction = sides
-    both = (reference.numbers >= 0) & (prediction.numbers >= 0)
-    width = max(prediction.volumes.size, 1)
-    keys, common = np.unique(
-        reference.numbers[both] * width + prediction.numbers[both], return_counts=True
-    )
-    rows, columns = np.divmod(keys, width)
-    same = reference.groups[rows] == prediction.groups[columns]
-    return rows[same], columns[same], common[same].astype(np.int64)
-
-
-def _keep_larger(
-    values: NDArray[np.int64], places: NDArray[np.int64], candidates: NDArray[np.int64]
-) -> None:
-    """Replace the rows at these positions if the candidate has a larger Jaccard index."""
-    ratios = [
-        several[:, 0] / np.maximum(several[:, 1], 1) for several in (values[places], candidates)
-    ]
-    better = ratios[1] > ratios[0]  # half the Dice, which has the order of the Jaccard index
-    values[places[better]] = candidates[better]
 
 
 def _dice_and_jaccard(common_and_total: NDArray[np.int64]) -> tuple[float, float]:

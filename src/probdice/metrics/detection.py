@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from probdice.errors import InputError, Option
 from probdice.method.background import named_background
 from probdice.method.groups import Groups
-from probdice.method.matching import listed
 from probdice.method.overlap import Floats, Overlap
 from probdice.method.region_labels import Label
 from probdice.method.scoring import Correspondence
 from probdice.method.sides import SIDES, Both, Side, other
 from probdice.metrics.group_shares import Shares, background_masks, shares_of
+from probdice.metrics.splits import Split, splits_of
 from probdice.text.formatting import decimal
 from probdice.text.table_output import data_frame
 
@@ -30,46 +30,14 @@ if TYPE_CHECKING:
 
     from probdice.comparison.result import Comparison
 
-__all__ = ["COUNTS", "Detection", "Measure", "Split", "detection_of"]
+__all__ = ["COUNTS", "Detection", "Measure", "detection_of"]
 
 Measure = Literal["jaccard", "dice"]
 Table = Literal["reference", "prediction", "pairs"]
 # The thresholds of the 2018 Data Science Bowl and of COCO: 0.5, 0.55, … 0.95, rounded.
 THRESHOLDS = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
 CURVE = tuple(round(0.05 * k, 2) for k in range(21))
-PART = 0.5  # a region is part of another one if more than this share of it is inside
 SHOWN = 5  # splits in a printed detection
-
-
-@dataclass(frozen=True)
-class Split:
-    """A region of one side that contains several regions of the other side.
-
-    Attributes
-    ----------
-    side : {"reference", "prediction"}
-        The side of the region. A reference region with parts is split by the prediction; a
-        prediction region with parts merges several reference regions.
-    region : int or str
-        The label of the region.
-    parts : tuple of int or str
-        The labels of the regions of the other side of which more than half is inside this region.
-
-    Examples
-    --------
-    >>> import probdice
-    >>> detection = probdice.compare([12, 12, 12, 12], [40, 40, 41, 57]).detection()
-    >>> print(detection.splits[0])
-    reference 12 was split into 3: 40, 41, 57
-    """
-
-    side: Side
-    region: Label
-    parts: tuple[Label, ...]
-
-    def __str__(self) -> str:
-        verb = "was split into" if self.side == "reference" else "merges"
-        return f"{self.side} {self.region} {verb} {len(self.parts)}: {listed(self.parts)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -300,33 +268,11 @@ class Detection:
 
     @cached_property
     def _wholes(self) -> dict[Side, tuple[Split, ...]]:
-        return {side: tuple(self._split(side)) for side in SIDES}
-
-    def _split(self, side: Side) -> list[Split]:
-        """Return the regions of one side with at least two parts on the other side."""
-        meeting, across = self._overlap.meeting, other(side)
-        places = Both(meeting.rows, meeting.columns)
-        volumes = self._overlap.side(across).volumes[places[across]]
-        part = meeting.savings > PART * volumes
-        for name in SIDES:
-            group = self._groups.numbers(name)[places[name]]
-            part &= ~self._outside[name][places[name]] & self._shares.counted[group]
-        wholes, parts = places[side][part], places[across][part]
-        order = np.lexsort((parts, wholes))
-        wholes, parts = wholes[order], parts[order]
-        distinct, starts, counts = np.unique(wholes, return_index=True, return_counts=True)
-        own, others = self._overlap.side(side), self._overlap.side(across)
-        return [
-            Split(
-                side,
-                own.label(whole),
-                tuple(others.label(k) for k in parts[start : start + count].tolist()),
-            )
-            for whole, start, count in zip(
-                distinct.tolist(), starts.tolist(), counts.tolist(), strict=True
-            )
-            if count > 1
-        ]
+        counted = self._shares.counted
+        return {
+            side: splits_of(self._overlap, self._groups, self._outside, counted, side)
+            for side in SIDES
+        }
 
     # -- tables ----------------------------------------------------------------------------------
 

@@ -13,10 +13,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["QUIET", "Canvas", "Request", "canvas_for", "colour_bar", "request_of", "tidy"]
+__all__ = [
+    "DOTS",
+    "PAGE",
+    "QUIET",
+    "Canvas",
+    "Request",
+    "canvas_for",
+    "colour_bar",
+    "request_of",
+    "tidy",
+]
 
 QUIET = "#555555"  # colour of text next to a picture
 DPI = 120
+PAGE = 9.0  # inches: maximum height of a figure
+DOTS = 2.4  # size of a dot
 
 
 @dataclass(frozen=True)

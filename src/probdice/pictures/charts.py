@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.sides import SIDES, Side
-from probdice.pictures.canvas import Canvas, Request, canvas_for, tidy
+from probdice.pictures.canvas import PAGE, Canvas, Request, canvas_for, tidy
 from probdice.pictures.colours import colours_of
 from probdice.pictures.layout import MATCHED, MERGED, Layout, Node, arrange, width_of
 from probdice.pictures.planes import planes_of
@@ -29,7 +29,6 @@ __all__ = ["draw_correspondence", "draw_histogram", "draw_slices", "means_along"
 SAMPLED = 2**21  # pixels, at most, of which f is drawn
 BINS = 50
 APART = 0, (2.0, 1.5)  # dashes of a pair that shares no pixel
-PAGE = 9.0  # inches: maximum height of the correspondence
 AROUND = 1.1  # inches for headings and legend
 ROOMY, CLOSE = 0.42, 0.17  # inches per row with the volume below the name, or next to it
 LONGEST = 24  # characters per name

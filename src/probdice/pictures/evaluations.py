@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.pictures.canvas import Request, canvas_for, request_of, tidy
+from probdice.pictures.canvas import DOTS, PAGE, Request, canvas_for, request_of, tidy
 from probdice.pictures.colours import PALETTE
-from probdice.pictures.region_names import short_names
+from probdice.pictures.region_names import LONGEST, short_names
+from probdice.pictures.volume_plots import draw_volumes
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -25,17 +26,11 @@ if TYPE_CHECKING:
     from probdice.evaluation.intervals import Interval
     from probdice.method.region_labels import Label
 
-__all__ = ["EvaluationKind", "Volumes", "limits_of", "plot_evaluation", "stacked", "volumes_of"]
+__all__ = ["EvaluationKind", "plot_evaluation", "stacked"]
 
 EvaluationKind = Literal["distributions", "regions", "differences", "volumes", "ranks", "schemes"]
 
-PAGE = 9.0  # inches: maximum height
-LONGEST = 26  # characters per name
 BINS = 60  # bins along an axis in which values are stacked
-DOTS = 2.4  # size of a dot
-ACROSS = 3  # panels per row
-LOGARITHMIC = 30  # ratio of the largest to the smallest volume above which the axis is logarithmic
-NORMAL = 1.96  # standard deviations that contain 95 % of a normal distribution
 
 Floats = NDArray[np.float64]
 
@@ -201,31 +196,6 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: Reque
     return canvas.figure
 
 
-def draw_volumes(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """Draw the difference of volumes against their mean, with one panel per method."""
-    methods = list(evaluation.methods)
-    across = min(len(methods), ACROSS)
-    down = ceil(len(methods) / across)
-    size = max(3.1 * across, 4.0), min(2.7 * down + 0.3, PAGE)
-    if request.axes is None:
-        canvas = canvas_for(request, size, rows=down, columns=across)
-    else:
-        canvas = canvas_for(request, size, columns=len(methods))
-    for unused in canvas.axes[len(methods) :]:
-        unused.set_axis_off()
-    everything = {method: volumes_of(evaluation, method) for method in methods}
-    names = short_names(methods, LONGEST)
-    for ax, method, name, colour in zip(canvas.axes, methods, names, _colours(), strict=False):
-        _draw_volumes(ax, everything[method], name, colour)
-    highest = max(
-        (float(abs(ax.get_ylim()[end])) for ax in canvas.axes[: len(methods)] for end in (0, 1)),
-        default=1.0,
-    )
-    for ax in canvas.axes[: len(methods)]:
-        ax.set_ylim(-highest, highest)  # equal limits make methods comparable
-    return canvas.figure
-
-
 def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
     """Draw the mean rank of every method, with the best method at the top."""
     ranks = evaluation.ranks(measure)
@@ -295,53 +265,6 @@ DRAWN: dict[str, Callable[[Evaluation, str | None, Request], Figure]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Volumes:
-    """Volumes of the groups with regions on both sides, over all cases of a method."""
-
-    reference: Floats
-    prediction: Floats
-    unit: str
-
-    @property
-    def means(self) -> Floats:
-        """The mean of both sides."""
-        return (self.reference + self.prediction) / 2
-
-    @property
-    def differences(self) -> Floats:
-        """Prediction − reference, as a percentage of their mean."""
-        return 100 * (self.prediction - self.reference) / self.means
-
-
-def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
-    """Volumes of a method: in millilitres if all cases have a pixel size, otherwise in pixels."""
-    comparisons = [
-        record.comparison
-        for record in evaluation.records
-        if record.method == method and record.comparison is not None
-    ]
-    known = bool(comparisons) and all(one.pixel_volume is not None for one in comparisons)
-    pairs = [
-        (group.reference_volume * scale, group.prediction_volume * scale)
-        for one in comparisons
-        for scale in [(one.pixel_volume or 0) / 1000 if known else 1.0]
-        for group in one.groups
-        if group.reference and group.prediction and not group.faint
-    ]
-    values = np.array(pairs, np.float64).reshape(-1, 2)
-    return Volumes(values[:, 0], values[:, 1], "mL" if known else "pixels")
-
-
-def limits_of(differences: Floats) -> tuple[float, float, float]:
-    """Return the mean difference and the limits of agreement."""
-    if not differences.size:
-        return float("nan"), float("nan"), float("nan")
-    mean = float(differences.mean())
-    spread = NORMAL * float(differences.std(ddof=1)) if differences.size > 1 else 0.0
-    return mean, mean - spread, mean + spread
-
-
 def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
     """Return the finite values, and the position of each in a stack of nearly equal values.
 
@@ -399,32 +322,6 @@ def _bar(ax: Axes, values: Floats, y: float, colour: str) -> None:
         low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
         ax.plot((low, high), (y, y), color=colour, linewidth=3.5, alpha=0.35, zorder=3)
         ax.plot(median, y, "|", color=colour, ms=7, mew=1.6, zorder=3)
-
-
-def _draw_volumes(ax: Axes, volumes: Volumes, name: str, colour: str) -> None:
-    differences = volumes.differences
-    mean, low, high = limits_of(differences)
-    ax.plot(volumes.means, differences, "o", ms=DOTS, color=colour, alpha=0.65, mew=0)
-    ax.axhline(0, color="#BBBBBB", linewidth=0.7)
-    for level, style in ((mean, "solid"), (low, (0, (4, 3))), (high, (0, (4, 3)))):
-        if not isnan(level):
-            ax.axhline(level, color="black", linewidth=0.9, linestyle=style)
-            ax.annotate(
-                f"{level:+.1f} %".replace("-", "−"),
-                (1, level),
-                xycoords=("axes fraction", "data"),
-                xytext=(-2, 1),
-                textcoords="offset points",
-                ha="right",
-                va="bottom",
-                fontsize=7,
-            )
-    if volumes.means.size and volumes.means.max() > LOGARITHMIC * volumes.means.min():
-        ax.set_xscale("log")
-    ax.set_title(f"{name} ({volumes.means.size:,} regions)", fontsize=9)
-    ax.set_xlabel(f"mean volume in {volumes.unit}", fontsize=8)
-    ax.set_ylabel("difference, % of the mean", fontsize=8)
-    tidy(ax)
 
 
 def _mean(

@@ -14,7 +14,6 @@ from probdice.comparison.comparing import compare_images, compare_overlap
 from probdice.comparison.result import Comparison
 from probdice.data.segmentation import several_labels
 from probdice.errors import InputError, Option, TooLargeError
-from probdice.method.matching import Fixed, Given
 from probdice.method.merging import Merging
 from probdice.method.overlap import LARGEST_TABLE
 from probdice.method.region_labels import Label
@@ -308,13 +307,7 @@ class RegionDice(Metric):
             return False
         if prediction.crisp or reference.crisp:
             return True
-        rule = self.options.match
-        if isinstance(rule, Fixed):
-            references = [str(reference) for _, reference in rule.pairs]
-            return self.options.merge == "none" and len(set(references)) == len(references)
-        if isinstance(rule, Given):
-            return all(len(labels) < 2 for group in rule.groups for labels in group)
-        return self.options.merge == "none"
+        return self.options.matching.one_to_one
 
     def _add_image(self, prediction: Batch, reference: Batch, mask: Tensor | None) -> None:
         """Score one image with its own correspondence, and add the numbers to the totals."""

@@ -1,0 +1,143 @@
+"""Match regions as the user gives them: as pairs, or as the groups of an earlier comparison."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from probdice.errors import InputError, Option
+from probdice.method.background import NO_BACKGROUND, Places
+from probdice.method.groups import Groups
+from probdice.method.overlap import Integers, Overlap
+from probdice.method.region_labels import Label, listed
+from probdice.method.sides import SIDES, Side
+
+__all__ = ["Fixed", "Given", "check_fixed", "groups_as_given", "numbers_of_fixed"]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Pairs given by the user, as (prediction label, reference label)."""
+
+    pairs: tuple[tuple[Label, Label], ...]
+
+    def partners(self, label: Label | None) -> tuple[Label, ...]:
+        """Return the prediction labels that correspond to a reference label."""
+        return tuple(prediction for prediction, reference in self.pairs if reference == label)
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether no group has several regions of one side."""
+        references = [str(reference) for _, reference in self.pairs]
+        return len(set(references)) == len(references)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Groups of an earlier comparison, as (reference labels, prediction labels)."""
+
+    groups: tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]
+
+    def partners(self, label: Label | None) -> tuple[Label, ...]:
+        """Return the prediction labels that correspond to a reference label."""
+        return tuple(
+            one for reference, several in self.groups if label in reference for one in several
+        )
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether no group has several regions of one side."""
+        return all(len(labels) < 2 for group in self.groups for labels in group)
+
+
+def check_fixed(fixed: Fixed, overlaps: Sequence[Overlap]) -> None:
+    """Reject labels that none of these overlaps has, and pairs in the wrong order."""
+
+    def exists(side: Side, label: Label) -> bool:
+        return any(overlap.side(side).knows(label) for overlap in overlaps)
+
+    where = "neither side has" if len(overlaps) == 1 else "no case has"
+    for pair in fixed.pairs:
+        for label in pair:
+            if not (exists("reference", label) or exists("prediction", label)):
+                reference, prediction = (
+                    listed(list(dict.fromkeys(x for o in overlaps for x in o.side(side).labels)))
+                    for side in SIDES
+                )
+                raise InputError(
+                    f"match names {label!r}, which {where}: the reference has {reference}, "
+                    f"the prediction has {prediction}"
+                )
+        # Such a pair would be silently ignored.
+        if not exists("prediction", pair[0]) and not exists("reference", pair[1]):
+            raise InputError(
+                f"match pairs {pair[0]!r} with {pair[1]!r}, but the first is a reference label and "
+                f"the second a prediction label. Put the prediction label first."
+            )
+
+
+def numbers_of_fixed(
+    overlap: Overlap, fixed: Fixed, background: Places
+) -> tuple[dict[Side, Integers], int]:
+    """Return the group number of every region of the given pairs and of the background, or −1.
+
+    The second value is the next free group number. Labels without a region are skipped.
+    """
+    numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
+    group_of: dict[Label, int] = {}
+    for prediction_label, reference_label in fixed.pairs:
+        i = overlap.reference.find(reference_label)
+        j = overlap.prediction.find(prediction_label)
+        _check_apart({"reference": [i], "prediction": [j]}, background, overlap)
+        number = group_of.setdefault(reference_label if i is None else i, len(group_of))
+        if i is not None:
+            numbers["reference"][i] = number
+        if j is not None:
+            numbers["prediction"][j] = number
+    return numbers, _with_background(numbers, background, len(group_of))
+
+
+def groups_as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
+    """Match regions as in an earlier comparison.
+
+    A label that is absent from the earlier comparison remains unmatched.
+    """
+    numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
+    for number, group in enumerate(given.groups):
+        members: dict[Side, list[int | None]] = {
+            side: [overlap.side(side).find(label) for label in labels]
+            for side, labels in zip(SIDES, group, strict=True)
+        }
+        _check_apart(members, background, overlap)
+        for side in SIDES:
+            numbers[side][[k for k in members[side] if k is not None]] = number
+    _with_background(numbers, background, len(given.groups))
+    return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+
+
+def _with_background(numbers: dict[Side, Integers], background: Places, next_group: int) -> int:
+    """Assign the background regions to a separate group, and return the next free group number."""
+    for side in SIDES:
+        if background[side] is not None:
+            numbers[side][background[side]] = next_group
+    return next_group if background == NO_BACKGROUND else next_group + 1
+
+
+def _check_apart(
+    members: dict[Side, list[int | None]], background: Places, overlap: Overlap
+) -> None:
+    """Reject a given group that contains a background region and another region."""
+    regions = [(side, k) for side in SIDES for k in members[side] if k is not None]
+    inside = [background[side] == k for side, k in regions]
+    if any(inside) and not all(inside):
+        labels = {
+            side: listed([overlap.side(side).label(k) for one, k in regions if one == side])
+            for side in SIDES
+        }
+        raise InputError(
+            f"match groups the background with another region (reference {labels['reference']}, "
+            f"prediction {labels['prediction']}), but the two backgrounds correspond only to each "
+            f"other. Change match, or name another ",
+            Option("background", python="background", command="--background"),
+            ".",
+        )

@@ -1,0 +1,82 @@
+"""Regions of one side that contain several regions of the other side."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probdice.method.groups import Groups
+from probdice.method.overlap import Overlap
+from probdice.method.region_labels import Label, listed
+from probdice.method.sides import SIDES, Both, Side, other
+
+__all__ = ["Split", "splits_of"]
+
+PART = 0.5  # a region is part of another one if more than this share of it is inside
+
+
+@dataclass(frozen=True)
+class Split:
+    """A region of one side that contains several regions of the other side.
+
+    Attributes
+    ----------
+    side : {"reference", "prediction"}
+        The side of the region. A reference region with parts is split by the prediction; a
+        prediction region with parts merges several reference regions.
+    region : int or str
+        The label of the region.
+    parts : tuple of int or str
+        The labels of the regions of the other side of which more than half is inside this region.
+
+    Examples
+    --------
+    >>> import probdice
+    >>> detection = probdice.compare([12, 12, 12, 12], [40, 40, 41, 57]).detection()
+    >>> print(detection.splits[0])
+    reference 12 was split into 3: 40, 41, 57
+    """
+
+    side: Side
+    region: Label
+    parts: tuple[Label, ...]
+
+    def __str__(self) -> str:
+        verb = "was split into" if self.side == "reference" else "merges"
+        return f"{self.side} {self.region} {verb} {len(self.parts)}: {listed(self.parts)}"
+
+
+def splits_of(
+    overlap: Overlap,
+    groups: Groups,
+    outside: Both[NDArray[np.bool_]],
+    counted: NDArray[np.bool_],
+    side: Side,
+) -> tuple[Split, ...]:
+    """Return the regions of one side with at least two parts on the other side.
+
+    `outside` marks the background regions of each side, and `counted` the groups that are counted.
+    """
+    meeting, across = overlap.meeting, other(side)
+    places = Both(meeting.rows, meeting.columns)
+    volumes = overlap.side(across).volumes[places[across]]
+    part = meeting.savings > PART * volumes
+    for name in SIDES:
+        group = groups.numbers(name)[places[name]]
+        part &= ~outside[name][places[name]] & counted[group]
+    wholes, parts = places[side][part], places[across][part]
+    order = np.lexsort((parts, wholes))
+    wholes, parts = wholes[order], parts[order]
+    distinct, starts, counts = np.unique(wholes, return_index=True, return_counts=True)
+    own, others = overlap.side(side), overlap.side(across)
+    return tuple(
+        Split(
+            side,
+            own.label(whole),
+            tuple(others.label(k) for k in parts[start : start + count].tolist()),
+        )
+        for whole, start, count in zip(
+            distinct.tolist(), starts.tolist(), counts.tolist(), strict=True
+        )
+        if count > 1
+    )
