@@ -1,1 +1,1 @@
-"""Benchmarks relative to memory bandwidth and to other tools; results are ratios."""
+"""Benchmarks whose results are ratios to memory bandwidth or to the times of other tools."""

@@ -1,4 +1,4 @@
-"""Measure all rows of the table in docs/explanation/speed.md, and print it.
+"""Measure all rows of the table in docs/explanation/speed.md, and print the table.
 
 python -m benchmarks [--only soft_pairs …] [--into docs/explanation/speed.md]
 """

@@ -1,4 +1,4 @@
-"""Hand-written baseline for two label maps: count pairs of labels, assign, add up."""
+"""Hand-written baseline for two label maps that uses only NumPy and SciPy."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 
 def hungarian_accuracy(reference: NDArray[Any], prediction: NDArray[Any]) -> float:
-    """The share of agreeing pixels for the best one-to-one correspondence of labels."""
+    """Return the share of agreeing pixels for the best one-to-one correspondence of labels."""
     a = reference.reshape(-1).astype(np.int64)
     b = prediction.reshape(-1).astype(np.int64)
     rows, columns = int(a.max()) + 1, int(b.max()) + 1

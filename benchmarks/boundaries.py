@@ -3,13 +3,13 @@
     python -m benchmarks.boundaries [FOLDER] [--only TEXT] [--json FILE]
     python -m benchmarks.boundaries --values REFERENCE PREDICTION
 
-Each row runs in a separate process with two threads, so that its memory can be measured. The least
-of several wall times counts; the processor time of all threads shows the influence of other
-processes. FOLDER may contain kits21 (case_*/kidney_instance-1_annotation-1.nii.gz, …) and
-TotalSegmentator (example_seg.nii.gz, example_seg_fast.nii.gz). surface-distance, MONAI and
-pymeshmetrics are compared if they are installed; deviations are relative to pymeshmetrics. --only
-selects the rows whose name contains a text. --values prints the distances of two masks by every
-tool that is installed.
+Each row runs in a separate process with two threads, so that its memory can be measured. The
+reported time is the least of several wall times. The processor time of all threads shows the
+influence of other processes. FOLDER may contain the folders kits21 (with files such as
+case_*/kidney_instance-1_annotation-1.nii.gz) and TotalSegmentator (with example_seg.nii.gz and
+example_seg_fast.nii.gz). surface-distance, MONAI and pymeshmetrics are compared if they are
+installed. Deviations are relative to pymeshmetrics. --only selects the rows whose names contain
+TEXT. --values prints the distances between two masks according to every installed tool.
 """
 
 import argparse
@@ -43,7 +43,7 @@ WHOLE_BRAIN = (181, 217, 181)
 CELLS = 271  # pixels along each axis
 LATTICE = 6  # pixels between cells
 
-OTHERS = {"surface-distance": 3, "MONAI": 2, "MeshMetrics": 1}  # tools and how often they run
+OTHERS = {"surface-distance": 3, "MONAI": 2, "MeshMetrics": 1}  # number of runs per tool
 
 Image = NDArray[Any]
 R = TypeVar("R")
@@ -59,7 +59,7 @@ class Row:
     gigabytes: float
     goal: str
     others: dict[str, tuple[float, float]]  # seconds and processor seconds of other tools
-    deviations: dict[str, float]  # from pymeshmetrics, relative
+    deviations: dict[str, float]  # relative to pymeshmetrics
 
 
 def main() -> None:
@@ -120,7 +120,7 @@ def _works(data: Path | None) -> list[tuple[Callable[..., Row], tuple[Any, ...]]
 
 
 def kidney(seed: int) -> Row:
-    """Two outlines of one smooth body in an anisotropic image."""
+    """Measure two outlines of one smooth body in an anisotropic image."""
     shape, spacing = KIDNEY
     rng = np.random.default_rng(seed)
     offsets = np.meshgrid(
@@ -136,14 +136,14 @@ def kidney(seed: int) -> Row:
 
 
 def parcels() -> Row:
-    """Two parcellations of a brain with 1000 parcels each."""
+    """Measure two parcellations of a brain with 1000 parcels each."""
     reference, prediction = (_nearest_centre(BRAIN, 1000, moved) for moved in (0.0, 1.0))
     sides = [reference, prediction]
     return _row("1000 parcels, 91×109×91", sides, 1000, (2.0, 2.0, 2.0), "below 2 s")
 
 
 def cells() -> Row:
-    """About 100,000 cells in 20 million pixels."""
+    """Measure about 100,000 cells in 20 million pixels."""
     shape = (CELLS,) * 3
     reference, prediction = (_lattice(shape, seed) for seed in (1, 2))
     numbers = np.unique(np.concatenate([np.unique(reference), np.unique(prediction)]))
@@ -156,7 +156,7 @@ def cells() -> Row:
 
 
 def soft() -> Row:
-    """Three tissues of a whole brain at nine levels, with some 40 million triangles."""
+    """Measure three tissues of a whole brain at nine levels, with about 40 million triangles."""
     rng = np.random.default_rng(0)
     common = [_texture(rng, WHOLE_BRAIN, (20, 20, 20)) for _ in range(3)]
     brain = _in_ellipsoid(WHOLE_BRAIN)
@@ -173,7 +173,7 @@ def soft() -> Row:
 
 
 def _texture(rng: np.random.Generator, shape: tuple[int, ...], grain: tuple[int, ...]) -> Image:
-    """Smooth noise of about unit variance: random values on a coarse grid, interpolated."""
+    """Return smooth noise of about unit variance, interpolated from values on a coarse grid."""
     coarse = rng.normal(size=[n // g + 3 for n, g in zip(shape, grain, strict=True)])
     factors = [g if g > 1 else 1 for g in grain]
     fine = ndimage.zoom(coarse.astype(np.float32), factors, order=1)
@@ -182,7 +182,7 @@ def _texture(rng: np.random.Generator, shape: tuple[int, ...], grain: tuple[int,
 
 
 def _nearest_centre(shape: tuple[int, ...], count: int, moved: float) -> Image:
-    """The nearest of random centres, inside an ellipsoid; −1 outside."""
+    """Return the index of the nearest random centre inside an ellipsoid, and −1 outside."""
     from scipy.spatial import cKDTree
 
     rng = np.random.default_rng(0)
@@ -196,7 +196,7 @@ def _nearest_centre(shape: tuple[int, ...], count: int, moved: float) -> Image:
 
 
 def _in_ellipsoid(shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """The pixels of an ellipsoid that nearly fills the image."""
+    """Return a mask of an ellipsoid that nearly fills the image."""
     offsets = np.ogrid[tuple(slice(n) for n in shape)]
     inside: NDArray[np.bool_] = (
         sum(((x - n / 2) / (0.45 * n)) ** 2 for x, n in zip(offsets, shape, strict=True)) < 1
@@ -205,7 +205,7 @@ def _in_ellipsoid(shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def _lattice(shape: tuple[int, ...], seed: int) -> Image:
-    """Cells of a randomly deformed lattice, nearly the same for all seeds."""
+    """Return the cells of a randomly deformed lattice, nearly the same for all seeds."""
     common, own = np.random.default_rng(0), np.random.default_rng(seed)
     labels = np.zeros(shape, np.int32)
     across = shape[0] // LATTICE + 6
@@ -220,7 +220,7 @@ def _lattice(shape: tuple[int, ...], seed: int) -> Image:
 
 
 def annotators(first: Path) -> Row:
-    """One organ by two annotators."""
+    """Measure one organ outlined by two annotators."""
     second = first.with_name(first.name.replace("annotation-1", "annotation-2"))
     images = [nibabel.load(path) for path in (first, second)]
     spacing = tuple(float(x) for x in images[0].header.get_zooms())
@@ -230,7 +230,7 @@ def annotators(first: Path) -> Row:
 
 
 def structures(folder: Path) -> Row:
-    """All labels of two models; other tools compare them one by one."""
+    """Measure all labels of two models. Other tools compare one label at a time."""
     images = [
         nibabel.load(folder / name) for name in ("example_seg.nii.gz", "example_seg_fast.nii.gz")
     ]
@@ -253,7 +253,7 @@ def _crisp(work: str, sides: list[Mask], spacing: tuple[float, ...], goal: str) 
 
 
 def _boundaries(sides: list[Image], groups: int, spacing: tuple[float, ...]) -> Boundaries:
-    """Of label maps of group numbers, or of one channel per group."""
+    """Return the boundary distances of label maps, or of one probability channel per group."""
     make = Segmentation.from_labels if sides[0].ndim == 3 else Segmentation.from_probabilities
     geometry = Geometry(sides[0].shape[-3:], np.diag([*spacing, 1.0]))
     images = Images.of(*(make(side, geometry=geometry) for side in sides), workers=WORKERS)
@@ -272,7 +272,7 @@ def _row(
 ) -> Row:
     corner = np.zeros((3, 3, 3), np.int32)
     corner[0, 0, 0] = 1
-    _boundaries([corner, corner.T], 2, (1.0, 1.0, 1.0))  # compiles
+    _boundaries([corner, corner.T], 2, (1.0, 1.0, 1.0))  # compiles the kernels
     _, seconds, processor = _least(lambda: _boundaries(sides, groups, spacing), times)
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return Row(work, seconds, processor, gigabytes, goal, {}, {})
@@ -285,7 +285,7 @@ def _beside_others(
     groups: list[int],
     spacing: tuple[float, ...],
 ) -> Row:
-    """The row with the times of other tools, which compare one pair of masks after the other."""
+    """Return the row with the times of other tools, which compare one pair of masks at a time."""
     others: dict[str, tuple[float, float]] = {}
     deviations: dict[str, float] = {}
     for tool, times in OTHERS.items():
@@ -307,7 +307,7 @@ def _beside_others(
 
 
 def _least(measured: Callable[[], R], times: int) -> tuple[R, float, float]:
-    """The result, and the least wall time and processor time of several runs."""
+    """Return the result, and the least wall time and processor time of several runs."""
     seconds = processor = float("inf")
     for _ in range(times):
         start, start_processor = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""Boundary distances of one pair of masks by several tools, which define them differently."""
+"""Boundary distances between two masks according to several tools with different definitions."""
 
 import warnings
 from collections.abc import Callable
@@ -17,7 +17,7 @@ COLUMNS = ("hd", "hd95", "assd", "nsd")
 
 
 def table_of_tools(sides: list[Mask], spacing: tuple[float, ...], tolerance: float) -> str:
-    """The numbers of every tool that is installed, as a table in Markdown."""
+    """Return the numbers of every installed tool as a Markdown table."""
     lines = [
         f"| tool | hd | hd95 | assd | surface Dice at {tolerance:g} mm |",
         "|---|---:|---:|---:|---:|",

@@ -1,9 +1,9 @@
-"""`evaluate` on many tiny cases with one worker: the overhead per case.
+"""Overhead of `evaluate` per case, measured on many tiny cases with one worker.
 
     python benchmarks/cases.py [--cases 2000] [--json cases.json]
 
-Cases are label maps of 32 × 32 pixels with 4 labels as .nii.gz. The time is that of the whole run,
-from finding the files to the last table, including the start-up of the worker.
+Cases are label maps of 32 × 32 pixels with 4 labels as .nii.gz. The time of the whole run is
+measured, from finding the files to writing the last table, including the start-up of the worker.
 """
 
 import argparse

@@ -2,10 +2,11 @@
 
     python -m benchmarks.challenge [--cases 1000] [--methods 4] [--kills 5] [--json challenge.json]
 
-The first run is not disturbed. It is timed beside reading the two files of every comparison. The
-second run writes to another folder. It is killed several times, each time after it has finished a
+The first run is undisturbed. Its time and the time to read the two files of every comparison are
+measured. The second run writes to another folder. It is killed several times, each time after a
 random number of comparisons, and started again. At the end, all result files of both runs must be
-equal, byte for byte; the journals are in the order of completion and must have the same cases.
+equal, byte for byte. The lines of the journals are in the order of completion, so the journals must
+only contain the same cases.
 """
 
 import argparse
@@ -29,7 +30,7 @@ OPTIONS = (
     *("--tolerance", "1", "--derived", "all=1,2", "--rank-by", "foreground_dice"),
     *("--rank-by", "components_f1", "--reports", "none", "--quiet"),
 )
-WAIT = 0.02  # seconds between two looks at the journal
+WAIT = 0.02  # seconds between two checks of the journal
 
 
 def main() -> None:
@@ -66,13 +67,13 @@ def main() -> None:
 
 
 def command_for(root: Path, methods: list[str]) -> list[str]:
-    """The command without the results folder."""
+    """Return the command without the output folder."""
     folders = [str(root / name) for name in ("truth", *methods)]
     return [sys.executable, "-m", "probdice", "evaluate", *folders, *OPTIONS]
 
 
 def make(root: Path, cases: int, methods: list[str], seed: int) -> None:
-    """Write lesions of two classes. The methods have increasing errors."""
+    """Write label maps with lesions of two classes, for methods with increasing errors."""
     generator = np.random.default_rng(seed)
     geometry = Geometry(SHAPE, np.diag([*SPACING, 1.0]))
     for name in ("truth", *methods):
@@ -94,7 +95,7 @@ def finish(command: list[str]) -> None:
 
 
 def reading_time(root: Path, methods: list[str]) -> float:
-    """The time to read both sides of every comparison in one process, with their values."""
+    """Return the time to read all values of both sides of every comparison in one process."""
     begun = time.perf_counter()
     for file in sorted((root / "truth").iterdir()):
         for method in methods:
@@ -104,7 +105,7 @@ def reading_time(root: Path, methods: list[str]) -> float:
 
 
 def disturb(command: list[str], out: Path, comparisons: int, options: argparse.Namespace) -> int:
-    """Kill runs after random numbers of comparisons, then run to the end; return the kills."""
+    """Kill runs after random numbers of comparisons, finish the run, and count the kills."""
     chance = random.Random(options.seed)
     goals = sorted(chance.sample(range(1, comparisons), options.kills))
     kills = 0
@@ -121,13 +122,13 @@ def disturb(command: list[str], out: Path, comparisons: int, options: argparse.N
 
 
 def journal_lines(out: Path) -> int:
-    """The number of complete lines of the journal."""
+    """Return the number of complete lines of the journal."""
     journal = out / "cases.jsonl"
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
 def differences(first: Path, second: Path) -> list[str]:
-    """The result files that differ, and the journal if it has other cases."""
+    """Return the names of result files that differ, and the journal if its cases differ."""
     names = {file.name for folder in (first, second) for file in folder.iterdir()}
     files = sorted(names - {".lock", "cases.jsonl"})
     differing = [name for name in files if contents(first / name) != contents(second / name)]
@@ -140,7 +141,7 @@ def contents(file: Path) -> bytes | None:
 
 
 def cases_of(journal: Path) -> list[tuple[str, str]]:
-    """The cases and methods of a journal, in order; a repeated comparison occurs twice."""
+    """Return the sorted cases and methods of a journal, with repetitions."""
     lines = map(json.loads, journal.read_text(encoding="utf-8").splitlines())
     return sorted((line["case"], line["method"]) for line in lines)
 

@@ -1,9 +1,10 @@
-"""Chunked stores: decoded chunks, time on threads and on Dask, and memory.
+"""Chunked stores: number of decoded chunks, time with threads and with Dask, and memory.
 
     python -m benchmarks.chunks [--edge 1024] [--only decoded threads …] [--json FILE]
 
-The volumes contain cubic cells; the prediction is shifted by a few pixels. All files are in a
-temporary folder. `--edge` is the edge of the volume on disk, `--huge` that of the generated volume.
+The volumes contain cubic cells, and the prediction is shifted by a few pixels. All files are in a
+temporary folder. `--edge` is the edge length of the volume on disk in pixels, and `--huge` is the
+edge length of the generated volume.
 """
 
 import argparse
@@ -91,7 +92,7 @@ def decoded(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """Compare threads with decoding by Zarr, Dask with threads, and two workers with one."""
+    """Compare the times of threads and Zarr, of Dask and threads, and of two workers and one."""
     edge = options.edge
     names = "reference", "prediction"
     for name, shift in zip(names, (0, SHIFT), strict=True):
@@ -152,7 +153,7 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 def small_chunks(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """Memory of the client for very many chunks in a store and in a Dask array."""
+    """Measure the memory of the client for very many chunks in a store and in a Dask array."""
     rows = []
     for kind in ("zarr", "dask"):
         done = _in_process("--client", kind, str(options.small))
@@ -163,7 +164,7 @@ def small_chunks(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 def made_up(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """A generated volume larger than the disk."""
+    """Compare generated volumes that are larger than the disk."""
     done = _in_process("--client", "huge", str(options.huge))
     work = f"{options.huge**3 / 2**30:.1f} G pixels, generated when read, two workers"
     peaks = ", ".join(f"{peak:.0f}" for peak in [done["client"], *done["workers"]])
@@ -200,7 +201,7 @@ def killed(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 @contextmanager
 def cluster(workers: int) -> Any:
-    """A client, and processes with one thread each, which decode on that thread.
+    """Yield a Dask client with worker processes that decode on their only thread.
 
     On Python 3.11, Dask's profiler may block its threads: see docs/how-to/large.md.
     """
@@ -220,7 +221,7 @@ def cluster(workers: int) -> Any:
 
 
 def _filled(store: Any, edge: int, chunk: int, shift: int) -> None:
-    """A volume of cells in a store."""
+    """Write a volume of cells to a store."""
     array = zarr.create_array(store, shape=(edge,) * 3, chunks=(chunk,) * 3, dtype="uint32")
     for first in range(0, edge, chunk):
         box = slice(first, min(first + chunk, edge)), slice(0, edge), slice(0, edge)
@@ -228,7 +229,7 @@ def _filled(store: Any, edge: int, chunk: int, shift: int) -> None:
 
 
 def _alternately(works: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The shortest time of each, measured alternately."""
+    """Return the shortest time of each function. The functions run alternately."""
     best = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):
         for name, work in works.items():
@@ -243,7 +244,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def _in_process(*words: str) -> dict[str, Any]:
-    """The measurements of a client in a separate process."""
+    """Return the measurements of a client that runs in a separate process."""
     command = [sys.executable, "-m", "benchmarks.chunks", *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -251,7 +252,7 @@ def _in_process(*words: str) -> dict[str, Any]:
 
 
 def _client(kind: str, size: int) -> dict[str, Any]:
-    """Compare on a cluster of two; the peaks of all processes in MB."""
+    """Compare on a cluster of two workers, and return the peak memory of all processes in MB."""
     chunk = 128 if kind == "huge" else 16
     edge = size if kind == "huge" else chunk * size
     arrays = [generated((edge,) * 3, chunk, CELL, shift) for shift in (0, SHIFT)]
@@ -264,7 +265,7 @@ def _client(kind: str, size: int) -> dict[str, Any]:
 
 
 def _peak() -> float:
-    """Peak memory of this process in MB; child processes do not inherit it."""
+    """Return the peak memory of this process in MB, which child processes do not inherit."""
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
 

@@ -2,7 +2,8 @@
 
     python -m benchmarks.command [--into PAGE]
 
-Both run alternately in new processes, including start-up. The ratio is the median of all rounds.
+Both programs run alternately in new processes, and their times include start-up. The reported ratio
+is the median of all rounds.
 """
 
 import os
@@ -25,7 +26,7 @@ READ = "import SimpleITK, sys; [SimpleITK.ReadImage(path) for path in sys.argv[1
 
 
 def command() -> Iterator[Row]:
-    """Two images of 160³ × 6 probabilities, compressed or not."""
+    """Compare two images of 160³ × 6 probabilities, compressed and uncompressed."""
     work = "probdice compare, two {} files, 160³ × 6, float32"
     with tempfile.TemporaryDirectory() as folder:
         own, other = _seconds_of(Path(folder), ".nii.gz")
@@ -37,8 +38,8 @@ def command() -> Iterator[Row]:
 
 
 def _seconds_of(folder: Path, suffix: str) -> tuple[list[float], list[float]]:
-    """The times of `probdice compare` and of SimpleITK in every round."""
-    # Separate folders, because ITK reads x.nii instead of x.nii.gz in the same folder.
+    """Return the times of `probdice compare` and of SimpleITK in every round."""
+    # The folders are separate, because ITK reads x.nii instead of x.nii.gz in the same folder.
     own = folder / suffix.strip(".")
     own.mkdir()
     paths = [str(own / f"{name}{suffix}") for name in ("reference", "prediction")]
@@ -54,7 +55,7 @@ def _seconds_of(folder: Path, suffix: str) -> tuple[list[float], list[float]]:
 
 
 def _make(path: str, seed: int) -> None:
-    """Smooth regions with noisy probabilities, like the output of a network."""
+    """Write smooth regions with noisy probabilities, like the output of a network."""
     rng = np.random.default_rng(seed)
     axes = np.ogrid[tuple(slice(-1, 1, n * 1j) for n in SHAPE)]
     radius = np.sqrt(sum(axis**2 for axis in axes)).astype(np.float32)
@@ -67,7 +68,7 @@ def _make(path: str, seed: int) -> None:
 
 
 def _seconds(command: list[str], folder: Path) -> float:
-    # Installed packages have bytecode; a checkout may not.
+    # An installed package has bytecode files, but a checkout may lack them.
     environment = {key: value for key, value in os.environ.items() if "BYTECODE" not in key}
     environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
     start = time.perf_counter()

@@ -1,12 +1,12 @@
-"""Measure figures of the README and the documentation again, and fail if one no longer holds.
+"""Measure figures of the README and the documentation again, and report changed figures.
 
     python -m benchmarks.figures
 
-Takes about a minute on an idle machine. Figures that need downloaded data or many minutes are not
-checked; their pages name the command that prints them. Each figure is read from its page, so a
-sentence that was changed without this script is an error. A time or a ratio of times may be worse
-than its figure by `FACTOR`, because machines differ; other numbers must agree. Times in seconds are
-not judged while other processes use the cores.
+The command takes about a minute on an idle machine. Figures that require downloaded data or many
+minutes are not checked; their pages name the command that prints them. Each figure is read from its
+page with a pattern, so a change to the sentence may require a change to this script. A time or a
+ratio of times may be worse than its figure by `FACTOR`, because machines differ. Other numbers must
+agree. Times in seconds are not checked while other processes use the cores.
 """
 
 import os
@@ -29,12 +29,12 @@ FAILED = "DOES NOT HOLD"
 FACTOR = 2.0  # by which a time or a ratio of times may be worse
 BENCHMARKS = (speed.small_maps, speed.small_soft, speed.label_maps, speed.many_regions)
 IN_SECONDS = ("compare, 97,336", "compare, adjusted score", "import")  # not relative to other code
-ROUNDS = 200  # of the coverage of confidence intervals; the page has 2,000
+ROUNDS = 200  # samples for the coverage of confidence intervals; the page uses 2,000
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of a page, the number measured now, and the limits in which it holds."""
+    """A number stated on a page, the measured number, and the limits for the measured number."""
 
     page: str
     what: str
@@ -46,14 +46,14 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Whether the measured number is within the limits."""
+        """The result of comparing the measured number with the limits."""
         if self.lowest <= self.measured <= self.highest:
             return "holds"
         return "not judged: busy" if self.in_seconds and _is_busy() else FAILED
 
 
 def read_number(page: str, pattern: str) -> float:
-    """The number that a sentence of a page states; the pattern has one group."""
+    """Return the number on a page that the only group of the pattern matches."""
     text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
     match = re.search(pattern, text)
     if match is None:
@@ -62,28 +62,28 @@ def read_number(page: str, pattern: str) -> float:
 
 
 def at_most(page: str, what: str, stated: float, measured: float) -> Figure:
-    """A time, or a ratio to the time of other code."""
+    """Return the figure of a time, or of a ratio to the time of other code."""
     in_seconds = what.startswith(IN_SECONDS)
     return Figure(page, what, stated, measured, highest=stated * FACTOR, in_seconds=in_seconds)
 
 
 def at_least(page: str, what: str, stated: float, measured: float) -> Figure:
-    """How many times faster than other code."""
+    """Return the figure of a speed-up relative to other code."""
     return Figure(page, what, stated, measured, lowest=stated / FACTOR)
 
 
 def equal(page: str, what: str, stated: float, measured: float, tolerance: float) -> Figure:
-    """A number that does not depend on the machine."""
+    """Return the figure of a number that does not depend on the machine."""
     return Figure(page, what, stated, measured, stated - tolerance, stated + tolerance)
 
 
 def _is_busy() -> bool:
-    """Whether more processes than this one wait for the cores."""
+    """Return whether other processes also use the cores."""
     return os.getloadavg()[0] > (os.cpu_count() or 1) + 1
 
 
 def speed_rows(text: str) -> dict[tuple[str, str], str]:
-    """The table of the speed page: what was measured, by work and by the tool compared with."""
+    """Return the measured values of the speed page, by work and by the other tool."""
     rows = {}
     for work, measured in re.findall(r"^\| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE):
         tool = re.search(r"× faster than ([^(]+[^( ])", measured)
@@ -92,7 +92,7 @@ def speed_rows(text: str) -> dict[tuple[str, str], str]:
 
 
 def speed_figures() -> Iterator[Figure]:
-    """Rows of the speed page, and the figures of the README that come from them."""
+    """Yield the rows of the speed page, and the README figures that are taken from them."""
     page = "docs/explanation/speed.md"
     table = speed_rows((ROOT / page).read_text(encoding="utf-8"))
     ratios: dict[tuple[str, str], float] = {}
@@ -120,7 +120,7 @@ def speed_figures() -> Iterator[Figure]:
 
 
 def import_figure() -> Figure:
-    """The time of `import probdice` beyond that of NumPy, the least of five."""
+    """Return the least of five times of `import probdice`, without the import of NumPy."""
     page = "docs/reference/python.md"
     stated = read_number(page, r"takes less than ([\d.]+) s beyond importing NumPy")
     code = "import time, numpy; start = time.perf_counter(); import probdice; "
@@ -131,17 +131,17 @@ def import_figure() -> Figure:
 
 
 def background_figure() -> Figure:
-    """The adjusted score if the pixels of the common background are left out."""
+    """Return the adjusted score if the pixels of the common background are left out."""
     page = "docs/explanation/method.md"
     stated = read_number(page, r"10 % foreground would have an adjusted score of (−\d\.\d+)")
-    reference = np.array([1] * 10 + [0] * 9)  # of 100 independent pixels, those with foreground
+    reference = np.array([1] * 10 + [0] * 9)  # the 19 of 100 independent pixels with foreground
     prediction = np.array([1] + [0] * 9 + [1] * 9)
     measured = probdice.compare(reference, prediction, match="labels").adjusted_score
     return equal(page, "adjusted score without the common background", stated, measured, 0.005)
 
 
 def coverage_figures() -> Iterator[Figure]:
-    """Coverage of confidence intervals over ten cases, within three standard errors."""
+    """Yield the coverage of confidence intervals over ten cases, within three standard errors."""
     page = "docs/explanation/statistics.md"
     names = {"symmetric": "symmetric values", "skewed": "skewed values", "one": "one case in ten"}
     for name, (draw, mean) in intervals.DISTRIBUTIONS.items():
@@ -154,7 +154,7 @@ def coverage_figures() -> Iterator[Figure]:
 
 
 def figures() -> Iterator[Figure]:
-    """All figures, measured one after the other."""
+    """Yield all figures, measured one after the other."""
     yield background_figure()
     yield import_figure()
     yield from coverage_figures()
@@ -162,7 +162,7 @@ def figures() -> Iterator[Figure]:
 
 
 def main() -> None:
-    """Print all figures; exit with code 1 if one does not hold."""
+    """Print all figures, and exit with code 1 if a figure does not hold."""
     failed = 0
     for figure in figures():
         failed += figure.verdict == FAILED

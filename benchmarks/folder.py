@@ -1,9 +1,9 @@
-"""`evaluate` on one and two cores, relative to decompression: 40 cases of 96³ × 4 as .nii.gz.
+"""Time of `evaluate` for 40 cases of 96³ × 4 as .nii.gz, relative to decompression.
 
     python -m benchmarks.folder [--into PAGE]
 
-The time after the first case is the difference between a run of 40 cases and a run of one case,
-which includes the start-up of the worker process.
+The time after the first case is the time of 40 cases minus the time of one case. The time of one
+case includes the start-up of the worker process.
 """
 
 import os
@@ -24,7 +24,7 @@ ROUNDS = 3
 
 
 def folder() -> list[Row]:
-    """All cases are links to the same two files."""
+    """Measure runs with one and two workers. All cases are links to the same two files."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         _make(root)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.indices [--only few_labels] [--into PAGE]
 
-Tools that are not installed are left out. All use the same arrays. Our times are the least of
-several; those of other tools are from one call.
+Tools that are not installed are left out. All functions use the same arrays. The times of probdice
+are the least of several runs, and the times of other tools are those of one call.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def many_labels() -> list[Row]:
 
 
 def indices(labels: int) -> list[Row]:
-    """Two maps of 256³ pixels."""
+    """Measure two label maps of 256³ pixels."""
     a, b = (compact_labels(256, labels, seed) for seed in (0, 1))
     what = f"256³, {labels:,} labels"
 
@@ -59,10 +59,10 @@ def indices(labels: int) -> list[Row]:
 def least_of_each(
     prepare: Callable[[], Any], works: dict[str, Callable[[Any], Any]]
 ) -> tuple[float, dict[str, float]]:
-    """The shortest times of a preparation, and of functions of its result.
+    """Return the shortest times of a preparation, and of functions of its result.
 
-    They are timed separately and alternately, because on a busy machine the difference of two long
-    times is mostly noise.
+    The functions are timed separately and alternately, because on a busy machine the difference
+    between two long times is mostly noise.
     """
     first, rest = float("inf"), dict.fromkeys(works, float("inf"))
     for _ in range(REPEATS):
@@ -77,7 +77,7 @@ def least_of_each(
 
 
 def tools(a: NDArray[Any], b: NDArray[Any], labels: int) -> dict[str, Callable[[], Any]]:
-    """One metric of each installed tool."""
+    """Return one function per metric of the installed tools."""
     calls: dict[str, Callable[[], Any]] = {}
     with missing("scikit-learn"):
         from sklearn import metrics
@@ -109,7 +109,7 @@ def tools(a: NDArray[Any], b: NDArray[Any], labels: int) -> dict[str, Callable[[
 
 
 def panoptica(a: NDArray[Any], b: NDArray[Any]) -> Callable[[], Any]:
-    """Panoptic quality, without surface metrics."""
+    """Return a function that computes panoptic quality without surface metrics."""
     from panoptica import InputType, Metric, NaiveThresholdMatching, Panoptica_Evaluator
 
     evaluator = Panoptica_Evaluator(

@@ -1,8 +1,8 @@
 """Coverage of the 95 % confidence intervals of `evaluation.statistics.summarise`.
 
-Values are drawn from distributions similar to segmentation scores, with known means. A second
-table has four cases per subject, with intervals that resample subjects and intervals that resample
-cases as if these were independent:
+Values are drawn from distributions with known means that are similar to those of segmentation
+scores. In a second table, every subject has four cases. It compares intervals that resample
+subjects with intervals that resample cases as if cases were independent:
 
     python benchmarks/intervals.py [--rounds 2000] [--json intervals.json]
 
@@ -69,7 +69,7 @@ def coverage(draw: Draw, mean: float, count: int, rounds: int) -> float:
 
 
 def _clustered_coverage(subjects: int, rounds: int, *, grouped: bool) -> float:
-    """Half of the variance is between subjects, so the values of one subject correlate by 0.5."""
+    """Return the coverage if the values of one subject have a correlation of 0.5."""
     generator = np.random.default_rng(subjects)
     owners = np.repeat(np.arange(subjects), CASES_PER_SUBJECT)
     held = 0

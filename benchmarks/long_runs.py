@@ -2,10 +2,10 @@
 
     python -m benchmarks.long_runs [--comparisons 10000] [--cases 10000] [--json long_runs.json]
 
-One process compares label maps and probabilities, from arrays and from files, some of which the
-child process reads, and computes maps, boundaries, components and JSON. Then the same process
+One process compares label maps and probabilities from arrays and files, and computes maps,
+boundaries, components and JSON. The child process reads some of the files. Then the same process
 evaluates a folder. Memory, open files and threads after a tenth of the work are compared with those
-at the end. The limit of the evaluation includes the stored results of every case.
+at the end. The memory limit of the evaluation includes the stored results of every case.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PER_CASE = 20_000  # bytes of stored results per case of an evaluation
 
 @dataclass(frozen=True)
 class Usage:
-    """What the process uses (Linux)."""
+    """Memory, open files and threads of the process (Linux)."""
 
     memory: int  # bytes
     files: int
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def compared(folder: Path, count: int) -> tuple[Usage, Usage, int]:
-    """Compare arrays and files again and again."""
+    """Compare arrays and files repeatedly."""
     folder.mkdir()
     random = np.random.default_rng(0)
     labels = [random.integers(0, 4, SHAPE).astype(np.uint8) for _ in range(2)]

@@ -1,6 +1,6 @@
-"""Size and response times of the page of two label maps of 256³ pixels on an image.
+"""Size and response times of the page for two label maps of 256³ pixels with a background image.
 
-Needs Playwright and chromium on the path:
+The benchmark requires Playwright, and chromium on the path:
 
     python benchmarks/page.py [--size 256] [--json page.json]
 """
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _write(file: Path, size: int) -> float:
-    """Write the page of two synthetic segmentations of organs and a noisy scan; returns seconds."""
+    """Write the page of two synthetic segmentations and a noisy scan, and return the seconds."""
     shape = (size,) * 3
     rng = np.random.default_rng(0)
     seeds = rng.uniform(0.15, 0.85, (REGIONS - 1, 3)).astype(np.float32)
@@ -71,7 +71,7 @@ def _write(file: Path, size: int) -> float:
 
 
 def _organs(size: int, seeds: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """The nearest seed of every pixel, within a ball."""
+    """Return the index of the nearest seed of every pixel within a ball."""
     from scipy.spatial import KDTree
 
     axis = np.linspace(0, 1, size, dtype=np.float32)

@@ -6,9 +6,9 @@ FOLDER and its subfolders contain the human segmentations of the Berkeley data s
 .mat file per photograph. For every index, the first table shows the area under the ROC curve for
 pairs of raters of one photograph and pairs of raters of two photographs of the same size, with a 95
 % CI from a bootstrap over photographs, and the 10 %, 50 % and 90 % quantiles of both kinds of pairs
-(errors and distances with a minus sign). Then follow the pairs of regions that the paper's rule
-makes although they share no pixel. The second table shows the score of one rater against the mean
-of 1, 2, … others, and the score of the best label map.
+(errors and distances have a minus sign). The next line shows the number of pairs that share no
+pixel although the paper's rule matches them. The second table shows the score of one rater with the
+mean of 1, 2, … other raters, and the score of the best label map.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import probdice
 
 DRAWS = 1000
-ASKED = 3  # raters of a photograph who are compared with the mean of others
+ASKED = 3  # raters per photograph who are compared with the mean of other raters
 LOWER_IS_ALIKE = ("adapted_rand_error", "variation_of_information")
 SHOWN = (
     "explained",
@@ -79,13 +79,13 @@ def main() -> None:
 
 
 def people_of(path: Path) -> list[NDArray[Any]]:
-    """The label maps of all raters of a photograph."""
+    """Return the label maps of all raters of a photograph."""
     entries = scipy.io.loadmat(path)["groundTruth"][0]
     return [np.ascontiguousarray(entry["Segmentation"][0, 0], np.int32) for entry in entries]
 
 
 def numbers_of(first: NDArray[Any], second: NDArray[Any]) -> dict[str, float]:
-    """All indices of two label maps; larger means more similar."""
+    """Return all indices of two label maps. Larger values mean more similar maps."""
     result = probdice.compare(first, second)
     indices = result.indices().to_dict()
     numbers = {
@@ -106,7 +106,7 @@ def numbers_of(first: NDArray[Any], second: NDArray[Any]) -> dict[str, float]:
 def same_or_not(
     photographs: dict[str, list[NDArray[Any]]],
 ) -> tuple[list[dict[str, Any]], tuple[int, int]]:
-    """The AUC of every index, and the number of pairs of both kinds."""
+    """Return the AUC of every index, and the numbers of pairs of both kinds."""
     names = list(photographs)
     same = [[numbers_of(a, b) for a, b in combinations(photographs[name], 2)] for name in names]
     other = {
@@ -139,16 +139,16 @@ def same_or_not(
 
 
 def area(alike: NDArray[Any], unlike: NDArray[Any]) -> float:
-    """The probability that a pair of the same photograph has the larger value; ties count half."""
+    """Return the probability that a pair of one photograph has the larger value (ties: half)."""
     ordered = np.sort(unlike)
     below = np.searchsorted(ordered, alike, "left") + np.searchsorted(ordered, alike, "right")
     return float(below.mean() / (2 * unlike.size))
 
 
 def paper_pairs(photographs: dict[str, list[NDArray[Any]]]) -> tuple[int, int]:
-    """How many pairs of regions share no pixel by the paper's rule, and how many pairs there are.
+    """Return the numbers of matched pairs that share no pixel, and of all matched pairs.
 
-    Each pair of raters of one photograph is compared.
+    Each pair of raters of one photograph is compared with the paper's rule.
     """
     apart = made = 0
     for people in photographs.values():
@@ -161,7 +161,7 @@ def paper_pairs(photographs: dict[str, list[NDArray[Any]]]) -> tuple[int, int]:
 
 
 def by_number(photographs: dict[str, list[NDArray[Any]]]) -> list[dict[str, Any]]:
-    """Scores of one rater against the mean of others, over the same photographs."""
+    """Return the scores of one rater with the mean of others, over the same photographs."""
     most = 4
     large = [people for people in photographs.values() if len(people) > most]
     rows = []
@@ -170,7 +170,7 @@ def by_number(photographs: dict[str, list[NDArray[Any]]]) -> list[dict[str, Any]
         for people in large:
             for k, person in enumerate(people[:ASKED]):
                 others = [other for j, other in enumerate(people) if j != k]
-                # The next raters in cyclic order, so that each is used equally often.
+                # The other raters are taken in cyclic order, so that each is used equally often.
                 chosen = [others[(k + step) % len(others)] for step in range(count)]
                 mean = probdice.consensus(chosen).segmentation if count > 1 else chosen[0]
                 result = probdice.compare(mean, person)

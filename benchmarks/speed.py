@@ -2,7 +2,7 @@
 
     python -m benchmarks.speed [--only soft_pairs …] [--into PAGE]
 
-Functions that are compared run alternately on the same arrays; each time is the least of several.
+Functions that are compared run alternately on the same arrays. Each time is the least of several.
 """
 
 import os
@@ -23,7 +23,7 @@ from benchmarks.baseline import hungarian_accuracy
 from benchmarks.table import Row, faster, least, run, times
 
 WORKERS = 2
-CALLS = 200  # of a kernel, each on a few pixels
+CALLS = 200  # calls of a kernel, each with a few pixels
 
 
 def read(*arrays: NDArray[Any]) -> None:
@@ -42,7 +42,7 @@ def compiled_sum(values):  # type: ignore[no-untyped-def]
 
 
 def compiled_read(*arrays: NDArray[Any]) -> None:
-    """The same with a compiled loop."""
+    """Sum all arrays once with a compiled loop."""
     slices = [piece for array in arrays for piece in np.array_split(array.reshape(-1), 8)]
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(compiled_sum, slices))
@@ -54,7 +54,7 @@ def soft(regions: int, pixels: int, seed: int) -> NDArray[np.float32]:
 
 
 def soft_pairs() -> list[Row]:
-    """8 × 8 regions, 8 M pixels, float32."""
+    """Measure 8 × 8 regions with 8 M pixels in float32."""
     p, q = soft(8, 8_000_000, 0), soft(8, 8_000_000, 1)
     goals = {
         ("overlap", "absolute"): 1.4,
@@ -86,7 +86,7 @@ def soft_pairs() -> list[Row]:
 
 
 def likeliest() -> list[Row]:
-    """The count of the pixels at which a region is the most probable, as a share of the kernels."""
+    """Measure the share of the kernel time for counting the most likely regions."""
     from probdice.engine.compiled import AbsoluteKernels, AitchisonKernels
     from probdice.engine.kernels.rows import count_likeliest
     from probdice.method.similarity import Absolute, Aitchison
@@ -136,7 +136,7 @@ def soft_peers(p: NDArray[Any], q: NDArray[Any]) -> dict[str, Callable[[], Any]]
 
 
 def atlas() -> list[Row]:
-    """100 × 100 compact regions."""
+    """Measure 100 × 100 compact regions."""
     from scipy.spatial.distance import cdist
 
     shape, regions = (91, 109, 91), 100
@@ -150,7 +150,7 @@ def atlas() -> list[Row]:
 
 
 def compact_probabilities(shape: tuple[int, ...], regions: int, seed: int) -> NDArray[np.float32]:
-    """Every pixel belongs to the cells of its two nearest centres."""
+    """Return probabilities in which every pixel belongs to its two nearest centres."""
     rng = np.random.default_rng(seed)
     centres = rng.random((regions, 3)) * shape
     grid = np.stack(np.meshgrid(*(np.arange(n) for n in shape), indexing="ij"), axis=-1)
@@ -166,7 +166,7 @@ def compact_probabilities(shape: tuple[int, ...], regions: int, seed: int) -> ND
 
 
 def compact_labels(size: int, labels: int, seed: int) -> NDArray[Any]:
-    """Cells of 13 pixels."""
+    """Return a label map with cells of 13 pixels."""
     rng = np.random.default_rng(seed)
     dtype = np.uint8 if labels <= 256 else np.uint16
     cells = rng.integers(0, labels, (size // 13 + 1,) * 3, dtype=dtype)
@@ -176,7 +176,7 @@ def compact_labels(size: int, labels: int, seed: int) -> NDArray[Any]:
 
 
 def label_maps() -> list[Row]:
-    """256³ pixels, 20 labels."""
+    """Measure label maps of 256³ pixels with 20 labels."""
     import SimpleITK
     from skimage.metrics import contingency_table
 
@@ -208,7 +208,7 @@ def label_maps() -> list[Row]:
 
 
 def small_maps() -> list[Row]:
-    """Label maps of typical image sizes, compared with hand-written code."""
+    """Compare label maps of typical image sizes with hand-written code."""
     rows = []
     for shape, compare_goal, overlap_goal in (((321, 481), 1.0, 0.7), ((64, 64), 3.0, None)):
         for dtype in (np.uint8, np.int64):
@@ -230,7 +230,7 @@ def small_maps() -> list[Row]:
 
 
 def photograph_labels(shape: tuple[int, int], labels: int, seed: int) -> NDArray[np.int64]:
-    """Regions of a photograph: every pixel has the label of the nearest of some centres."""
+    """Return a label map in which every pixel has the label of its nearest centre."""
     from scipy.spatial import cKDTree
 
     rng = np.random.default_rng(seed)
@@ -240,7 +240,7 @@ def photograph_labels(shape: tuple[int, int], labels: int, seed: int) -> NDArray
 
 
 def small_soft() -> list[Row]:
-    """All numbers of a crop in a training loop."""
+    """Measure the numbers of a small crop, as in a training loop."""
     p, q = (soft(4, 96 * 96, seed).reshape(4, 96, 96) for seed in (0, 1))
 
     def work() -> tuple[float, dict[str, float]]:
@@ -254,7 +254,7 @@ def small_soft() -> list[Row]:
 
 
 def many_regions() -> list[Row]:
-    """A grid of 46³ cells and a shifted copy, from label maps to groups."""
+    """Measure the comparison of a grid of 46³ cells with a shifted copy."""
     rows = []
     for name, shift, jitter, goal in (
         ("shifted by a sixth of a cell", 1, 0.0, 5),
@@ -275,7 +275,7 @@ def many_regions() -> list[Row]:
 
 
 def cells(count: int, size: int, shift: int, jitter: float) -> NDArray[np.int32]:
-    """A grid of cells, shifted along every axis; some pixels have the label of another cell."""
+    """Return a grid of cells, shifted along every axis, with some exchanged labels."""
     line = np.minimum((np.arange(count * size) + shift) // size, count - 1)
     labels = line[:, None, None] * count**2 + line[None, :, None] * count + line[None, None, :]
     rng = np.random.default_rng(0)
@@ -286,7 +286,7 @@ def cells(count: int, size: int, shift: int, jitter: float) -> NDArray[np.int32]
 
 
 def maps_of_labels() -> list[Row]:
-    """f at every pixel of label maps, 256³, 2,000 labels; and the same result as JSON."""
+    """Measure the similarity map of 256³ pixels with 2,000 labels, and the JSON of the result."""
     a, b = (compact_labels(256, 2000, seed) for seed in (0, 1))
     result = probdice.compare(a, b, workers=WORKERS)
     result.map()
@@ -303,7 +303,7 @@ def maps_of_labels() -> list[Row]:
 
 
 def mixed() -> list[Row]:
-    """A label map and 8 soft regions, 256³ pixels."""
+    """Measure a label map and 8 soft regions with 256³ pixels."""
     labels = compact_labels(256, 8, 0)
     q = soft(8, labels.size, 1).reshape(8, *labels.shape)
     probdice.overlap(labels, q)
@@ -344,7 +344,7 @@ print((highest - before) / 1024)
 
 
 def memory() -> list[Row]:
-    """Memory-mapped input with the regions last, so that every block must be copied."""
+    """Measure the memory for memory-mapped input with regions last, which must be copied."""
     if not Path("/proc/self/smaps_rollup").exists():
         return []
     with tempfile.TemporaryDirectory() as folder:
@@ -378,7 +378,7 @@ print(imported - numpy, first - again)
 
 
 def start_up() -> list[Row]:
-    """Import time, and the first comparison of a process with and without cached kernels."""
+    """Measure the import, and the first comparison with and without cached kernels."""
 
     def run(cache: str) -> tuple[float, ...]:
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}

@@ -1,4 +1,4 @@
-"""Zarr stores for benchmarks: one counts decoded chunks, the other generates its chunks."""
+"""Zarr stores for benchmarks: one counts decoded chunks, and the other generates its chunks."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from zarr.storage import MemoryStore, WrapperStore
 
 
 def cells(box: tuple[slice, ...], edge: int, shift: int, count: int) -> NDArray[np.uint32]:
-    """A block of a volume of cubic cells, `count` along each axis, shifted by some pixels."""
+    """Return a block of a shifted volume with `count` cubic cells along each axis."""
     places = [(np.arange(part.start, part.stop) + shift) // edge % count for part in box]
     z, y, x = (place.astype(np.uint32) for place in places)
     plane = y[:, None] * np.uint32(count) + x
@@ -50,7 +50,7 @@ class Generated(WrapperStore[Any]):
 
 
 def generated(shape: tuple[int, ...], chunk: int, edge: int, shift: int) -> Any:
-    """The array of such a store."""
+    """Return the array of a generated store."""
     memory = MemoryStore()
     zarr.create_array(
         memory, shape=shape, chunks=(chunk,) * 3, dtype="uint32", compressors=None, filters=None

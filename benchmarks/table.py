@@ -31,17 +31,17 @@ Benchmark = Callable[[], Iterable[Row]]
 
 
 def times(work: str, seconds: float, limit: float, against: str, goal: str = "") -> Row:
-    """A time as a multiple of another time."""
+    """Return the row of a time as a multiple of another time."""
     return Row(work, seconds / limit, f"× {against}", goal, seconds)
 
 
 def faster(work: str, seconds: float, other: float, tool: str, goal: str = "") -> Row:
-    """How many times faster than another tool."""
+    """Return the row of a speed-up relative to another tool."""
     return Row(work, other / seconds, f"× faster than {tool}", goal, seconds)
 
 
 def least(*works: Callable[[], Any], rounds: int) -> list[float]:
-    """The shortest time of each function in seconds. They run alternately."""
+    """Return the shortest time of each function in seconds. The functions run alternately."""
     best = [float("inf")] * len(works)
     for _ in range(rounds):
         for k, work in enumerate(works):
@@ -52,7 +52,7 @@ def least(*works: Callable[[], Any], rounds: int) -> list[float]:
 
 
 def run(benchmarks: Sequence[Benchmark], description: str) -> None:
-    """Measure, and print a table in Markdown; `--into` inserts it into a page."""
+    """Measure all rows, and print a Markdown table or insert it into the page of `--into`."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     names = [benchmark.__name__ for benchmark in benchmarks]
     parser.add_argument("--only", nargs="*", default=names, choices=names, metavar="NAME")

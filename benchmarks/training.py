@@ -2,9 +2,9 @@
 
     python -m benchmarks.training [--only updates] [--into PAGE]
 
-Needs the extra `torch`; the losses also need MONAI and are left out without it. They are measured
-alternately; each time is the least of several. Peak memory is that of one step in a separate
-process, without the memory of the tensors.
+The benchmark requires the extra `torch`. The losses also require MONAI and are left out without it.
+Functions that are compared run alternately, and each time is the least of several. Peak memory is
+measured for one step in a separate process, without the memory of the tensors.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ ROUNDS = 25
 
 
 def updates() -> Iterator[Row]:
-    """`RegionDice.update` with one batch."""
+    """Measure `RegionDice.update` with one batch."""
     for soft in (False, True):
         yield logits(soft)
     for dtype in (torch.int64, torch.uint8):
@@ -34,20 +34,20 @@ def updates() -> Iterator[Row]:
 
 
 def losses() -> Iterator[Row]:
-    """`RegionDiceLoss` and MONAI's `DiceLoss`."""
+    """Measure `RegionDiceLoss` and MONAI's `DiceLoss`."""
     if find_spec("monai"):
         for soft in (True, False):
             yield from steps(soft)
 
 
 def regions(*shape: int, seed: int) -> torch.Tensor:
-    """Label maps of compact regions, as in images."""
+    """Return label maps of compact regions, as in images."""
     noise = torch.rand(shape[0], CLASSES, 8, 8, generator=torch.Generator().manual_seed(seed))
     return torch.nn.functional.interpolate(noise, shape[1:], mode="bilinear").argmax(1)
 
 
 def logits(soft: bool) -> Row:
-    """One batch of logits of 27 clusters over 128 × 128 pixels, with labels or soft targets."""
+    """Measure one batch of logits of 27 clusters, with labels or soft targets."""
     target = regions(8, 128, 128, seed=0)
     clusters = torch.nn.functional.one_hot(regions(8, 128, 128, seed=1), CLASSES).movedim(-1, 1)
     preds = 4 * clusters + torch.randn(clusters.shape, generator=torch.Generator().manual_seed(2))
@@ -67,7 +67,7 @@ def logits(soft: bool) -> Row:
 
 
 def labels(dtype: torch.dtype) -> Iterator[Row]:
-    """Label maps: one batch of 321 × 481 pixels, and one image of 64 × 64 pixels."""
+    """Measure a batch of label maps of 321 × 481 pixels, and one of 64 × 64 pixels."""
     target, preds = (regions(8, 321, 481, seed=seed).to(dtype) for seed in (0, 1))
     metric = RegionDice(CLASSES)
     update, count = least(
@@ -84,7 +84,7 @@ def labels(dtype: torch.dtype) -> Iterator[Row]:
 
 
 def steps(soft: bool) -> Iterator[Row]:
-    """A step forward and back from logits of four classes over 96³ voxels."""
+    """Measure a forward and backward pass of logits of four classes over 96³ voxels."""
     logits, target = volumes(soft)
     own, monai = least(
         lambda: step("ours", logits, target),
@@ -107,7 +107,7 @@ def volumes(soft: bool) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def step(which: str, logits: torch.Tensor, target: torch.Tensor) -> None:
-    """One forward and backward pass."""
+    """Run one forward and backward pass."""
     from monai.losses import DiceLoss
 
     if which == "ours":
@@ -122,7 +122,7 @@ def step(which: str, logits: torch.Tensor, target: torch.Tensor) -> None:
 
 
 def peak_memory(which: str, soft: bool) -> float:
-    """Megabytes that a step needs in addition to its tensors."""
+    """Return the peak memory of a step in MB, without the memory of its tensors."""
     with get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak_memory, (which, soft))
 

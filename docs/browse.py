@@ -1,11 +1,12 @@
-"""Check the pages of the built site in a browser, narrow and wide, light and dark.
+"""Check the pages of the built site in a browser, with narrow and wide windows and both themes.
 
 A page must not load anything from the network, raise JavaScript errors, be wider than the screen,
-or have serious findings of axe-core.
+or have serious accessibility problems according to axe-core.
 
 python docs/browse.py docs/_build/html [FOLDER for screenshots]
 
-Needs Playwright and axe-playwright-python (both in the extra `test`) and chromium on the path.
+The script requires Playwright and axe-playwright-python (both are in the extra `test`), and
+chromium on the path.
 """
 
 import shutil
@@ -25,7 +26,7 @@ SERIOUS = ("serious", "critical")
 
 
 def pages_of(site: Path) -> list[Path]:
-    """All hand-written pages, and three of each kind of generated page."""
+    """Return all hand-written pages, and three of each kind of generated page."""
     # Sphinx nests the lists of its overview of source pages in a way that axe rejects.
     overview = site / "_modules" / "index.html"
     pages = [
@@ -48,7 +49,7 @@ def pages_of(site: Path) -> list[Path]:
 
 
 def problems_of(page: Page, path: Path) -> list[str]:
-    """Problems of a page."""
+    """Return the problems of a page."""
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(f"error: {error}"))
     page.on(
@@ -73,7 +74,7 @@ def problems_of(page: Page, path: Path) -> list[str]:
 
 
 def visit(site: Path, shots: Path | None, chromium: str, view: tuple[int, str]) -> list[str]:
-    """Problems of all pages in one view."""
+    """Return the problems of all pages in one view."""
     width, scheme = view
     problems = []
     with sync_playwright() as playwright:

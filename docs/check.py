@@ -1,4 +1,4 @@
-"""Check that all internal links of the built site are valid, and its total size.
+"""Check the internal links and the total size of the built site.
 
 python docs/check.py docs/_build/html
 
@@ -13,17 +13,17 @@ from urllib.parse import unquote, urlsplit
 
 __all__ = ["Page", "faults", "main"]
 
-MAX_BYTES = 30_000_000  # of the whole site
+MAX_BYTES = 30_000_000  # size limit of the whole site
 NEEDED = {
     "img": "src",
     "script": "src",
     "iframe": "src",
     "source": "src",
-}  # attributes that a browser loads
+}  # attributes whose targets a browser loads
 
 
 class Page(HTMLParser):
-    """Anchors, links and loaded files of a page."""
+    """The anchors, links and loaded files of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def has(self, anchor: str) -> bool:
-        """Whether the page has this anchor; an empty anchor is valid."""
+        """Return whether the page has this anchor. An empty anchor is valid."""
         return not anchor or anchor in self.anchors
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
@@ -49,7 +49,7 @@ class Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """Problems of a site, one sentence each."""
+    """Return the problems of a site, one sentence per problem."""
     pages = {
         path: Page(path.read_text(encoding="utf-8"))
         for path in sorted(site.rglob("*.html"))

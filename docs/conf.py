@@ -41,7 +41,7 @@ myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 highlight_language = "none"  # each block sets its language
-smartquotes = False  # quotation marks and dashes of options stay as they are typed
+smartquotes = False  # keeps quotation marks, and dashes of options, as they are typed
 
 # -- reference -----------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ html_js_files = ["site.js"]
 html_favicon = "_static/probdice.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_show_search_summary = False  # summaries need a server
+html_show_search_summary = False  # summaries require a server
 html_sidebars = {"changelog": [], "index": []}
 html_theme_options = {
     "logo": {
@@ -128,8 +128,8 @@ def _signature(
 def _docstring(
     app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]
 ) -> None:
-    """Escape bars outside code: |x| is an absolute value, not a substitution."""
-    in_example = False  # until an empty line
+    """Escape bars outside code, because |x| is an absolute value, not a substitution."""
+    in_example = False  # remains true until an empty line
     for k, line in enumerate(lines):
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
         if not in_example:

@@ -2,7 +2,7 @@
 
 python docs/draw_sentences.py SEED [COUNT]
 
-A message that the code puts together is one text, with … for values that are known later.
+A message that the code composes is one text, in which … replaces each value.
 """
 
 import ast
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SHORTEST = 5  # words in a sentence
-VALUE = "…"  # stands for a value in a message
+VALUE = "…"  # replaces a value in a message
 MESSAGES = ("Error", "Warning", "BadParameter", "Note", "Problem", "warn")  # ends of their names
 OPENING = r"(?=[A-Z`*\"“(\[…])"
 END = re.compile(
@@ -26,7 +26,7 @@ BLOCKS = re.compile(r"</?(?:p|div|li|ul|ol|td|th|tr|h\d|section|figure|br|option
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Every text of the project with the file that contains it."""
+    """Yield every text of the project with the file that contains it."""
     for path in sorted((ROOT / "src").rglob("*.py")):
         for text in python_texts(path.read_text(encoding="utf-8")):
             yield str(path.relative_to(ROOT)), text
@@ -40,7 +40,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def python_texts(source: str) -> Iterator[str]:
-    """The docstrings, messages and other strings of a module."""
+    """Yield the docstrings, messages and other strings of a module."""
     yield from _texts_in(ast.parse(source))
 
 
@@ -62,7 +62,7 @@ def _texts_in(node: ast.AST) -> Iterator[str]:
 
 
 def _joined(node: ast.AST) -> str:
-    """The text of an expression, with a placeholder for each value in it."""
+    """Return the text of an expression, with a placeholder for each value."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else VALUE
     if isinstance(node, ast.JoinedStr):
@@ -77,7 +77,7 @@ def _name(function: ast.expr) -> str:
 
 
 def docstring_text(text: str) -> str:
-    """A docstring without section titles, names of parameters and examples."""
+    """Return a docstring without section titles, parameter names and examples."""
     text = re.sub(r"^ *[A-Z][\w ]*\n *-{3,}$", "", text, flags=re.MULTILINE)
     text = re.sub(r"^ *>>>.*(?:\n.+)*", "", text, flags=re.MULTILINE)
     text = re.sub(r"^[*\w`, ]+ : .*$|^\w+(?:, \w+)*$", "\n", text, flags=re.MULTILINE)
@@ -85,7 +85,7 @@ def docstring_text(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Prose, list items and table rows of a page, each as a paragraph."""
+    """Return the prose, list items and table rows of a page, each as a paragraph."""
     text = re.sub(r"^ *(`{3,})(?!\{command-ref).*?^ *\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(NOT_PROSE, "\n", text, flags=re.MULTILINE)
     text = re.sub(r"^> ", "", text, flags=re.MULTILINE)
@@ -94,14 +94,14 @@ def markdown_text(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """The text of a template, with a placeholder for each value."""
+    """Return the text of a template, with a placeholder for each value."""
     text = re.sub(r"<(script|style)\b.*?</\1>|\{[%#].*?[%#]\}", "", text, flags=re.DOTALL)
     text = re.sub(r"\{\{.*?\}\}", VALUE, text, flags=re.DOTALL)
     return re.sub(r"<[^>]*>", "", BLOCKS.sub("\n\n", text))
 
 
 def sentences() -> list[tuple[str, str]]:
-    """Whole sentences and messages of at least a few words, without code and examples."""
+    """Return all sentences and messages of at least `SHORTEST` words, without code."""
     drawn = []
     for file, text in texts():
         for paragraph in re.split(r"\n\s*\n", text):

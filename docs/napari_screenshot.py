@@ -2,7 +2,7 @@
 
     xvfb-run -s "-screen 0 1600x1200x24" python docs/napari_screenshot.py
 
-Needs napari with a Qt library, and OpenGL.
+The script requires napari with a Qt library, and OpenGL.
 """
 
 import os
@@ -19,7 +19,7 @@ import probdice.napari
 
 TARGET = Path(__file__).parent / "images" / "napari.png"
 SIZE = 1500, 760
-COLOURS = 256  # a palette reduces the file to a third
+COLOURS = 256  # a palette reduces the file size by two thirds
 
 
 def main() -> None:

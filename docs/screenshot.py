@@ -2,7 +2,7 @@
 
     python docs/screenshot.py
 
-Needs Playwright (pip install playwright) and chromium on the path.
+The script requires Playwright (pip install playwright), and chromium on the path.
 """
 
 import shutil
@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 TARGET = Path(__file__).parent / "images" / "report.png"
 WIDTH, HEIGHT = 1400, 900
-COLOURS = 256  # a palette reduces the file to a third
+COLOURS = 256  # a palette reduces the file size by two thirds
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """`python -m fuzz`: read mutants of small valid files with limits on memory and time.
 
 Every target runs in a separate process, which is restarted when a mutant crashes it. If atheris is
-installed, coverage guides the mutation; otherwise, and with `--by-number`, the seed and the number
-of a mutant determine it. Mutants that cause faults are saved in the folder of `--found`. After the
-fault is fixed, add the file to fuzz/regressions, which the tests read.
+installed, coverage guides the mutation. Otherwise, and with `--by-number`, the seed and the number
+of a mutant determine its content. Mutants that cause faults are saved in the folder of `--found`.
+After a fault is fixed, add its file to fuzz/regressions, which the tests read.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from typing import Any
 from fuzz.child import Counts
 from fuzz.targets import TARGETS
 
-PATIENCE = 60  # seconds of processor time without an execution: the process hangs
-START = 240  # the same for imports and compilation before the first execution
+PATIENCE = 60  # seconds of processor time without an execution after which a process hangs
+START = 240  # the same limit for imports and compilation before the first execution
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Result:
     faults: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self) -> str:
-        """The row of the table."""
+        """Return the row of the table."""
         share = 100 * self.reached / max(self.lines, 1)
         return (
             f"{self.target:12} {self.executions:>10} {self.accepted:>9} {share:>9.0f} % "
@@ -66,7 +66,7 @@ def fuzzed(target: str, count: int, seconds: float, seed: int, guided: bool, fou
             died = _watched([*command, *["--guided"] * guided], counts, start + seconds, folder)
             if died:
                 _keep(folder, died)
-                counts["executions"] += 1  # the mutant that crashed it
+                counts["executions"] += 1  # includes the mutant that crashed the process
             elif guided and counts["executions"] == first:
                 break
         result.executions, result.accepted = counts["executions"], counts["accepted"]
@@ -76,12 +76,12 @@ def fuzzed(target: str, count: int, seconds: float, seed: int, guided: bool, fou
 
 
 def _memory() -> str | None:
-    """A folder in memory if available, because mutants are written a thousand times per second."""
+    """Return a folder in memory if available, because mutants are written very often."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def _watched(command: list[str], counts: Counts, deadline: float, folder: Path) -> str:
-    """Run a process until it ends or the time limit is reached; returns how it crashed, or ""."""
+    """Run a process until its end or the time limit, and return how it crashed, or ""."""
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     last, moved, begun = counts["executions"], 0.0, False
@@ -109,7 +109,7 @@ def _watched(command: list[str], counts: Counts, deadline: float, folder: Path) 
 
 
 def _processor_seconds(process: int) -> float:
-    """The processor time of a process on Linux; the elapsed time elsewhere."""
+    """Return the processor time of a process on Linux, and the elapsed time elsewhere."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -131,7 +131,7 @@ def _keep(folder: Path, died: str) -> None:
 
 
 def _gather(result: Result, folder: Path, found: Path) -> None:
-    """Collect one fault per place with its mutant, and the executed lines."""
+    """Collect one fault per place in the code with its mutant, and the executed lines."""
     from fuzz.execution import lines_of
 
     if (folder / "faults.jsonl").exists():

@@ -1,6 +1,7 @@
-"""`python -m fuzz.advisories`: list known security advisories of installed packages, by pip-audit.
+"""`python -m fuzz.advisories`: list known security advisories of installed packages.
 
-If the database of advisories cannot be reached, the command reports that nothing was checked.
+The command runs pip-audit. If the database of advisories cannot be reached, the command reports
+that nothing was checked.
 """
 
 import json
@@ -10,7 +11,7 @@ from typing import Any
 
 
 def audited() -> tuple[list[dict[str, Any]], list[str]]:
-    """The checked packages, and the names of packages that could not be checked."""
+    """Return the checked packages, and the names of packages that could not be checked."""
     command = [sys.executable, "-m", "pip_audit", "--local", "--format", "json"]
     run = subprocess.run(
         [*command, "--progress-spinner", "off"], capture_output=True, text=True, check=False
@@ -25,7 +26,7 @@ def audited() -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def main() -> None:
-    """Print known advisories; the exit code is 1 if there are any."""
+    """Print known advisories, and exit with code 1 if there are any."""
     packages, unknown = audited()
     if not packages:
         print("advisories were not checked: the database cannot be reached")

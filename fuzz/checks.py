@@ -1,7 +1,7 @@
-"""Checks of a random comparison: scores, matching, merging, chance, the map, other forms.
+"""Checks of a random comparison: scores, matching, merging, chance, the map and files.
 
-Each check yields actual and expected values with their tolerance. Most expected values are those of
-tests/oracles.py, the reference implementation.
+Each check yields actual and expected values with their tolerance. Most expected values come from
+the reference implementation, tests/oracles.py.
 """
 
 import tempfile
@@ -49,7 +49,7 @@ def score_of_the_groups(case: Case) -> Found:
 
 
 def matching(case: Case) -> Found:
-    """The pairs have the largest total overlap."""
+    """Check that the pairs have the largest total overlap."""
     result = quietly(*case.sides, **case.options | {"merge": "none"})
     pairs = [(a[0], b[0]) for a, b in groups_of(result) if a and b]
     best = oracles.match(*case.rows, case.f)
@@ -63,7 +63,7 @@ def merging(case: Case) -> Found:
     p, q = case.rows
     meeting = (p > 0).astype(int) @ (q > 0).T.astype(int) > 0
     if np.any(meeting & (oracles.overlaps(p, q, case.f) < EXACT)):
-        return  # regions that overlap only below the floor do so only for the oracle
+        return  # only the oracle counts overlaps of probabilities below the floor
     sides = {"both": ("prediction", "reference")}.get(case.merge, (case.merge,))
     pairs = oracles.match(*case.rows, case.f)
     matched, alone, joins = oracles.merge(*case.rows, case.f, pairs, sides)
@@ -170,7 +170,7 @@ def stored(case: Case) -> Found:
 
 
 def in_a_file(case: Case) -> Found:
-    """Labels, probabilities and the overlap are unchanged after writing and reading."""
+    """Check that writing and reading change neither values nor the overlap."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         file = f"{folder}/a.npz"
         case.result.overlap.save(file)
@@ -190,7 +190,7 @@ def in_a_file(case: Case) -> Found:
             write(f"{folder}/b{suffix}", segmentation)
             again = read(f"{folder}/b{suffix}")
             if again.crisp != segmentation.crisp or len(again.regions) != len(segmentation.regions):
-                continue  # whole floating numbers in a file are read as labels
+                continue  # floating-point files with whole numbers are read as labels
             expected = segmentation.array if segmentation.crisp else segmentation.probabilities()
             values = again.array if again.crisp else again.probabilities()
             yield np.asarray(values).reshape(-1), np.asarray(expected).reshape(-1), 1e-7

@@ -1,6 +1,7 @@
 """The process that executes mutants of one target, by number or guided by coverage.
 
-`python -m fuzz` starts and monitors it. If a mutant crashes it, the mutant is in its folder.
+`python -m fuzz` starts and monitors this process. If a mutant crashes the process, the mutant
+remains in its folder.
 """
 
 import argparse
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "main"]
 
 MEMORY = 6 << 30  # bytes of address space
-SAMPLED = 20  # one in this many executions records its lines
-LONGEST = 1 << 16  # bytes of a coverage-guided mutant, at most
+SAMPLED = 20  # the executed lines are recorded once per this number of executions
+LONGEST = 1 << 16  # largest size of a coverage-guided mutant in bytes
 
 
 class Counts:
@@ -64,7 +65,7 @@ class Child:
         self.reached: set[tuple[str, int]] = set()
         self.known: set[str] = set()
         self.last = -1
-        self.refused = 0  # valid files that are rejected
+        self.refused = 0  # number of valid files that are rejected
         summed = any(seed.summed for seed in self.seeds)
         for number, seed in enumerate(self.seeds):  # also performs the imports
             self._put_beside(number)
@@ -99,7 +100,7 @@ class Child:
         (self.folder / "current").write_text(self.seeds[number].file)
 
     def execute(self, number: int, content: bytes) -> None:
-        """One mutant of the seed of this number."""
+        """Execute one mutant of the seed with this number."""
         from fuzz.execution import executed, traced
 
         seed = self.seeds[number]
@@ -146,7 +147,7 @@ def by_number(child: Child, seed: int, start: int, stop: int) -> None:
         random = Random(f"{seed} {child.target.name} {number}")
         chosen = random.randrange(len(child.seeds))
         own = child.contents[chosen]
-        # A file spliced from two valid files between checksums may be accepted.
+        # A file spliced from two valid files at the end of a checksum may be accepted.
         others = [own] if child.seeds[chosen].summed else child.contents
         child.execute(chosen, mutated(own, others, random))
 
@@ -171,7 +172,7 @@ def guided(child: Child, seed: int, count: int, corpus: Path) -> None:
 
 
 def uninstrumented(target: str) -> list[str]:
-    """All modules except the readers and those of the target.
+    """Return all modules except the readers and those of the target.
 
     Instrumentation takes time, and compiled code such as kernels cannot be instrumented.
     """

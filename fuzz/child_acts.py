@@ -1,7 +1,7 @@
-"""A reader for the child process that does what the first line of its file says.
+"""A reader for the child process that misbehaves as the first line of its file requests.
 
-It crashes, does not finish, takes memory, prints, forks, ignores signals, stops, or sends the rest
-of the file to the parent process as its answer.
+The reader crashes, does not finish, allocates memory, prints, forks, ignores signals, stops, or
+sends the rest of the file to the parent process as its answer.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ __all__ = ["ACTS", "act"]
 
 
 def act(file: str) -> Answer:
-    """Do what the first line of a file says; unknown words return a usual answer."""
+    """Act as the first line of a file requests. Return a valid answer for unknown words."""
     word, _, content = Path(file).read_bytes().partition(b"\n")
     done = ACTS.get(word.decode("latin-1"))
     if done is not None:
@@ -39,7 +39,7 @@ def _spin(content: bytes) -> None:
 
 
 def _grow(content: bytes) -> None:
-    """Take memory in small parts, and continue when there is no more."""
+    """Allocate memory in small parts, and continue when no more is available."""
     parts = []
     while True:
         try:

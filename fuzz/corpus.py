@@ -1,7 +1,7 @@
 """Small valid files of every format, written by the usual libraries.
 
 A seed may be mutated before compression: `wrap` then creates the file from the mutated content with
-correct sizes and checksums, so that the code behind these checks is tested.
+correct sizes and checksums, so that the code that runs after these checks is tested.
 """
 
 import gzip
@@ -26,25 +26,25 @@ RANDOM = np.random.default_rng(0)
 LABELS = RANDOM.integers(0, 5, (7, 6, 5)).astype(np.uint8)
 SHARES = np.moveaxis(RANDOM.multinomial(64, [0.2, 0.3, 0.5], (7, 6, 5)) / 64, -1, 0)
 SHARES = SHARES.astype(np.float32)
-# Values whose changes are likely to change the checksums of zlib and Fletcher, which many exchanges
-# of small numbers do not.
+# Changes of these values are likely to change the checksums of zlib and Fletcher. Many exchanges of
+# small numbers do not change them.
 NOISE = RANDOM.integers(1, 255, (7, 6, 5)).astype(np.uint8)
-PARTS = ("header", "image", "mat")  # of an Analyze image, as named by nibabel
+PARTS = ("header", "image", "mat")  # parts of an Analyze image, as named by nibabel
 AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1]])
 
 
 def as_it_is(content: bytes) -> bytes:
-    """The content is the file."""
+    """Return the content as the file."""
     return content
 
 
 def never(content: bytes) -> bool:
-    """Assume that different contents have different checksums, for good 32-bit checksums."""
+    """Return False: with a good 32-bit checksum, changed contents have another checksum."""
     return False
 
 
 def right_for_zlib(content: bytes) -> bool:
-    """Whether zlib's checksum is right, as it may be after parts have been exchanged."""
+    """Return whether zlib's checksum is right, as it may be after parts have been exchanged."""
     unpacker = zlib.decompressobj()
     try:
         unpacker.decompress(content)
@@ -57,10 +57,10 @@ def right_for_zlib(content: bytes) -> bool:
 class Seed:
     """A valid file.
 
-    `path` is its name, with the path inside the file; `content` is mutated; `summed` is whether
-    checksums cover all of its content and are not recomputed by `wrap`; `right` tells whether the
-    checksums of a mutant are right by coincidence; `beside` are further files that belong to it,
-    and `part` is the mutated file if it is not the named one.
+    `path` is the name of the file, with the path inside the file. `content` is mutated. `summed` is
+    true if checksums cover all of the content and `wrap` does not recompute them. `right` returns
+    whether the checksums of a mutant are right by coincidence. `beside` contains further files that
+    belong to the seed. `part` is the name of the mutated file if it is not the named file.
     """
 
     path: str
@@ -78,14 +78,14 @@ class Seed:
 
 
 def seeds_of(target: str) -> list[Seed]:
-    """The seeds of a target."""
-    with warnings.catch_warnings():  # of the writing libraries
+    """Return the seeds of a target."""
+    with warnings.catch_warnings():  # the libraries that write files may warn
         warnings.simplefilter("ignore")
         return list(SEEDS[target]())
 
 
 def _saved(name: str, save: Callable[[Path], Any]) -> bytes:
-    """The bytes that a writer writes to a file with this name."""
+    """Return the bytes that a writer writes to a file with this name."""
     with tempfile.TemporaryDirectory() as folder:
         save(Path(folder) / name)
         return (Path(folder) / name).read_bytes()
@@ -96,7 +96,7 @@ def _gzipped(content: bytes) -> bytes:
 
 
 def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
-    """A file in which only a part covered by a checksum is mutated."""
+    """Return the seed of a file in which only a part covered by a checksum is mutated."""
     own = whole[start : start + size]
 
     def wrap(content: bytes) -> bytes:
@@ -108,7 +108,7 @@ def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
 
 
 def _summed_end(path: str, whole: bytes, mark: bytes) -> Seed:
-    """The same for everything after a mark, the end of a header without a checksum."""
+    """Return a seed in which only the part after a header without a checksum is mutated."""
     head, found, rest = whole.partition(mark)
     return Seed(
         path,
@@ -193,7 +193,7 @@ def npz() -> Iterator[Seed]:
             stream = io.BytesIO()
             save(stream, **arrays)
             yield Seed("a.npz", stream.getvalue(), summed=True)
-    # nnU-Net writes probabilities with axes (z, y, x) beside its label image.
+    # nnU-Net writes probabilities with axes (z, y, x) next to its label image.
     stream = io.BytesIO()
     np.savez_compressed(stream, probabilities=SHARES.transpose(0, 3, 2, 1))
     image = nibabel.Nifti1Image(LABELS, AFFINE).to_bytes()
@@ -239,7 +239,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _png(content: bytes) -> bytes:
-    """A PNG from 13 bytes of header and the uncompressed rows."""
+    """Return a PNG file with 13 header bytes and the compressed rows."""
     chunks = [
         _chunk(b"IHDR", content[:13]),
         _chunk(b"PLTE", bytes(range(48))) if content[9:10] == b"\3" else b"",
@@ -285,7 +285,7 @@ def bmp() -> Iterator[Seed]:
 
 
 def _packed_variables(content: bytes) -> bytes:
-    """A .mat file with one compressed variable."""
+    """Return a .mat file with one compressed variable."""
     packed = zlib.compress(content[128:], 1)
     return content[:128] + struct.pack("<2I", 15, len(packed)) + packed
 
@@ -332,7 +332,7 @@ def matlab() -> Iterator[Seed]:
 
 
 def _first_chunk(content: bytes, name: str) -> tuple[int, int]:
-    """Offset and size of the first chunk of an HDF5 dataset."""
+    """Return the offset and size of the first chunk of an HDF5 dataset."""
     import h5py
 
     with h5py.File(io.BytesIO(content)) as file:
@@ -378,7 +378,7 @@ def hdf5() -> Iterator[Seed]:
 
 
 def zarr() -> Iterator[Seed]:
-    """Stores of both formats, with mutated metadata or chunks."""
+    """Yield stores of both formats, whose metadata or chunks are mutated."""
     import zarr
     from zarr.codecs import Crc32cCodec, GzipCodec, ZstdCodec
 
@@ -451,7 +451,7 @@ def _sitk_image(array: NDArray[Any]) -> Any:
 
 
 def _by_itk(name: str, array: NDArray[Any], *, packed: bool) -> dict[str, bytes]:
-    """The files that SimpleITK writes under a name."""
+    """Return the files that SimpleITK writes with a name."""
     import SimpleITK as sitk
 
     with tempfile.TemporaryDirectory() as folder:
@@ -470,7 +470,7 @@ def _split_packed(mark: bytes, pack: Callable[[bytes], bytes]) -> Callable[[byte
 
 
 def _summed_beside(name: str, files: dict[str, bytes]) -> Iterator[Seed]:
-    """Compressed values in a separate file."""
+    """Yield a seed with compressed values in a separate file."""
     header = files.pop(name)
     ((part, content),) = files.items()
     yield Seed(name, content, beside={name: header}, part=part, summed=True, right=right_for_zlib)
@@ -532,7 +532,7 @@ def other_itk() -> Iterator[Seed]:
 def by_highdicom(
     values: NDArray[Any], kind: str, segments: int | None = None, **options: Any
 ) -> bytes:
-    """DICOM SEG of labels, or of `segments` maps along the last axis, with axes (x, y, z)."""
+    """Return DICOM SEG files of labels, or of `segments` maps along the last axis (x, y, z)."""
     import highdicom
     import pydicom
     from pydicom.sr.codedict import codes
@@ -607,7 +607,7 @@ def dicom() -> Iterator[Seed]:
 
 
 def unsupported() -> Iterator[Seed]:
-    """Files of unsupported formats, with the names of all formats."""
+    """Yield files of unsupported formats, with the names of all formats."""
     from probdice.files import FORMATS
 
     starts = (b"%PDF-1.4\n", b"PK\3\4", b"<!doctype html><p>", b"\x80\4\x95", b"{}", b"a,b\n1,2\n")
@@ -639,7 +639,7 @@ def names() -> Iterator[Seed]:
 
 
 def bids() -> Iterator[Seed]:
-    """Tables of label names that belong to a label map by their names and folders."""
+    """Yield tables of label names whose names and folders relate them to a label map."""
     import nibabel
 
     image = "sub-1/sub-1_run-2_dseg.nii"
@@ -650,7 +650,7 @@ def bids() -> Iterator[Seed]:
 
 
 def description() -> Iterator[Seed]:
-    """The descriptions that `write` stores in NIfTI and PNG files."""
+    """Yield the descriptions that `write` stores in NIfTI and PNG files."""
     import nibabel
 
     axes = {"affine": AFFINE.tolist(), "colours": {"1": "#ff0000"}}
@@ -691,7 +691,7 @@ def subjects() -> Iterator[Seed]:
 
 
 def manifest() -> Iterator[Seed]:
-    """A manifest of references of two kinds."""
+    """Yield a manifest with two kinds of references."""
     from probdice.evaluation.manifest import Manifest
 
     for array in (LABELS, SHARES):
@@ -702,7 +702,7 @@ def manifest() -> Iterator[Seed]:
 
 
 def child() -> Iterator[Seed]:
-    """What a reader does in the child process: each act, and answers as bytes."""
+    """Yield the acts of a reader in the child process, and answers as bytes."""
     from fuzz.child_acts import ACTS
 
     for word in ACTS:
@@ -744,7 +744,7 @@ def comparison() -> Iterator[Seed]:
 
 
 def journal() -> Iterator[Seed]:
-    """cases.jsonl and summary.json of a finished run."""
+    """Yield cases.jsonl and summary.json of a finished run."""
     from probdice import evaluate
 
     with tempfile.TemporaryDirectory() as name:

@@ -1,9 +1,9 @@
 """One execution: write a mutant, use it, and classify the outcome.
 
-Faults are: an exception other than `ProbdiceError` or a message without the file name (traceback);
-values that differ from those of the valid file although checksums cover them (acceptance); memory
-beyond the limit (memory); and time beyond the limit (time). The monitoring process detects crashes
-and hangs.
+There are four kinds of faults. A *traceback* is an exception other than `ProbdiceError`, or a
+message without the file name. An *acceptance* is a result that differs from that of the valid file
+although checksums cover the values. *memory* and *time* are use beyond the limits. The monitoring
+process detects crashes and hangs.
 """
 
 import os
@@ -26,7 +26,7 @@ from probdice.errors import ProbdiceError, ProbdiceWarning
 __all__ = ["Execution", "Fault", "executed", "lines_of", "traced"]
 
 ALLOWED = 64 << 20  # bytes beyond the idle process
-MULTIPLE = 3  # times the size of the values
+MULTIPLE = 3  # multiple of the size of the values
 SECONDS = 10  # of processor time
 SOURCE = Path(probdice.__file__).parent
 
@@ -35,7 +35,7 @@ Kind = Literal["traceback", "acceptance", "memory", "time", "crash", "hang"]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault; `place` is the same for all mutants with the same fault."""
+    """A fault. `place` is the same for all mutants with the same fault."""
 
     kind: Kind
     place: str
@@ -44,7 +44,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Execution:
-    """The outcome of a mutant: whether it was accepted, its memory, and faults."""
+    """The outcome of a mutant: whether it was accepted, its memory use, and its faults."""
 
     accepted: bool
     memory: int
@@ -52,13 +52,13 @@ class Execution:
 
 
 class _TooLong(BaseException):
-    """The time limit is reached; readers must not report this as a corrupt file."""
+    """Signals that the time limit is reached, which readers must not report as corruption."""
 
 
 def executed(
     target: Target, seed: Seed, content: bytes, folder: Path, valid_results: Sequence[Any] = ()
 ) -> Execution:
-    """Use a mutant; `valid_results` are the results of the valid files that it derives from."""
+    """Use a mutant. `valid_results` contains the results of the valid files it is derived from."""
     file = folder / seed.file
     file.write_bytes(seed.wrap(content))
     path = str(folder / seed.path)
@@ -90,7 +90,7 @@ def executed(
 
 
 def _size(result: Any) -> int:
-    """The memory of the values of an image."""
+    """Return the memory of the values of an image."""
     return len(result[1]) if isinstance(result, tuple) else 0
 
 
@@ -108,7 +108,7 @@ def _limited() -> Iterator[None]:
 
 
 def _place_of(trace: Any) -> str:
-    """The innermost line in probdice."""
+    """Return the innermost line of a traceback that is in probdice."""
     frames = traceback.extract_tb(trace)
     ours = [frame for frame in frames if str(SOURCE) in frame.filename] or list(frames)
     if not ours:
@@ -157,7 +157,7 @@ def traced(modules: tuple[str, ...], lines: set[tuple[str, int]]) -> Iterator[No
 
 
 def lines_of(modules: tuple[str, ...]) -> set[tuple[str, int]]:
-    """The lines inside functions of these modules, except functions that write files."""
+    """Return the lines inside functions of these modules, except functions that write files."""
     lines: set[tuple[str, int]] = set()
 
     def collect(code: CodeType, module: str) -> None:

@@ -1,6 +1,6 @@
 """`python -m fuzz.figures LOG… [--into PAGE]`: summarise the logs of long runs as a table.
 
-The logs are written by `--log` of `python -m fuzz`, `fuzz.torture` and `fuzz.kills`. The table
+The option `--log` of `python -m fuzz`, `fuzz.torture` and `fuzz.kills` writes the logs. The table
 replaces the text between two comments of the page.
 """
 
@@ -14,7 +14,7 @@ from fuzz.targets import TARGETS
 
 
 def table_of(lines: Sequence[dict[str, Any]]) -> str:
-    """Counts, faults and dates of all runs."""
+    """Return a table with the counts, faults and dates of all runs."""
     rows = ["| what | runs | faults | |", "|---|---|---|---|"]
     fuzz = [line for line in lines if line["kind"] == "fuzz"]
     for name in TARGETS:
@@ -57,7 +57,7 @@ def _sum(lines: Sequence[dict[str, Any]], key: str) -> int:
 
 
 def _runs(lines: Sequence[dict[str, Any]]) -> str:
-    """The seeds and the dates."""
+    """Return the seeds and the dates of runs."""
     days = sorted({line["when"][:10] for line in lines})
     seeds = sorted({line["seed"] for line in lines})
     first, last = days[0], days[-1]

@@ -1,15 +1,15 @@
 """`python -m fuzz.kills`: kill `evaluate` at random, fill its disk, and change its inputs.
 
 A small folder with raters is evaluated once without disturbance, with components and boundaries.
-Then runs with another output folder are disturbed, one after the other: the run or one of its
-workers is killed, or file sizes are limited to a random size, files of methods, raters and the
-reference are deleted, truncated or changed while they are read, and a second run with the same
-output folder is started. After a disturbed run every file must be complete; only the journal may
+Then runs with another output folder are disturbed, one after the other. The run or one of its
+workers is killed, or the size of files is limited to a random number. Files of methods, raters and
+the reference are deleted, truncated or changed while they are read. A second run with the same
+output folder is started. After a disturbed run, every file must be complete; only the journal may
 end within a line. At the end, an undisturbed run must write the same files, byte for byte, as the
 first run, and no process that a run started may remain.
 
-Half of the kills wait until the run has started its work. A kill counts if it ended a running
-process. It is *at work* if that process, or its parent, had the results open.
+Half of the kills wait until the run has opened its results. A kill counts if it ended a running
+process. Kills of a process that had the results open, or whose parent did, are counted separately.
 """
 
 import argparse
@@ -35,13 +35,13 @@ from fuzz import small_run
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["fuzz.warm"])
-REFUSED = ("File too large", "system error")  # what a run says on a full disk
-REPORTED = 20  # seconds between two lines of progress
+REFUSED = ("File too large", "system error")  # messages of a run on a full disk
+REPORTED = 20  # seconds between two progress messages
 FINAL = ("cases.csv", "regions.csv", "summary.json", "report.html")
 
 
 class Run:
-    """A run of the command, forked from a process with all imports done."""
+    """A run of the command, forked from a process that has imported all modules."""
 
     def __init__(self, folder: Path, out: str, *, several: bool, limit: int | None) -> None:
         self.output, output = FORKS.Pipe(duplex=False)
@@ -55,11 +55,11 @@ class Run:
 
     @property
     def code(self) -> int | None:
-        """The exit code; None while it is running."""
+        """The exit code, or None while the command is running."""
         return self.process.exitcode
 
     def kill(self) -> None:
-        """Kill it immediately."""
+        """Kill the run immediately."""
         self.process.kill()
         self.process.join()
 
@@ -73,7 +73,7 @@ class Run:
 
 
 def files_in(out: Path) -> dict[str, bytes]:
-    """All result files by path."""
+    """Return the contents of all result files by path."""
     return {
         str(file.relative_to(out)): file.read_bytes()
         for file in sorted(out.rglob("*"))
@@ -82,7 +82,7 @@ def files_in(out: Path) -> dict[str, bytes]:
 
 
 class Disturber:
-    """Disturbs runs with one output folder, and compares its files with the undisturbed run."""
+    """Disturbs runs with one output folder, and compares the files with an undisturbed run."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.chance = folder, random.Random(seed)
@@ -103,7 +103,7 @@ class Disturber:
         self.sizes = [len(content) for content in self.whole.values()]
 
     def disturb(self, kinds: tuple[str, ...]) -> None:
-        """One disturbed run."""
+        """Disturb one run."""
         kind = self.chance.choice(kinds)
         limit = None
         if kind == "full":
@@ -148,7 +148,7 @@ class Disturber:
             with suppress(ProcessLookupError):
                 os.kill(self.chance.choice(workers), signal.SIGKILL)
                 self._count("kills of a worker", at_work)
-            if self.chance.random() < 0.5:  # the run continues without it
+            if self.chance.random() < 0.5:  # the run continues without the worker
                 return
             time.sleep(0.01)
         run.kill()
@@ -187,7 +187,7 @@ class Disturber:
             file.write_bytes(content)
 
     def _examine(self, kind: str, output: str, before: dict[str, bytes]) -> None:
-        """Check that there is no traceback and no incomplete file except those that a kill left."""
+        """Check for tracebacks, and for incomplete files other than those that a kill may leave."""
         if "Traceback" in output:
             self.faults.append(f"{kind}: {output[-2000:]}")
         out = self.folder / "out"
@@ -195,7 +195,7 @@ class Disturber:
             return
         for name, content in files_in(out).items():
             if ".partial" in name and (kind == "kill" or before.get(name) == content):
-                continue  # a kill may leave it; the next run that writes the file removes it
+                continue  # a kill may leave this file; the next run that writes it removes it
             # The inputs determine which cases have a page.
             known = name in self.whole or name.startswith("report_cases/")
             if not (known and (content == self.whole.get(name) or _is_complete(content))):
@@ -224,7 +224,7 @@ class Disturber:
 
 @dataclass
 class Goal:
-    """The total number of kills and full disks, and the time limit."""
+    """The requested numbers of kills and full disks, and the time limit."""
 
     kills: int
     full_disks: int
@@ -232,11 +232,11 @@ class Goal:
     disturbers: list[Disturber]
 
     def counts(self) -> Counter[str]:
-        """The counts of all disturbers so far."""
+        """Return the counts of all disturbers."""
         return sum((disturber.counts for disturber in self.disturbers), Counter())
 
     def kinds(self) -> tuple[str, ...]:
-        """The remaining disturbances, weighted by their number."""
+        """Return the remaining disturbances, weighted by their number."""
         counts = self.counts()
         kinds: tuple[str, ...] = ()
         if time.monotonic() > self.deadline:
@@ -247,14 +247,14 @@ class Goal:
 
 
 def _is_complete(content: bytes) -> bool:
-    """Whether a result file, or the archive of a consensus, has a valid end."""
+    """Return whether a result file, or the archive of a consensus, has a valid end."""
     if content.startswith(b"PK"):
         return zipfile.is_zipfile(io.BytesIO(content))
     return content.rstrip().endswith((b"}", b"</html>")) or content.endswith(b"\n")
 
 
 def children(parent: int) -> list[int]:
-    """The child processes of a process (Linux)."""
+    """Return the child processes of a process (Linux)."""
     started = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -268,7 +268,7 @@ def children(parent: int) -> list[int]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """The commands of processes that runs in a folder have started, after a wait (Linux)."""
+    """Return the commands of remaining processes of runs in a folder, after a wait (Linux)."""
     mark = f"{small_run.MARK}={folder}".encode()
     deadline = time.monotonic() + 60
     while True:
@@ -283,7 +283,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def has_open(process: int, folder: Path) -> bool:
-    """Whether a process has a file of a folder open (Linux)."""
+    """Return whether a process has a file of a folder open (Linux)."""
     with suppress(OSError):
         for entry in Path(f"/proc/{process}/fd").iterdir():
             with suppress(OSError):
@@ -293,7 +293,7 @@ def has_open(process: int, folder: Path) -> bool:
 
 
 def main() -> None:
-    """Disturb runs until the counts or the time limit are reached."""
+    """Disturb runs until the requested counts or the time limit are reached."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--full-disks", type=int, default=200)
@@ -330,7 +330,7 @@ def main() -> None:
             while wait(work, timeout=REPORTED).not_done:
                 report()
         except KeyboardInterrupt:
-            goal.deadline = 0  # wait for running runs
+            goal.deadline = 0  # runs that have started finish first
         for future in work:
             future.result()
     report()
@@ -338,7 +338,7 @@ def main() -> None:
 
 
 def faults(goal: Goal) -> list[str]:
-    """The faults so far."""
+    """Return the faults of all disturbers."""
     return [fault for disturber in goal.disturbers for fault in disturber.faults]
 
 

@@ -1,7 +1,7 @@
 """`python -m fuzz.memory`: measure peak memory while reading valid files, per byte of values.
 
-A separate process reads all values of each file. The peak is relative to that of the same process
-after reading a tiny file of the same format.
+A separate process reads all values of each file. The peak is the increase over the memory of the
+same process after reading a tiny file of the same format.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Kind:
 
 
 def kinds() -> Iterator[Kind]:
-    """All formats."""
+    """Yield all kinds of files."""
     import h5py
     import nibabel
     import scipy.io
@@ -150,7 +150,7 @@ def kinds() -> Iterator[Kind]:
 
 
 def _save_overlap(path: Path, values: NDArray[Any]) -> int:
-    """Write an overlap of about the given size and return its size."""
+    """Write an overlap of about the given size, and return its exact size."""
     from probdice import overlap
 
     count = values.size // 72  # three numbers per region of each side, and per pair
@@ -166,7 +166,7 @@ def _arrays(holder: Any) -> list[NDArray[Any]]:
 
 
 def measured(kind: Kind, size: int) -> float:
-    """Bytes of memory per byte of values."""
+    """Return the peak memory per byte of values."""
     random = np.random.default_rng(0)
 
     def written(path: Path, values: NDArray[Any]) -> int:
@@ -177,7 +177,7 @@ def measured(kind: Kind, size: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / f"small-{kind.name}", Path(folder) / f"large-{kind.name}"
         written(small, random.integers(0, 9, (6, 6, 6)).astype(np.uint8))
-        # Values that hardly compress, so that the file is as large as its values.
+        # The values hardly compress, so that the file is about as large as its values.
         values = random.integers(0, 256, (size // (9 * 2**14) // 3 * 3, 3 * 2**7, 3 * 2**7)).astype(
             np.uint8
         )
@@ -190,7 +190,7 @@ def measured(kind: Kind, size: int) -> float:
 
 
 def main() -> None:
-    """Print one line per format; the exit code is 1 if one exceeds the limit of a file."""
+    """Print one line per format, and exit with code 1 if a format exceeds the limit."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.memory", description=__doc__)
     parser.add_argument("titles", nargs="*", metavar="FORMAT", help="all by default")
     parser.add_argument("--megabytes", type=int, default=64)

@@ -45,7 +45,7 @@ class Hellinger(Similarity):
 
 
 def boundaries(case: Case) -> Found:
-    """Distances between the outlines of one group, with any affine."""
+    """Check the distances between the outlines of one group, with any affine."""
     if len(case.shape) < 2:
         return
     affine = _affine(case, np.random.default_rng(case.reference.size))
@@ -69,7 +69,7 @@ def boundaries(case: Case) -> Found:
 
 
 def derived_regions(case: Case) -> Found:
-    """The union of every other group that has a reference region."""
+    """Check the union of every second group that has a reference region."""
     groups = [group for group in case.result.groups if group.reference][::2]
     labels = tuple(label for group in groups for label in group.reference)
     (region,) = case.result.derived({"union": labels})
@@ -86,7 +86,7 @@ def derived_regions(case: Case) -> Found:
 
 
 def background(case: Case) -> Found:
-    """The foreground numbers of the last region of both sides as the background."""
+    """Check the foreground numbers if the last region of both sides is the background."""
     sides = {
         side: getattr(case.result, f"{side}_labels")[-1] for side in ("reference", "prediction")
     }
@@ -109,14 +109,14 @@ def background(case: Case) -> Found:
 
 
 def faint_regions(case: Case) -> Found:
-    """Means over groups exclude those without a region that is the likeliest somewhere."""
+    """Check that means over groups exclude groups without a most likely region."""
     dice = oracles.dice_of_counted(*case.rows, groups_of(case.result))
     yield case.result.mean_dice, np.mean(dice) if dice else np.nan, EXACT
     yield case.result.lowest_dice, min(dice) if dice else np.nan, EXACT
 
 
 def own_similarity(case: Case) -> Found:
-    """A similarity that is written in NumPy: weights, overlaps and the score of the groups."""
+    """Check the weights, the overlaps and the score of a similarity that is written in NumPy."""
     f = Hellinger()
     result = quietly(*case.sides, **case.options | {"similarity": f})
     p, q = case.rows
@@ -125,11 +125,11 @@ def own_similarity(case: Case) -> Found:
 
 
 def other_grid(case: Case) -> Found:
-    """Linear interpolation of a prediction on another grid, in plain loops."""
+    """Check the linear interpolation of a prediction on another grid with plain loops."""
     random = np.random.default_rng(case.prediction.size)
     axes = len(case.shape)
     source = _affine(case, random)
-    if case.workers == 2:  # the same lattice
+    if case.workers == 2:  # the grids share a lattice
         source = np.eye(axes + 1)
         source[:-1, -1] = random.integers(-1, 2, axes)
     values = case.prediction
@@ -137,7 +137,7 @@ def other_grid(case: Case) -> Found:
         values = (np.unique(values).reshape(-1, *[1] * axes) == values).astype(float)
     places = np.reshape([*np.indices(case.shape), np.ones(case.shape)], (axes + 1, -1))
     if np.abs(source @ places - places).max() < 0.2 and case.workers != 2:
-        return  # equal grids, within the tolerance
+        return  # the grids are equal within the tolerance
     resampled, view = _interpolated(values.astype(float), np.linalg.inv(source), case.shape)
     mask = view if case.mask is None else view & case.mask
     if not mask.any():
@@ -154,7 +154,7 @@ def other_grid(case: Case) -> Found:
 
 
 def _interpolated(values: Any, inverse: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Probabilities at the pixels of the standard grid, and whether they are in the image."""
+    """Return the probabilities at the pixels of the standard grid, and which are in the image."""
     result, view = np.zeros((len(values), *shape)), np.zeros(shape, bool)
     for pixel in np.ndindex(shape):
         place = (inverse @ [*pixel, 1])[:-1]
@@ -171,7 +171,7 @@ def _interpolated(values: Any, inverse: Any, shape: tuple[int, ...]) -> tuple[An
 
 
 def label_numbers(case: Case) -> Found:
-    """Other numbers, types, orders in memory and strides of labels change nothing else."""
+    """Check that numbers, types, memory order and strides of labels do not change the result."""
     if not case.unique:
         return
     random = np.random.default_rng(case.reference.size)
@@ -206,9 +206,9 @@ def label_numbers(case: Case) -> Found:
 
 
 def command_line(case: Case) -> Found:
-    """`probdice compare` on files prints the score of its groups and the mean Dice."""
+    """Check the score and the mean Dice that `probdice compare` prints for files."""
     if any(not is_label_map(side) and len(side) == 1 for side in case.sides):
-        return  # one map in a file is the probability of the foreground
+        return  # a file with a single map contains the probability of the foreground
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         names = [f"{folder}/{name}.npy" for name in ("reference", "prediction", "mask")]
         for name, array in zip(names, (*case.sides, case.mask), strict=True):
@@ -227,7 +227,7 @@ def command_line(case: Case) -> Found:
 
 
 def _affine(case: Case, random: np.random.Generator) -> Any:
-    """A turned, scaled and sheared grid."""
+    """Return the affine of a rotated, scaled and sheared grid."""
     affine = np.eye(len(case.shape) + 1)
     affine[:-1] += random.uniform(-0.3, 0.3, affine[:-1].shape)
     return affine

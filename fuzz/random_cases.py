@@ -33,7 +33,7 @@ MERGES = ("none", "prediction", "reference", "both")
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One comparison: integer arrays are labels, floating arrays are probabilities."""
+    """One comparison. Integer arrays are labels, and floating-point arrays are probabilities."""
 
     reference: Any
     prediction: Any
@@ -64,7 +64,7 @@ class Case:
 
     @cached_property
     def rows(self) -> tuple[Any, Any]:
-        """Both sides in the form of the oracle: non-empty regions, pixels in the mask."""
+        """Both sides in the form of the oracle, with non-empty regions and pixels in the mask."""
         p, q = (rows_of(side, self.mask) for side in self.sides)
         return p[p.sum(1) > 0], q[q.sum(1) > 0]
 
@@ -74,7 +74,7 @@ class Case:
 
     @cached_property
     def table(self) -> Any:
-        """The overlaps by the oracle."""
+        """The overlaps according to the oracle."""
         return oracles.overlaps(*self.rows, self.f)
 
     @cached_property
@@ -88,7 +88,7 @@ class Case:
         return len(totals) < 2 or totals[-1] - totals[-2] > 1e-5
 
     def shown(self) -> str:
-        """The case as Python code."""
+        """Return the case as Python code."""
         aitchison = f"Aitchison({self.floor})" if self.similarity == "aitchison" else "Absolute()"
         return (
             f"reference = {_array(self.reference)}\nprediction = {_array(self.prediction)}\n"
@@ -98,7 +98,7 @@ class Case:
 
 
 def case_of(seed: int, number: int) -> Case:
-    """The case of a number."""
+    """Return the case with this number."""
     random = np.random.default_rng([seed, number])
     shape = tuple(random.integers(1, 5, random.integers(1, 4)).tolist())
     while int(np.prod(shape)) > 18:
@@ -127,19 +127,19 @@ def _segmentation(random: np.random.Generator, shape: tuple[int, ...]) -> Any:
         p[..., 0] += p.sum(-1) == 0
         p /= p.sum(-1, keepdims=True)
     dtype = random.choice(["f2", "f4", ">f4", "f8"])
-    if dtype == "f2":  # fractions that the type represents exactly
+    if dtype == "f2":  # float16 represents these fractions exactly
         p = random.multinomial(512, p / p.sum(-1, keepdims=True)) / 512
     p = np.moveaxis(p, -1, 0).astype(dtype)
     return np.asfortranarray(p) if random.random() < 0.3 else np.ascontiguousarray(p)
 
 
 def is_label_map(side: Any) -> bool:
-    """Whether an array has integer labels instead of probabilities."""
+    """Return whether an array has integer labels instead of probabilities."""
     return bool(side.dtype.kind in "iu")
 
 
 def rows_of(side: Any, mask: Any) -> Any:
-    """Probabilities of the pixels in the mask: one row per region, one column per pixel."""
+    """Return the probabilities in the mask, with one row per region and one column per pixel."""
     inside = slice(None) if mask is None else np.asarray(mask).reshape(-1)
     if is_label_map(side):
         return oracles.one_hot(side.reshape(-1)[inside])
@@ -158,7 +158,7 @@ def quietly(*sides: Any, **options: Any) -> Comparison:
 
 
 def groups_of(result: Comparison) -> list[tuple[list[int], list[int]]]:
-    """The groups as indices of non-empty regions."""
+    """Return the groups as indices of non-empty regions."""
     return [
         (
             sorted(result.reference_labels.index(label) for label in group.reference),

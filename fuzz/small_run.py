@@ -19,7 +19,7 @@ RATERS = ("first", "second")
 
 
 def make(folder: Path, *, contained: bool) -> None:
-    """Write label maps; with `contained`, the child process is needed to read one case."""
+    """Write label maps. With `contained`, the child process must read one case."""
     generator = np.random.default_rng(0)
     for name in ("truth", *METHODS, *RATERS):
         (folder / name).mkdir(parents=True)
@@ -32,7 +32,7 @@ def make(folder: Path, *, contained: bool) -> None:
 
 
 def arguments(folder: Path, out: str) -> list[str]:
-    """The command, with raters, components, boundaries and pages."""
+    """Return the arguments of a command with raters, components, boundaries and pages."""
     folders = [str(folder / name) for name in ("truth", *METHODS)]
     raters = [f"--rater={name}={folder / name}" for name in RATERS]
     options = "--match labels --background 0 --components all --boundaries --tolerance 1"
@@ -41,7 +41,7 @@ def arguments(folder: Path, out: str) -> list[str]:
 
 
 def evaluate(folder: Path, out: str, several: bool, limit: int | None, output: Connection) -> None:
-    """Run the command in a forked process; its output goes to a pipe.
+    """Run the command in a forked process, and send its output to a pipe.
 
     With `several`, small images are also compared by worker processes. The limit applies to the
     size of every file. The environment variable marks the processes that the run starts.

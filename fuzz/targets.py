@@ -1,7 +1,7 @@
 """The fuzzing targets: all code that parses external files.
 
-A target has a name (that of its seeds in `corpus`), a function that reads a mutant and uses all its
-values, and the modules whose executed lines are counted.
+A target has a name, a function that reads a mutant and uses all of its values, and the modules
+whose executed lines are counted. Its seeds in `corpus` have the same name.
 """
 
 import ctypes
@@ -18,12 +18,12 @@ import numpy as np
 
 __all__ = ["TARGETS", "Target"]
 
-LARGEST = 1 << 24  # values of a mutant that are read
+LARGEST = 1 << 24  # largest number of values that are read from a mutant
 
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of input: a function of the path of a mutant, and the tested modules.
+    """One kind of input, with a function of the path of a mutant and the tested modules.
 
     If checksums cover the file, the result of `use` is compared with that of the valid file.
     """
@@ -100,7 +100,7 @@ def read_manifest(path: str) -> Any:
 
 
 def call_child(path: str) -> None:
-    """Run a reader that misbehaves in the child process, and look for what it leaves behind."""
+    """Run a reader that misbehaves in the child process, and check that nothing remains."""
     from fuzz.child_acts import act
     from probdice.errors import FormatError
     from probdice.files import containment
@@ -108,12 +108,12 @@ def call_child(path: str) -> None:
     _adopt_orphans()
     before, processes = _open_resources(), _children()
     limits = containment.SECONDS, containment.WALL
-    containment.SECONDS, containment.WALL = 0.3, (0.0, 0.5)  # most acts need no time
+    containment.SECONDS, containment.WALL = 0.3, (0.0, 0.5)  # most acts take no time
     try:
         containment.run_in_child(act, Path(path), returns=None, library="json", max_bytes=1 << 20)
     except FormatError as error:  # does not include the file name
         raise FormatError(f"{path}: ", *error.args) from error
-    except (RuntimeError, OSError) as error:  # the reader raised an error, and the parent knows it
+    except (RuntimeError, OSError) as error:  # the child reported an error of the reader
         if not isinstance(error, OSError) and "in the child process" not in str(error):
             raise
     finally:
@@ -123,13 +123,13 @@ def call_child(path: str) -> None:
 
 @cache
 def _adopt_orphans() -> None:
-    """Become the parent of processes that the child process leaves behind, to see them (Linux)."""
+    """Become the parent of remaining processes of the child process, to list them (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
 
 
 def _check_leftovers(before: dict[str, int], processes: set[int]) -> None:
-    """Raise if more than one child process, its socket and its shared memory were added (Linux)."""
+    """Raise if more than a child process, its socket and its shared memory remain (Linux)."""
     added = {kind: count - before[kind] for kind, count in _open_resources().items()}
     added["processes"] = len(_running(_children() - processes))
     if any(count > 1 for count in added.values()):
@@ -145,13 +145,13 @@ def _open_resources() -> dict[str, int]:
 
 
 def _children() -> set[int]:
-    """The child processes of this process (Linux)."""
+    """Return the child processes of this process (Linux)."""
     tasks = Path("/proc/self/task").glob("*/children")
     return {int(process) for file in tasks for process in file.read_text().split()}
 
 
 def _running(processes: set[int]) -> set[int]:
-    """Select the running processes. A process that was killed may need a moment to end."""
+    """Return the running processes. A process that was killed may take a moment to end."""
     deadline = time.monotonic() + 5
     while len(processes) > 1 and time.monotonic() < deadline:
         processes = {process for process in processes if not _has_ended(process)}
@@ -160,7 +160,7 @@ def _running(processes: set[int]) -> set[int]:
 
 
 def _has_ended(process: int) -> bool:
-    """Whether a process has ended; if it was adopted, remove it from the list of processes."""
+    """Return whether a process has ended. An adopted process is also reaped."""
     from probdice.files.containment import _Child
 
     if _Child.current is not None and process == _Child.current.process.pid:
@@ -221,7 +221,7 @@ def read_answers(path: str) -> Any:
 
 
 def read_background_image(path: str) -> Any:
-    """Read a background image; photographs may be in colour."""
+    """Read a background image. Photographs may be in colour."""
     from probdice.files import read_background_image
 
     image = read_background_image(path)

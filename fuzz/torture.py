@@ -2,8 +2,8 @@
 
 The reference implementations are tests/oracles.py and tests/boundaries_reference.py. The seed and
 the number of a case determine two segmentations, a mask and options. The score of every case is
-compared with that of the reference implementation, and one more check of `CHECKS` is chosen at
-random. A failing case is reduced as long as the same check fails, and printed as Python code.
+compared with that of the reference implementation, and one randomly chosen check of `CHECKS` is
+run. A case that fails is reduced as long as the same check fails, and printed as Python code.
 """
 
 import argparse
@@ -26,7 +26,7 @@ CHECKS = checks.CHECKS + metric_checks.CHECKS
 
 
 def failure_of(case: Case, check: Check) -> str | None:
-    """The failure, or None."""
+    """Return the failure of a case, or None."""
     try:
         for actual, expected, tolerance in check(case):
             a, b = np.asarray(actual, float), np.asarray(expected, float)
@@ -54,12 +54,12 @@ def shrunk(case: Case, check: Check) -> Case:
 
 
 def _kind(failure: str | None) -> str:
-    """The first word of a failure, such as the name of an exception."""
+    """Return the first word of a failure, such as the name of an exception."""
     return failure.split()[0] if failure else ""
 
 
 def _simpler(case: Case) -> Iterator[Case]:
-    """Slightly simpler cases."""
+    """Yield slightly simpler cases."""
     if case.mask is not None:
         yield replace(case, mask=None)
     for options in ({"merge": "none"}, {"workers": 1}, {"floor": 0.0}, {"similarity": "absolute"}):

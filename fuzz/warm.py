@@ -1,4 +1,4 @@
-"""Importing this module evaluates a small folder once, so that forked processes start quickly."""
+"""Evaluation of a small folder on import, so that forked processes start quickly."""
 
 import os
 import sys

@@ -133,7 +133,7 @@ def test_dimensions_without_names_for_regions_are_axes():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("a.nii.gz", r"expected an array, found a path, 'a.nii.gz'. Read it first"),
+        ("a.nii.gz", r"expected an array, found a path, 'a.nii.gz'. Read the file first"),
         (object(), "must be an array of numbers, found object"),
         ([object()], "must be an array of numbers, found a list of object"),
         ({"a": 1}, "must be an array of numbers, found dict"),

@@ -450,7 +450,7 @@ def test_images_of_one_or_four_axes_have_no_boundaries(shape):
         ({"percentiles": [0]}, "percentiles must be above 0 and at most 100, found 0"),
         ({"percentiles": [101]}, "percentiles must be above 0 and at most 100, found 101"),
         ({"tolerances": [-1]}, "tolerances must be finite and at least 0, found -1"),
-        ({"tolerances": ["a"]}, "tolerances must be numbers"),
+        ({"tolerances": ["a"]}, "tolerances: expected numbers"),
         ({"levels": [1]}, "levels must be at least 0 and below 1, found 1"),
         ({"levels": []}, "levels must hold at least one number"),
         ({"infinite": inf}, "infinite must be finite and at least 0, found inf"),

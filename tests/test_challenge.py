@@ -214,7 +214,7 @@ def test_a_saved_configuration_gives_the_same_files_from_anywhere(root: Path) ->
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("merg = 'both'", "unknown: merg. Known keys: reference, "),
+        ("merg = 'both'", "unknown keys: merg. Known keys: reference, "),
         ("reference = ", "cannot be read"),
         ("methods = ['a']", "methods: expected a table"),
         ("probabilities = 'yes'", "probabilities: expected true or false, found 'yes'"),

@@ -318,7 +318,7 @@ def test_a_note_reports_nan_in_the_mask(tmp_path: Path, reference: Path, predict
     mask = np.ones(LABELS.shape, np.float32)
     mask[0] = np.nan
     words = "--mask", save(tmp_path / "mask.nii.gz", mask)
-    assert "2 voxels of the mask are NaN and treated as outside." in notes_of(
+    assert "2 voxels of the mask are NaN and counted as outside the mask." in notes_of(
         reference, prediction, *words
     )
 
@@ -376,7 +376,7 @@ def test_scale_for_one_side_always_applies(tmp_path: Path) -> None:
     for wrong in ("much", "-1", "inf", "nan", "left:3", "prediction:-1"):
         assert "scale" in error_of(labels, grey, "--scale", wrong, code=2)
     both = "--scale", "prediction:255", "--scale", 2
-    assert "name the side of each" in error_of(labels, grey, *both, code=2)
+    assert "or a side before each number" in error_of(labels, grey, *both, code=2)
 
 
 def test_a_note_warns_of_image_intensities(tmp_path: Path, reference: Path) -> None:
@@ -1054,3 +1054,10 @@ def test_max_bytes_limits_the_memory_of_a_file(reference: Path, prediction: Path
     assert "use --max-bytes " in error_of(reference, prediction, "--max-bytes", 20)
     assert "use --max-bytes " in run("info", reference, "--max-bytes", 20).message
     assert run("compare", reference, prediction, "--max-bytes", 10**6).code == 0
+
+
+def test_an_unknown_choice_is_reported_without_the_words_of_pydantic() -> None:
+    done = run("compare", "a.png", "b.png", "--similarity", "foo")
+    assert done.code == 2
+    expected = "Invalid value for '--similarity': 'foo' is not one of 'absolute', 'aitchison'."
+    assert expected in done.message

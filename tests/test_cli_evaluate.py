@@ -64,7 +64,8 @@ def test_evaluate_writes_tables_and_summarise_prints_them(folders: Path) -> None
     assert "good − other" in done.stdout
     assert "Holm p" in done.stdout
     assert (
-        "other: 95 % CI by percentiles (*): BCa is undefined: all values are equal" in done.stdout
+        "other: 95 % CI by percentiles (*): BCa is undefined because all values are equal"
+        in done.stdout
     )
     assert {file.name for file in out.iterdir()} >= {"cases.csv", "regions.csv", "summary.json"}
     again = probdice("summarise", out)
@@ -399,7 +400,7 @@ def test_further_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
         failed = [line for line in text.splitlines() if line.startswith("failed: ")]
         assert len(failed) == 5
         assert sum("case" in line and "(net): " in line for line in failed) == 3
-        assert [line for line in failed if "7 more like case" in line] == failed[-1:]
+        assert [line for line in failed if "7 more failures like case" in line] == failed[-1:]
         assert sum(line.startswith("failed: other (net): ") for line in failed) == 1
         assert max(map(len, failed)) <= 170
     assert len(done.stderr.splitlines()) == 5

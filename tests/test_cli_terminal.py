@@ -238,7 +238,7 @@ def test_the_worst_20_groups_are_printed_unless_all_are_requested(tmp_path: Path
     numbers = [float(line.split()[2]) for line in text if re.match(r"\d+ +\d+ +0\.\d{4} ", line)]
     assert numbers[:2] == [0.1553, 0.4314]  # 80/515 and 22/51
     assert len(numbers) == 20 and numbers == sorted(numbers)
-    assert "… 10 more, --all" in text
+    assert "… 10 more groups; --all prints all groups" in text
     everything = helped("compare", *files, "--all").splitlines()
     assert len([line for line in everything if re.match(r"\d+ +\d+ +[01]\.\d{4} ", line)]) == 30
     assert not any("--all" in line for line in everything)

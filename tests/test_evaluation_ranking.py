@@ -65,7 +65,7 @@ def test_every_scheme_equals_a_hand_computation(root: Path) -> None:
     assert means["c"][0] == pytest.approx(14 / 18)
     assert {place for _, place in places(result, scheme="test-based").values()} == {1}
     assert result.conclusion.startswith("“a”, “b” and “c” are tied for first by foreground Dice.")
-    assert "depends on the ranking scheme: b by the scheme aggregate-then-rank" in result.conclusion
+    assert "ranking scheme: “b” by the scheme aggregate-then-rank" in result.conclusion
 
 
 def test_two_measures_equal_a_hand_computation_in_every_file(root: Path) -> None:
@@ -105,6 +105,17 @@ def test_texts_name_the_test_of_the_summary(root: Path) -> None:
     path.write_text(json.dumps(content))
     assert read_summary(root / "out")["test"] == "Wilcoxon signed-rank test"
     assert Evaluation.load(root / "out").conclusion == result.conclusion
+
+
+def test_the_conclusion_names_methods_that_were_not_tested(root: Path) -> None:
+    run(root, rank_by="runtime", column=f"runtime={root}/times.csv")
+    summary = read_summary(root / "out")
+    others = [rank["method"] for rank in summary["ranking"]["ranks"]][1:]
+    for pair in summary["ranking"]["differences"]:
+        pair["p_holm"] = None if others[1] in (pair["first"], pair["second"]) else 0.01
+    assert f"“a” differs significantly from “{others[0]}” (" in conclusion(summary)
+    untested = f"There are too few cases to test whether “a” differs from “{others[1]}”."
+    assert untested in conclusion(summary)
 
 
 def test_external_values_stay_available_without_their_file(root: Path) -> None:
@@ -168,7 +179,7 @@ def test_chosen_columns_and_booktabs(root: Path) -> None:
     run(root, columns="place,foreground_dice,cases", booktabs=True, scheme="aggregate-then-rank")
     lines = (root / "out" / "table.tex").read_text().splitlines()
     assert lines[:8] == [
-        r"% needs \usepackage{booktabs}",
+        r"% requires \usepackage{booktabs}",
         r"\begin{tabular}{rlrr}",
         r"\toprule",
         r"place & method & foreground Dice (95 \% CI) & cases \\",
@@ -179,7 +190,7 @@ def test_chosen_columns_and_booktabs(root: Path) -> None:
     ]
     assert lines[6].startswith("2 & c & 0.778 (") and lines[7].startswith("3 & a & 0.750 (")
     assert lines[8] == r"\bottomrule"
-    with pytest.raises(InputError, match=r"columns: expected names of place, .*found 'colour'"):
+    with pytest.raises(InputError, match=r"columns: expected names among place, .*found 'colour'"):
         run(root, columns=["place", "colour"])
 
 

@@ -150,7 +150,7 @@ def test_too_few_raters_and_invalid_rater_names_are_rejected(folders, raters, me
 
 
 def test_a_reference_is_required_without_raters(folders):
-    with pytest.raises(InputError, match="reference must be a folder"):
+    with pytest.raises(InputError, match="reference is None, which requires raters"):
         evaluate(None, {"good": folders["good"]})
 
 
@@ -187,10 +187,10 @@ def test_one_sentence_reports_that_all_methods_are_below_the_raters():
 
     text = conclusion(summary_of({"a": below(0.9), "b": below(0.8), "no tumour": below(0.7)}))
     assert text == (
-        "“a” is first by score (mean score 0.500). All other methods differ significantly from it "
-        "(Wilcoxon signed-rank test, Holm's correction, α = 0.05). All 3 methods, “a” (0.9), "
-        "“b” (0.8) and “no tumour” (0.7), are below inter-rater agreement on 8 cases: 0.980 "
-        "(95 % CI 0.970–0.990)."
+        "“a” is first by score (mean score 0.500). “a” differs significantly from all other "
+        "methods (Wilcoxon signed-rank test, Holm's correction, α = 0.05). All 3 methods, "
+        "“a” (0.9), “b” (0.8) and “no tumour” (0.7), are below inter-rater agreement on 8 "
+        "cases: 0.980 (95 % CI 0.970–0.990)."
     )
     text = conclusion(summary_of({"a": below(0.97, "at"), "b": below(0.8), "c": below(0.7)}))
     assert text.endswith(

@@ -91,9 +91,11 @@ def test_one_channel_of_a_target_is_soft_if_requested():
     metric = RegionDiceMetric(RegionDice(2), soft_target=True)
     metric(soft, soft)
     assert metric.aggregate() == 1
-    with pytest.raises(InputError, match=r"must hold labels, found fractions\. .* use soft_target"):
+    with pytest.raises(
+        InputError, match=r"must contain labels, found fractions\. .* use soft_target"
+    ):
         RegionDiceMetric(RegionDice(2))(soft, soft)
-    with pytest.raises(InputError, match="y_pred has one channel, which must hold labels"):
+    with pytest.raises(InputError, match="y_pred has one channel, which must contain labels"):
         RegionDiceMetric(RegionDice(3))(soft, soft)
 
 

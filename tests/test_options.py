@@ -305,3 +305,13 @@ def test_the_help_describes_every_similarity():
     words = declarations(CompareOptions)["similarity"].help
     assert "absolute (differences of probabilities, the default)" in words
     assert all(one.help and f"{one.name} ({one.help})" in words for one in BUILT_IN)
+
+
+@pytest.mark.parametrize("name", ["ignore", "background", "resample"])
+def test_the_help_names_sides_only_for_commands_that_have_them(name):
+    declared = declarations(EvaluateOptions)[name]
+    for command in ("compare", "evaluate"):
+        assert re.search("reference", declared.help_for(command))
+        assert "rater" not in declared.help_for(command)
+    for command in ("agree", "consensus"):
+        assert not re.search("reference|prediction|side", declared.help_for(command))

@@ -25,4 +25,4 @@ def test_the_figures_exist_and_are_described() -> None:
 
 def test_the_stated_numbers_were_measured() -> None:
     text = " ".join(PAGE.read_text(encoding="utf-8").split())
-    assert "314 of 318 places" in text and "314 of 318" in steep_claim(two_regions()).measured
+    assert "314 of 318 points" in text and "314 of 318" in steep_claim(two_regions()).measured

@@ -194,7 +194,7 @@ def test_ignored_voxels_do_not_change_the_consensus_of_the_others(method):
 
 def test_invalid_options_are_rejected(files, tmp_path):
     done = run("consensus", *files, "--labels")
-    assert done.code == 2 and "needs --output FILE" in done.message
+    assert done.code == 2 and "requires --output FILE" in done.message
     done = run("agree", *files, "--names", f"reference:{tmp_path / 'names.tsv'}")
     assert done.code == 2 and "neither a reference nor a prediction" in done.message
     soft = tmp_path / "soft.npy"

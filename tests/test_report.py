@@ -231,6 +231,13 @@ def test_the_explained_share_of_a_constant_side_is_undefined():
     assert prediction.text.startswith("The reference explains 0.0 % of the prediction")
 
 
+def test_settings_list_options_that_differ_from_the_defaults():
+    result = compare([0, 0, 1, 2], [0, 1, 1, 2], background=0)
+    facts = {fact.name: fact.values for fact in page_of(result).options}
+    assert facts["Background"] == ("0",)
+    assert "Resampling" not in facts
+
+
 @pytest.mark.parametrize(
     ("reference", "prediction", "expected"),
     [

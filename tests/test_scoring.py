@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from probdice import Aitchison, compare, overlap
+from probdice.method.matching import Matching
 from probdice.method.scoring import NeedsImages, correspond, key_lists, measure
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
@@ -14,7 +15,7 @@ SOFT_SPLIT = np.array([[0.6, 0.5, 0.1, 0.0], [0.3, 0.3, 0.1, 0.1], [0.1, 0.2, 0.
 
 def test_the_groups_before_merging_are_stored():
     table = overlap(REFERENCE, SPLIT)
-    found = correspond(table, "overlap", "both", None)
+    found = correspond(table, Matching(merge="both"), None)
     assert found.matched.prediction.tolist() == [2, 0, 1]
     assert found.groups.prediction.tolist() == [0, 0, 1]
     assert found.costs.tolist() == [1, 1]
@@ -24,7 +25,7 @@ def test_the_groups_before_merging_are_stored():
 
 def test_passes_get_groups_by_label():
     table = overlap(REFERENCE, SPLIT)
-    found = correspond(table, "overlap", "both", None)
+    found = correspond(table, Matching(merge="both"), None)
     lists = key_lists(table, found.groups)
     assert (lists.reference, lists.prediction) == ([[1], [2]], [[5, 7], [9]])
 
@@ -51,12 +52,12 @@ def test_the_similarity_of_a_group_is_that_of_its_auxiliaries():
 
 def test_the_share_of_infinite_pixels_is_counted():
     table = overlap(REFERENCE, SPLIT, similarity="aitchison")
-    found = correspond(table, "overlap", "none", None)
+    found = correspond(table, Matching(), None)
     assert measure(table, found.groups, found.costs, None).infinite == 3
 
 
 def test_numbers_that_need_the_images_raise_their_own_error():
     table = overlap(SOFT_REFERENCE, SOFT_SPLIT, similarity="aitchison")
-    found = correspond(table, "overlap", "none", None)
+    found = correspond(table, Matching(), None)
     with pytest.raises(NeedsImages, match="requires the images"):
         measure(table, found.groups, found.costs, None)

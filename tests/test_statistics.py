@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 def test_equal_values_have_a_percentile_interval_with_a_reason() -> None:
     interval = summarise([0.75] * 8).interval
     assert (interval.low, interval.high, interval.kind) == (0.75, 0.75, "percentile")
-    assert interval.reason == "BCa is undefined: all values are equal"
+    assert interval.reason == "BCa is undefined because all values are equal"
 
 
 def test_the_coverage_of_the_interval_is_near_its_nominal_level() -> None:

@@ -134,7 +134,7 @@ def test_a_manifest_with_an_invalid_field_is_rejected(truth: Path):
 
 
 def test_a_pattern_with_a_method_and_an_unreadable_reference_are_rejected(truth: Path):
-    with pytest.raises(InputError, match="a submission holds one method"):
+    with pytest.raises(InputError, match="a submission contains one method"):
         Manifest.of(truth, EvaluateOptions.of(pattern={"prediction": "{case}_{method}.nii.gz"}))
     (truth / "b.nii.gz").write_text("text")
     with pytest.raises(InputError, match="reference of case b: "):
@@ -346,7 +346,7 @@ def test_check_prints_problem_consequence_and_fix_per_line(challenge: Path):
     assert done.code == 1
     lines = done.out.splitlines()
     assert (
-        "error (labels): case label: label 7 is not allowed; expected 0, 1, 2. Such regions match "
+        "error (labels): case label: label 7 is not allowed; expected 0, 1, 2. Other labels match "
         "no reference region. Use the labels of the challenge." in lines
     )
     assert lines[-2].startswith("warning (extra): 1 case is not part of the challenge (extra).")

@@ -689,7 +689,7 @@ def test_groups_of_soft_regions_on_both_sides_are_rejected_before_the_pass(optio
         (
             torch.full((1, 5, 2), 0.2),
             torch.full((1, 3, 2), 0.5),
-            r"target: probabilities sum to 1.5 at pixel \(0, 0\)\. Divide them by their sum",
+            r"target: probabilities sum to 1.5 at pixel \(0, 0\)\. Divide the values by their sum",
         ),
         (
             torch.tensor([[0]]),
@@ -729,7 +729,7 @@ def test_invalid_values_are_rejected_with_their_pixel(preds, target, message, in
         ),
         (torch.zeros(2, 4), torch.zeros(2, 4).long(), r"use an integer type: preds.long"),
         (torch.zeros(2), torch.zeros(2).long(), "logits of 5 regions along axis 1"),
-        (torch.tensor(1), torch.tensor(1), "preds must hold labels|target must hold labels"),
+        (torch.tensor(1), torch.tensor(1), "(preds|target) must contain labels"),
         (np.zeros(3), torch.zeros(3).long(), "preds must be a torch.Tensor, found ndarray"),
         (
             torch.zeros(2, 4).long(),
@@ -752,7 +752,9 @@ def test_labels_and_probabilities_do_not_mix():
     metric = metric_for()
     metric.update(made()[0]["logits"], made()[1]["labels"])
     metric.update(made()[0]["labels"], made()[1]["labels"])
-    with pytest.raises(InputError, match="preds held labels in 7 images and probabilities in 7"):
+    with pytest.raises(
+        InputError, match="preds contained labels in 7 images and probabilities in 7"
+    ):
         metric.compute()
 
 

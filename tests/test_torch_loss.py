@@ -603,7 +603,7 @@ def test_masked_pixels_are_left_out_of_averages():
         ({"similarity": "aitchison"}, "aitchison requires measure=\"score\", found 'dice'"),
         (
             {"similarity": "aitchison", "measure": "score", "activation": None},
-            r"aitchison needs logits\. .* pass preds.log\(\)",
+            r"aitchison requires logits\. .* pass preds.log\(\)",
         ),
         ({"class_weights": [1, -1]}, "class_weights must be non-negative numbers"),
         ({"class_weights": [1, 0], "background": 0}, "at least one of them positive"),
@@ -630,7 +630,7 @@ def test_options_that_do_not_fit_are_rejected_at_once(options, message):
             torch.zeros(2, 2, 4),
             r"3 channels, found shape \(2, 2, 4\)",
         ),
-        ({}, torch.zeros(2, 3, 4).long(), torch.zeros(2, 4).long(), "preds must hold floating"),
+        ({}, torch.zeros(2, 3, 4).long(), torch.zeros(2, 4).long(), "preds must contain floating"),
         ({}, torch.zeros(2, 1, 4), torch.zeros(2, 4).long(), 'Use activation="sigmoid"'),
         (
             {"activation": "sigmoid"},
@@ -647,9 +647,9 @@ def test_options_that_do_not_fit_are_rejected_at_once(options, message):
             {"similarity": "aitchison", "measure": "score"},
             torch.zeros(2, 3, 4),
             torch.zeros(2, 4).long(),
-            r"target holds labels, .*Aitchison\(floor=1e-3\)",
+            r"target contains labels, .*Aitchison\(floor=1e-3\)",
         ),
-        ({}, [torch.zeros(2, 3, 4)] * 2, [torch.zeros(2, 4).long()], "or 2 for 2 outputs"),
+        ({}, [torch.zeros(2, 3, 4)] * 2, [torch.zeros(2, 4).long()], "or 2 tensors for 2 outputs"),
     ],
 )
 def test_tensors_that_do_not_fit_are_rejected(options, preds, target, message):

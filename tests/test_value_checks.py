@@ -151,7 +151,7 @@ def test_a_foreground_is_between_0_and_1():
         (lambda: compare(GOOD, np.zeros((3, 4), complex)), "prediction: must contain labels"),
         (
             lambda: compare(np.full((3, 4, 2), 0.5), np.zeros((3, 4), int)),
-            "seems to be the last",
+            "seems to be the last axis",
         ),
         (lambda: compare("a.nii.gz", [1]), r"reference: a\.nii\.gz: no such file"),
         (lambda: compare(np.array([None]), [1]), "reference: must contain labels.*found object"),
@@ -159,7 +159,7 @@ def test_a_foreground_is_between_0_and_1():
         (lambda: compare([1, 2], [1, 2], mask=[True]), r"mask has shape \(1,\).*shape \(2,\)"),
         (
             lambda: compare([1, 2], [1, 2], mask=[1.0, 0.5]),
-            r"mask must hold integers, found 0.5 at pixel \(1,\)\. Use .* as in mask > 0.5",
+            r"mask must contain integers, found 0.5 at pixel \(1,\)\. Use .* as in mask > 0.5",
         ),
         (lambda: compare([1, 2], [1, 2], mask=[1.0, math.inf]), r"found inf at pixel \(1,\)"),
         (lambda: compare([1, 2], [1, 2], mask=["a", "b"]), "mask: expected one mask file, found 2"),
@@ -192,12 +192,12 @@ def test_nan_in_a_mask_is_outside_and_a_note():
     result = compare([1, 2, 3], [1, 2, 4], mask=[1.0, 1.0, math.nan])
     assert result.pixels == 2
     assert [(note.kind, str(note)) for note in result.notes] == [
-        ("mask", "1 pixel of the mask is NaN and treated as outside.")
+        ("mask", "1 pixel of the mask is NaN and counted as outside the mask.")
     ]
     as_map = Segmentation.from_labels([2.0, math.nan, math.nan])
     notes = compare([1, 2, 3], [1, 2, 4], mask=as_map).notes
     (note,) = (note for note in notes if note.kind == "mask")
-    assert str(note) == "2 pixels of the mask are NaN and treated as outside."
+    assert str(note) == "2 pixels of the mask are NaN and counted as outside the mask."
 
 
 def test_masked_arrays_are_rejected_with_the_fix():

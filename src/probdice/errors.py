@@ -1,4 +1,4 @@
-"""Exceptions, warnings and notes, and the names of options in their messages.
+"""Exceptions, warnings and notes, and the spelling of options in messages.
 
 Exception
 └── ProbdiceError
@@ -93,7 +93,7 @@ def in_words(message: Message, words: Words) -> str:
 
 
 def as_words(words: object) -> Words:
-    """Check the name of the form in which messages write options."""
+    """Check the spelling of options in messages: "python" or "command"."""
     for known in get_args(Words):
         if words == known:
             return known  # type: ignore[no-any-return]
@@ -109,7 +109,7 @@ class Note:
     kind : str
         A fixed identifier: "unmatched", "crossed", "infinite", …
     message : tuple of str or Option
-        The text and the options that it recommends.
+        The text of the note, with the options that it recommends.
 
     Examples
     --------

@@ -36,8 +36,8 @@ class RegionDiceMetric(CumulativeIterationMetric):
     metric : RegionDice
         The metric to compute. Its state is overwritten.
     soft_target : bool, optional
-        Whether a target with one channel holds the probability of a single foreground. By default,
-        it holds labels, which MONAI often stores as floating-point numbers.
+        Whether a target with one channel contains the probability of a single foreground. By
+        default, the channel contains labels, which MONAI often stores as floating-point numbers.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
         """Reset the sums."""
         super().reset()
         self.metric.reset()
-        # A row of zeros, so that a process without images takes part in gathering.
+        # A row of zeros, so that gathering also works for a process without images.
         self._buffers = [[self._row()]]
 
     def extend(self, *data: Any) -> None:
@@ -144,14 +144,14 @@ class RegionDiceHandler(IgniteMetricHandler):
     metric : RegionDice
         The metric to compute.
     output_transform : callable, optional
-        Extracts (preds, target) from the output of the engine, such as
+        A function that extracts (preds, target) from the output of the engine, such as
         ``monai.handlers.from_engine(["pred", "label"])``.
     name : str, optional
         Name of the handler if the engine does not set a name.
     value : str, optional
         The value of `RegionDice.compute` that is stored under the name of the handler. By default,
-        it is the value of that name, such as ``key_val_metric={"mean_dice": handler}``, or the
-        score if there is none.
+        this is the value with the same name as the handler, or the score if no value has this name.
+        For example, ``key_val_metric={"mean_dice": handler}`` stores the mean Dice.
     soft_target : bool, optional
         As in `RegionDiceMetric`.
 
@@ -217,5 +217,7 @@ def _without_channel(tensor: Tensor, name: str, foreground: bool) -> Tensor:
     labels = tensor.to(torch.int64)
     if not bool((labels == tensor).all()):
         hint = ". For the probability of a foreground, use soft_target=True." if name == "y" else ""
-        raise InputError(f"{name} has one channel, which must hold labels, found fractions{hint}")
+        raise InputError(
+            f"{name} has one channel, which must contain labels, found fractions{hint}"
+        )
     return labels[:, 0]

@@ -3,7 +3,7 @@ Derived regions, as in BraTS
 ============================
 
 A tumour has three labels: necrosis (1), oedema (2) and enhancing tumour (3). Challenges score
-unions of them: the whole tumour, the tumour core and the enhancing tumour.
+unions of these labels: the whole tumour, the tumour core and the enhancing tumour.
 """
 
 import numpy as np

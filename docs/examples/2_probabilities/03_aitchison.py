@@ -17,8 +17,8 @@ for sure in (0.99, 0.999, 0.9999):
     print(f"0.99 vs {sure}: absolute {absolute(p, q):.4f}, aitchison {aitchison(p, q):.4f}")
 
 # %%
-# It falls fastest close to equality, especially where the reference is nearly certain. It is 0
-# where one side has probability 0 and the other does not.
+# The similarity falls fastest where both sides are nearly equal, especially if the reference is
+# nearly certain. It is 0 where one side has probability 0 and the other does not.
 p = np.linspace(0, 1, 401)
 curves = Figure(figsize=(7, 3.2), layout="constrained")
 axes = curves.subplots()

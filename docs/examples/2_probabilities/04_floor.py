@@ -3,8 +3,8 @@ A floor under small probabilities
 =================================
 
 With the aitchison similarity, the distance is infinite if a region has probability 0 on one side
-only. Real maps contain many exact zeros. A floor raises them, so that the distance is finite.
-Report the floor with the score, because the score depends on it.
+only. Real maps contain many exact zeros. A floor raises these zeros, so that the distance is
+finite. Report the floor with the score, because the score depends on it.
 """
 
 from matplotlib.figure import Figure

@@ -3,7 +3,7 @@ Correct a score for chance
 ==========================
 
 The score of two independent segmentations depends on the sizes of the regions. The adjusted score
-corrects for this: it is 1 for equal segmentations and about 0 for independent pixels.
+corrects for these sizes: it is 1 for equal segmentations and about 0 for independent pixels.
 """
 
 import numpy as np

@@ -3,8 +3,8 @@ Distances between boundaries
 ============================
 
 The reference is the silhouette of a horse that is part of scikit-image. One prediction is shifted
-by two pixels, and the other lacks the ends of two legs. The shifted prediction is worse
-by Dice, but better by HD95 and the surface Dice.
+by two pixels, and the other lacks the ends of two legs. The shifted prediction has
+the lower Dice, but the better HD95 and surface Dice.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@ In a training loop
 ==================
 
 ``RegionDice`` is a torchmetrics metric. A tiny network learns to segment stripes. The metric scores
-its probabilities directly, without an argmax.
+the probabilities of the network directly, without an argmax.
 """
 
 import torch

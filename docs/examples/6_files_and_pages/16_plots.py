@@ -2,7 +2,7 @@
 All kinds of pictures
 =====================
 
-``result.plot(kind)`` returns a Matplotlib figure to save or to edit. These figures show the
+``result.plot(kind)`` returns a Matplotlib figure that you can save or edit. These figures show the
 comparison of ``probdice demo``: a volume of four tissues and a prediction with seven regions.
 """
 

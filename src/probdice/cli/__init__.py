@@ -1,7 +1,7 @@
 """The command line.
 
-Each command is a function in its own module, listed in `app.COMMANDS`. These modules import
-Typer and little else at the top, and import the rest inside functions, so that `--help` and
+Each command is a function in its own module, listed in `app.COMMANDS`. At the top, these modules
+import Typer and few other modules. Other imports are inside functions, so that `--help` and
 completion are fast. The body of a command runs inside `outcome.reporting_errors`, which turns
 errors into messages and exit codes.
 """

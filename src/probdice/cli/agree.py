@@ -48,7 +48,7 @@ def agree(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Measure inter-rater agreement on one image, for all pairs of raters and for each rater.
+    """Measure the inter-rater agreement of every pair of raters, and of each rater with the others.
 
     The score of a rater against the mean of the other raters is the best score that a method can be
     expected to reach.
@@ -71,7 +71,7 @@ def agree(
 
 
 def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
-    """Return the mean of all pairs, and tables of pairs, raters and regions."""
+    """Return the mean scores of all pairs, and tables of pairs, raters and regions."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.data.pixel_words import words_for_axes

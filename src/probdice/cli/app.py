@@ -95,23 +95,24 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 class _Group(HelpfulGroup):
-    """A group of commands that escapes control codes in usage errors."""
+    """A group of commands that prints usage errors without control codes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with _escape_usage_errors():
+        with _plain_usage_errors():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        with _escape_usage_errors():
+        with _plain_usage_errors():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _escape_usage_errors() -> Iterator[None]:
+def _plain_usage_errors() -> Iterator[None]:
+    """Escape control codes in usage errors, and remove the prefix that Pydantic adds."""
     try:
         yield
     except UsageError as error:
-        error.message = visible(error.message)
+        error.message = visible(error.message.removeprefix("Value error, "))
         raise
 
 

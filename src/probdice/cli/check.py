@@ -46,8 +46,8 @@ def check(
 ) -> None:
     """Check a submission before it is evaluated: names, cases, grids, labels and values.
 
-    Requires only the manifest, not the references. The exit code is 0 if the submission can be
-    evaluated, 1 if it has errors, and 2 if the command is invalid.
+    This command requires only the manifest, not the references. The exit code is 0 if the
+    submission can be evaluated, 1 if it has errors, and 2 if the command is invalid.
     """
     if not os.path.isdir(submission):
         reason = "is a file, expected a folder" if os.path.exists(submission) else "no such folder"
@@ -78,7 +78,7 @@ def check(
 
 
 def _lines(result: "SubmissionCheck", submission: str) -> "list[RenderableType]":
-    """Return one line per problem, errors first, and a summary."""
+    """Return one line per problem, starting with errors, and a summary."""
     from probdice.cli.display import MAX_ROWS
     from probdice.text.escaping import printable
     from probdice.text.formatting import quantity
@@ -86,7 +86,7 @@ def _lines(result: "SubmissionCheck", submission: str) -> "list[RenderableType]"
     ordered = sorted(result.problems, key=lambda problem: problem.severity != "error")
     lines: list[RenderableType] = [printable(str(problem)) for problem in ordered[:MAX_ROWS]]
     if len(ordered) > MAX_ROWS:
-        lines.append(f"… and {len(ordered) - MAX_ROWS} more problems; --json writes all of them")
+        lines.append(f"… and {len(ordered) - MAX_ROWS} more problems; --json writes all problems")
     errors = sum(problem.severity == "error" for problem in ordered)
     counts = [
         f"{result.checked} of {result.expected} cases",

@@ -61,7 +61,7 @@ def compare(
         option(
             "Comparison",
             "SCHEDULER",
-            "Run on Dask: threads, processes, or the address of a scheduler (tcp://host:8786). "
+            "Run on Dask, with threads, processes or a scheduler at an address (tcp://host:8786). "
             "Requires a Zarr store on at least one side.",
             advanced=True,
         ),
@@ -86,7 +86,7 @@ def compare(
         option(
             "Output",
             "FILE",
-            "Background image of the report, such as the scan. Can be repeated.",
+            "Image to show behind the regions in the report, such as the scan. Can be repeated.",
         ),
     ] = None,
     surface: Annotated[
@@ -95,7 +95,7 @@ def compare(
             "Output",
             "FILE",
             "Surface on which the report shows values at vertices, such as lh.inflated or a "
-            ".surf.gii file. Repeat for the other hemisphere.",
+            ".surf.gii file. Repeat the option for the other hemisphere.",
             advanced=True,
         ),
     ] = None,
@@ -115,7 +115,7 @@ def compare(
         option(
             "Output",
             "FILE",
-            "Write a CSV table with one row per group: labels, Dice, Jaccard, volumes.",
+            "Write a CSV table with the labels, Dice, Jaccard index and volumes of every group.",
         ),
     ] = None,
     all_: AllOption = False,
@@ -174,7 +174,7 @@ def _metric_options(indices: bool, components: bool, background_is_given: bool) 
     """Check the options for additional metrics."""
     if components and not background_is_given:
         raise typer.BadParameter(
-            "requires --background LABEL (--background none if there is no background)",
+            "requires --background LABEL, or --background none if there is no background",
             param_hint="--components",
         )
     return MetricOptions(indices, components, background_is_given and (indices or components))

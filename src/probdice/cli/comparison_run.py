@@ -116,7 +116,7 @@ def run(
 
 
 def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
-    """Return a context that uses the Dask scheduler of --scheduler, if given."""
+    """Return a context that uses the Dask scheduler given with --scheduler, if any."""
     from contextlib import nullcontext
 
     if inputs.scheduler is None:
@@ -127,7 +127,7 @@ def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
 
 
 def _check_scheduled(images: "Images") -> None:
-    """Reject a scheduler if neither side runs on Dask."""
+    """Reject a scheduler if the comparison does not run on Dask."""
     from probdice.engine.dask import runs_on_dask
     from probdice.errors import InputError, Option
 
@@ -139,7 +139,7 @@ def _check_scheduled(images: "Images") -> None:
 
 
 def _with_components(images: "Images", options: CompareOptions) -> "Images":
-    """Replace the regions of both sides by their connected components."""
+    """Replace the regions of both sides with their connected components."""
     from probdice.errors import ProbdiceError
     from probdice.method.sides import SIDES, Both, Side
 
@@ -176,7 +176,7 @@ def _as_json(result: "Comparison", inputs: Inputs, metrics: MetricOptions) -> st
 
 
 def _files(path: str) -> dict[str, object]:
-    """Return the given path, and the files that it refers to with their SHA-256."""
+    """Return the given path, and the SHA-256 of every file that the path refers to."""
     from probdice.files.sidecars import files_read, fingerprint
 
     files = [
@@ -257,7 +257,7 @@ def _check_formats(images: "Images", geometry: "Geometry | None", outputs: Outpu
 def _background_images(
     images: "Images", options: CompareOptions, files: tuple[str, ...]
 ) -> "tuple[BackgroundImage, ...]":
-    """Read the background images of the report; reject invalid files before the computation."""
+    """Read the background images of the report, so that invalid files are rejected early."""
     if not files:
         return ()
     from probdice.report.image_layers import background_images_of
@@ -266,7 +266,7 @@ def _background_images(
 
 
 def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]":
-    """Read the surfaces of the report; reject invalid files before the computation."""
+    """Read the surfaces of the report, so that invalid files are rejected early."""
     if not files:
         return ()
     from probdice.files.inputs import as_surfaces

@@ -1,4 +1,4 @@
-"""Read the options of a command from a TOML file, and write them to a TOML file.
+"""Read the options of a command from a TOML file, and write options to a TOML file.
 
 Keys are option names without leading dashes. `reference` is the folder of the reference, and
 `methods` is a table with the folder of every method. Paths are relative to the folder of the TOML
@@ -40,7 +40,7 @@ def load_configuration(context: typer.Context, path: str | None) -> str | None:
     parameters = _parameters(context)
     if unknown := [key for key in content if key not in parameters]:
         raise _config_error(
-            path, f"unknown: {', '.join(unknown)}. Known keys: {', '.join(parameters)}"
+            path, f"unknown keys: {', '.join(unknown)}. Known keys: {', '.join(parameters)}"
         )
     folder = Path(path).parent
     context.default_map = {
@@ -71,7 +71,7 @@ def save_configuration(context: typer.Context, path: str, methods: Mapping[str, 
 
 
 def _parameters(context: typer.Context) -> dict[str, Any]:
-    """Return the parameters of the command, by their keys in the TOML file."""
+    """Return the parameters of the command by key in the TOML file."""
     parameters = {}
     for parameter in context.command.params:
         option = max(parameter.opts, key=len).lstrip("-")

@@ -54,7 +54,7 @@ def consensus(
         option(
             "Output",
             "FILE",
-            "Write the consensus: the probabilities of the common regions, or with --labels a "
+            "Write the consensus: the probabilities of the common regions or, with --labels, a "
             "label map.",
             *("--output", "-o"),
         ),
@@ -96,13 +96,13 @@ def consensus(
 ) -> None:
     """Fuse segmentations of one image by several raters into one probabilistic segmentation.
 
-    Labels need not agree: by default, regions are matched by overlap, and neither the order of the
-    files nor their labels change the result.
+    The files need not use the same labels: by default, regions are matched by overlap, and neither
+    the order of the files nor the labels change the result.
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)
         if labels and output is None:
-            raise typer.BadParameter("needs --output FILE", param_hint="--labels")
+            raise typer.BadParameter("requires --output FILE", param_hint="--labels")
         options = run.check(given, match, {"--output": output, "--entropy": entropy})
         with progress(shown=not quiet) as display:
             from probdice.files import write

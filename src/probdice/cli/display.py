@@ -45,7 +45,7 @@ def show_comparison(
     detection: "Detection | None" = None,
     all_groups: bool = False,
 ) -> None:
-    """Print scores, groups (the worst first), additional metrics, notes and the written files."""
+    """Print scores, groups (worst first), additional metrics, notes and the written files."""
     parts: list[RenderableType] = [
         Text(printable(title), style="bold"),
         _settings(result),
@@ -58,7 +58,7 @@ def show_comparison(
     shown = order if all_groups else order[:MAX_ROWS]
     parts.append(_groups(result, [result.groups[k] for k in shown]))
     if len(shown) < len(order):
-        parts.append(f"… {len(order) - len(shown):,} more, --all")
+        parts.append(f"… {len(order) - len(shown):,} more groups; --all prints all groups")
     notes = list(result.notes)
     if indices is not None:
         parts += [_indices(indices), ""]
@@ -76,10 +76,10 @@ def show_comparison(
 
 
 def show(*parts: RenderableType, written: Sequence[str] = ()) -> None:
-    """Print parts to standard output, followed by the written files.
+    """Print parts to standard output, followed by one line per written file.
 
-    On a terminal, lines are wrapped between words. `written` has one entry per file or folder: its
-    path, a colon and its content.
+    On a terminal, lines are wrapped between words. Each entry of `written` describes one file or
+    folder: the path, a colon and the content.
     """
     terminal = sys.stdout.isatty()
     screen = console(width=None if terminal else FILE_WIDTH)
@@ -228,7 +228,7 @@ def _indices(indices: "Indices") -> Table:
 
 
 def _if_available(number: Callable[[], T]) -> T | None:
-    """Return a number of a result, or None if it requires images that are no longer in memory."""
+    """Return a number of a result; None if the number requires images that are not in memory."""
     try:
         return number()
     except NeedsImages:
@@ -240,7 +240,7 @@ def _count(count: int, side: str) -> str:
 
 
 def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
-    """Return the table of groups, with volumes in millilitres if they are known."""
+    """Return the table of groups, with volumes in millilitres if voxel sizes are known."""
     has_volume = result.pixel_volume is not None
     columns = [
         Column("reference"),

@@ -86,7 +86,7 @@ def evaluate(
             rich_help_panel=f"Output{ADVANCED}",
             is_eager=True,
             callback=load_configuration,
-            help="Read options from a TOML file. Command-line options override it.",
+            help="Read options from a TOML file. Command-line options override the file.",
         ),
     ] = None,
     save_config: Annotated[
@@ -98,15 +98,16 @@ def evaluate(
         option(
             "Output",
             "FILE",
-            "Write the required form of a submission (cases, grids, labels, kind) as JSON for the "
-            "check command. Without PREDICTION_DIR and --output, only write this file.",
+            "Write a manifest (JSON), which lists the cases, grids, labels and kinds that the "
+            "check command requires of a submission. Without PREDICTION_DIR and --output, only "
+            "write this file.",
         ),
     ] = None,
     strict: Annotated[
         bool,
         flag(
             "Ranking",
-            "Exit with code 1 if any case is missing, as for failed cases.",
+            "Exit with code 1 not only for failed cases, but also for missing cases.",
             "--strict",
             advanced=True,
         ),
@@ -204,7 +205,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
         rule = (
             "other labels cause errors"
             if manifest.strict_labels
-            else "other labels cause warnings; with --match labels, they cause errors"
+            else "other labels cause warnings or, with --match labels, errors"
         )
         cases = quantity(len(manifest.cases), "case")
         show(written=[f"{path}: {cases}, {kinds}, labels {labels} ({rule})"])
@@ -246,9 +247,9 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 
 @contextmanager
 def _display(quiet: bool) -> Iterator[Any]:
-    """Show a progress bar on a terminal, and print failures when they happen.
+    """Show a progress bar on a terminal, and print each failure immediately.
 
-    Yields a function to call after every case, and a function to call when kernels are compiled.
+    Yield a function to call after every case, and a function to call when kernels are compiled.
     """
     from probdice.cli.ranking_output import Failures
     from probdice.errors import in_command

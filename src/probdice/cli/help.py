@@ -49,7 +49,7 @@ class HelpfulGroup(TyperGroup):
 
 
 def _note_request(ctx: Any, args: list[str]) -> None:
-    """Store whether the user requested all options; Click handles both names in the same way."""
+    """Store whether the user requested all options. Click does not distinguish the two names."""
     options = args[: args.index("--")] if "--" in args else args
     if ALL in options:
         ctx.meta[SHOW_ALL] = True
@@ -94,7 +94,7 @@ def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]
 
 
 def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]:
-    """Return a heading and a table of names and explanations, or nothing if there are none."""
+    """Return a heading and a table of names and explanations; nothing if there are no entries."""
     if not entries:
         return []
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
@@ -106,7 +106,7 @@ def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]
 
 
 def _panel(option: Any) -> str:
-    """Return the title above an option; options without a title come first."""
+    """Return the title of the panel that lists an option."""
     return (getattr(option, "rich_help_panel", None) or "Options").removesuffix(ADVANCED)
 
 
@@ -127,7 +127,7 @@ def _placeholder(argument: Any) -> str:
 
 
 def _entries(option: Any) -> list[tuple[str, str]]:
-    """Return the names of an option with the placeholder of its value, and its help."""
+    """Return the names of an option with the placeholder of the value, and the help text."""
     if ALL in option.opts:
         return [("-h, --help", "Show the common options."), (ALL, "Show all options.")]
     names = ", ".join(sorted(option.opts, key=len))

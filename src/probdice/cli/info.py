@@ -27,14 +27,14 @@ __all__ = ["info"]
 def info(
     file: Annotated[
         str,
-        argument("FILE", "File, files or array in a file, in a form that compare accepts."),
+        argument("FILE", "A file, several files or an array in a file, as in compare."),
     ],
     given: dict[str, Any],
     debug: DebugOption = False,
 ) -> None:
     """Show the content of a file: labels or probabilities, regions and geometry.
 
-    For a file with several arrays, list the arrays and how to refer to each.
+    For a file with several arrays, list each array with the path that selects it.
     """
     with reporting_errors(debug=debug):
         from probdice.cli.display import note_line, show
@@ -76,7 +76,7 @@ def info(
 
 
 def _contents(file: str) -> "list[Content]":
-    """Return the arrays of a container; an empty list if it cannot be read."""
+    """Return the arrays of a container; an empty list if the container cannot be read."""
     from probdice.errors import ProbdiceError
     from probdice.files import contents_of
     from probdice.files.sources import split_paths
@@ -89,7 +89,7 @@ def _contents(file: str) -> "list[Content]":
 
 
 def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType]":
-    """List the arrays of a container and how to refer to each."""
+    """List the arrays of a container with the path that selects each array."""
     from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
 
@@ -179,7 +179,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
 
 
 def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
-    """Return the colour of a label or region as a square and its code."""
+    """Return the colour of a label or region, as a square and a colour code."""
     from rich.text import Text
 
     colour = segmentation.colours.get(key)
@@ -301,7 +301,7 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
 
 
 def _pixel_volume(segmentation: "Segmentation") -> float | None:
-    """Return the volume of a voxel in mm³, or None if it is unknown."""
+    """Return the volume of a voxel in mm³; None if the volume is unknown."""
     geometry = segmentation.geometry
     return geometry.pixel_volume if geometry is not None and len(geometry.shape) == 3 else None
 

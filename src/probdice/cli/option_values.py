@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def file_of_match(word: str) -> Path | None:
-    """Return the file given to --match; None if it is a rule or pairs of labels."""
+    """Return the file given to --match; None if the value is a rule or pairs of labels."""
     if not word.lower().endswith(".json") or ("=" in word and not os.path.exists(word)):
         return None
     return Path(word)
@@ -94,10 +94,10 @@ def _derived(words: Sequence[str]) -> "dict[str, tuple[Label, ...]]":
 
 
 def _scale(words: Sequence[str]) -> "float | dict[Side, float] | None":
-    """Convert --scale, either for both sides or for each side by name."""
+    """Convert --scale: one number for both sides, or one number for each named side."""
     if len({":" in word for word in words}) > 1:
         raise typer.BadParameter(
-            "give one number for both sides, or name the side of each number", param_hint="--scale"
+            "expected one number for both sides, or a side before each number", param_hint="--scale"
         )
     return _per_side(words, "--scale", _number)
 
@@ -107,8 +107,8 @@ def _per_side(
 ) -> "T | dict[Side, T] | None":
     """Return one value for both sides, or a dictionary of values by side.
 
-    If `option` is None, a prefix that is not a side is part of the value. Otherwise it is an
-    error.
+    If `option` is None, a prefix that is not a side is part of the value. Otherwise, such a prefix
+    is an error.
     """
     both: T | None = None
     sides: dict[Side, T] = {}

@@ -17,7 +17,7 @@ __all__ = ["ERROR", "INTERRUPTED", "reporting_errors"]
 
 @contextmanager
 def reporting_errors(*, debug: bool = False) -> Iterator[None]:
-    """Run the body of a command; print an error as one message and exit."""
+    """Run the body of a command. If it raises an error, print one message and exit."""
     with warnings.catch_warnings():
         # The warnings of a comparison are also among its notes, which are printed.
         warnings.simplefilter("default" if debug else "ignore")

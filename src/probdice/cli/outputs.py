@@ -90,7 +90,7 @@ def _identity(file: Path) -> tuple[int, int, str]:
 def sample_segmentation(
     shape: tuple[int, ...], geometry: "Geometry | None", *, crisp: bool
 ) -> "Segmentation":
-    """Return a segmentation with one pixel, to test whether a format supports its kind."""
+    """Return a segmentation with one pixel, to test whether a format supports this kind."""
     import numpy as np
 
     from probdice.data.segmentation import Segmentation
@@ -107,7 +107,7 @@ def sample_segmentation(
 def check_format(
     path: str, value: "Segmentation | NDArray[Any]", geometry: "Geometry | None" = None
 ) -> None:
-    """Check that a format supports a value of one pixel, by writing it to a temporary folder."""
+    """Check that a format supports a value, by writing one pixel to a temporary folder."""
     from probdice.errors import ProbdiceError
     from probdice.files import FORMATS
     from probdice.files.writing import check_vertices, payload_of
@@ -140,7 +140,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_json(path: str, text: str) -> bool:
-    """Print JSON if the path is "-", or write it to a file. Return whether it was printed."""
+    """Print JSON if the path is "-"; otherwise, write a file. Return whether JSON was printed."""
     if path == "-":
         print_text(f"{text}\n")
         return True

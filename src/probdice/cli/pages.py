@@ -1,4 +1,4 @@
-"""Write the report of an evaluation and the pages of its cases."""
+"""Write the report and the case pages of an evaluation."""
 
 from typing import TYPE_CHECKING
 

@@ -32,7 +32,7 @@ def paper(
 ) -> None:
     """Repeat the experiments of the paper and write figures, numbers and an HTML page.
 
-    Requires the extra 'paper', for photographs and their segmentations.
+    This command requires the extra 'paper', which provides photographs and segmentations.
     """
     with reporting_errors(debug=debug):
         from probdice.paper import run_paper
@@ -48,7 +48,7 @@ def paper(
 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Show a progress bar on a terminal; elsewhere print one line per step."""
+    """Show a progress bar on a terminal. If there is no terminal, print one line per step."""
     if not sys.stderr.isatty():
         yield lambda step, done, total: print_message(f"{done}/{total} {step}")
         return

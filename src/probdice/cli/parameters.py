@@ -1,7 +1,7 @@
 """Options that are declared in `probdice.options` or shared by several commands.
 
-`with_options` adds the declared options to a command. `ReadOptions.of` checks their values, and an
-`InputError` that it raises becomes a usage error.
+`with_options` adds the declared options to a command. `ReadOptions.of` checks the values of these
+options. If `ReadOptions.of` raises an `InputError`, the command reports a usage error.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ def flag(panel: str, help: str, *names: str, advanced: bool = False) -> Any:
     return option(panel, "", help, *names, advanced=advanced)
 
 
-ResultsArgument = Annotated[str, argument("OUT", "Results folder of evaluate.")]
+ResultsArgument = Annotated[str, argument("OUT", "Results folder written by evaluate.")]
 MaskOption = Annotated[
     str | None, option("Comparison", "FILE", "Compare only voxels where this mask is not 0.")
 ]
@@ -230,7 +230,7 @@ def _with_floor(similarity: str, floor: float) -> "Similarity":
     from probdice.method.similarity import Aitchison
 
     if similarity != Aitchison.name:
-        raise typer.BadParameter("needs --similarity aitchison", param_hint="--floor")
+        raise typer.BadParameter("requires --similarity aitchison", param_hint="--floor")
     with usage_errors("--floor"):
         return Aitchison(floor)
 

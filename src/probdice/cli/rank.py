@@ -26,7 +26,7 @@ def rank(
         argument(
             "RANKINGS",
             "CSV file with the columns person, image, segmentation and rank (1 is most similar), "
-            "or a folder of such files.",
+            "or a folder of CSV files.",
         ),
     ],
     scores: Annotated[
@@ -44,7 +44,7 @@ def rank(
     seed: Annotated[int, option("Options", "N", "Seed of the bootstrap.", minimum=0)] = 0,
     debug: DebugOption = False,
 ) -> None:
-    """Compare average human ranks with ranks by score, as in the study of the paper."""
+    """Compare the mean ranks given by people with the ranks by score, as in the paper's study."""
     if plot is not None and not plot.lower().endswith(PLOTS):
         raise typer.BadParameter(
             f"{plot}: the name must end in {', '.join(PLOTS)}", param_hint="--plot"

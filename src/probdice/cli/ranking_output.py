@@ -35,14 +35,14 @@ MAX_LENGTH = 160  # characters of the line of a failure
 
 
 class Failures:
-    """Lines about failed cases, limited to the first failures of every kind."""
+    """Lines about failed cases, limited to the first few failures of every kind."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.last: dict[str, str] = {}
 
     def line(self, case: str, method: str, error: str) -> str:
-        """Return the line of a failed case, or "" after the first failures of its kind."""
+        """Return the line of a failed case, or "" after the first few failures of the same kind."""
         message = error.strip().partition("\n")[0]
         kind = _kind(message.replace(case, ""))
         self.counts[kind] += 1
@@ -55,7 +55,7 @@ class Failures:
     def rest(self) -> list[str]:
         """Return one line per kind with the number of failures that were not printed."""
         return [
-            f"{count - MAX_OF_ONE_KIND} more like {self.last[kind]}"
+            f"{count - MAX_OF_ONE_KIND} more failures like {self.last[kind]}"
             for kind, count in self.counts.items()
             if count > MAX_OF_ONE_KIND
         ]
@@ -107,7 +107,7 @@ def show_summary(
             Text("places by all measures, with rank stability (bootstrap)", style="bold"),
             _places(summary, chosen),
             *_agreement(summary),
-            Text(f"differences in {title} on the cases that both have", style="bold"),
+            Text(f"differences in {title} over the cases that both methods have", style="bold"),
             Text(f"p: {summary['test']}"),
             _differences(measured["differences"]),
         ]
@@ -156,7 +156,7 @@ def _title(summary: dict[str, Any], measure: str | None) -> str:
 def _methods(
     summary: dict[str, Any], measure: str, ranks: Sequence[dict[str, Any]]
 ) -> FittingTable:
-    """Return the methods in the order of a ranking, with their values of one measure."""
+    """Return a table of the methods in the order of a ranking, with the values of one measure."""
     measured = summary["measures"][measure]
     several = len(summary["methods"]) > 1
     equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}
@@ -236,7 +236,7 @@ def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
 
 
 def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
-    """Return the place of every method by every measure, with its stability."""
+    """Return a table of the place and rank stability of every method by every measure."""
     measures = _shown_measures(summary, chosen)
     ranks = [
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
@@ -262,7 +262,7 @@ def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[C
 
 
 def _agreement(summary: dict[str, Any]) -> list[RenderableType]:
-    """Return the winners by every ranking scheme, and Kendall's τ between the rankings."""
+    """Return the winner of every ranking scheme, and Kendall's τ between the rankings."""
     ranking = summary["ranking"]
     winners = [
         f"{' and '.join(rank['method'] for rank in ranks if rank['place'] == 1) or '–'} ({scheme})"
@@ -338,8 +338,8 @@ def _components(summary: dict[str, Any], out: str) -> list[RenderableType]:
         Text("connected components over all cases", style="bold"),
         f"{components['connectivity'] or 'all'} neighbours, {minimum}, found if the Jaccard index "
         f"is at least {summary['others']['component_threshold']:g}",
-        "F1 is the recognition quality (RQ), SQ the segmentation quality, and PQ = SQ × RQ the "
-        "panoptic quality",
+        "F1 is the recognition quality (RQ), SQ is the segmentation quality, and PQ = SQ × RQ is "
+        "the panoptic quality",
     ]
     for label in classes[:MAX_CLASSES]:
         title = "all classes" if label == "all" else f"class {label}"
@@ -350,7 +350,7 @@ def _components(summary: dict[str, Any], out: str) -> list[RenderableType]:
 
 
 def _component_table(rows: Sequence[dict[str, Any]], unit: str) -> FittingTable:
-    """Return two rows per method and range of sizes: one-to-one and many-to-one matching."""
+    """Return a table of one-to-one and many-to-one matching, per method and range of sizes."""
     strata = len({row["from"] for row in rows}) > 1
     sizes = [f"size, {unit}"] if strata else []
     numbers = (">found", ">missed", ">false", ">F1 (RQ)", ">SQ", ">PQ", ">mean Dice")
@@ -373,10 +373,12 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
     hidden = len(lines) - MAX_LINES
     lines = lines[:MAX_LINES] + by_kind.rest()
     if hidden > 0:
-        lines.append(f"{hidden} more of other kinds")
+        lines.append(f"{hidden} more failures of other kinds")
     parts: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
     if parts:
-        parts.append(f"Full messages are in cases.csv; probdice show {out} CASE prints one.")
+        parts.append(
+            f"Full messages are in cases.csv; probdice show {out} CASE prints one message."
+        )
     return parts
 
 
@@ -397,7 +399,7 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
-    """Explain missing and unusual numbers. Each reason is printed once, with its methods."""
+    """Explain missing and unusual numbers. Each reason is printed once, with all its methods."""
     measured, title = summary["measures"][measure], summary["titles"][measure]
     scored = {row["method"]: row["scored"] for row in summary["counts"]}
     subjects: dict[str, list[str]] = {}

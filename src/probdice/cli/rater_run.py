@@ -1,4 +1,4 @@
-"""Code shared by the commands for several raters: options, reading, writing and tables."""
+"""Options, input, output and tables that the commands for several raters share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -55,20 +55,20 @@ RaterMatchOption = Annotated[
     option(
         "Comparison",
         "HOW",
-        "How regions are matched: overlap (largest overlap; labels are ignored) or labels (equal "
+        "How to match regions: overlap (largest overlap; labels are ignored) or labels (equal "
         "labels).",
         "--match",
     ),
 ]
 RaterImageOption = Annotated[
-    str | None, option("Output", "FILE", "Background image of the report, such as the scan.")
+    str | None, option("Output", "FILE", "Image to show behind the regions, such as the scan.")
 ]
 RaterCsvOption = Annotated[
     str | None,
     option(
         "Output",
         "FILE",
-        "Write a CSV table with one row per region and pair of raters: Dice and volumes.",
+        "Write a CSV table with the Dice and volumes of every region and pair of raters.",
     ),
 ]
 
@@ -144,7 +144,7 @@ class RaterRun:
     def _background_image(
         self, panel: "Panel", options: CompareOptions
     ) -> "BackgroundImage | None":
-        """Read the background image; reject an invalid file before the computation."""
+        """Read the background image, so that an invalid file is rejected early."""
         if self.image is None:
             return None
         if self.report is None:
@@ -222,5 +222,5 @@ def region_table(agreement: "Agreement", pixels: str) -> "list[RenderableType]":
         dice = decimal(region.mean_dice), decimal(region.lowest_dice)
         table.add_row(str(region.label), *dice, volumes)
     hidden = len(agreement.regions) - MAX_REGIONS
-    rest = [f"… and {hidden} more regions; --csv and --json list all"] if hidden > 0 else []
+    rest = [f"… and {hidden} more regions; --csv and --json list all regions"] if hidden > 0 else []
     return [table, *rest]

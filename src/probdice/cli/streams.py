@@ -24,9 +24,9 @@ __all__ = [
 def open_closed_streams() -> None:
     """Reopen standard streams that were closed before the program started.
 
-    Otherwise, the next opened file would get their descriptor, and text would be printed into it.
-    Standard output is reopened read-only, so that writing to it fails and is reported. Messages to
-    a closed standard error are lost.
+    Otherwise, the next opened file would get the descriptor of a closed stream, and text would be
+    printed into this file. Standard output is reopened read-only, so that writing to it fails and
+    is reported. Messages to a closed standard error are lost.
     """
     for number in range(3):
         try:
@@ -40,7 +40,7 @@ def open_closed_streams() -> None:
 
 
 def is_plain() -> bool:
-    """Return whether to print without colours: NO_COLOR (https://no-color.org) or TERM=dumb."""
+    """Return whether NO_COLOR (https://no-color.org) or TERM=dumb requests text without colours."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
@@ -55,7 +55,7 @@ def print_message(text: str) -> None:
 
 
 def write_output(text: str) -> None:
-    """Write text to standard output and flush it. Unlike Rich, raise an error on failure."""
+    """Write and flush text to standard output. Unlike Rich, raise an error on failure."""
     with printing():
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -83,6 +83,6 @@ def output_error(error: OSError) -> str:
 
 
 def discard_output() -> None:
-    """Discard buffered output; otherwise Python writes it again at exit."""
+    """Discard buffered output, which Python would otherwise write again at exit."""
     with suppress(OSError, UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

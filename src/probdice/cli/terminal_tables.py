@@ -52,7 +52,7 @@ class _Row:
 
 
 class FittingTable:
-    """A table that adapts to the width of the console when it is printed."""
+    """A table that adapts to the width of the console when the table is printed."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = tuple(columns)
@@ -120,7 +120,7 @@ class FittingTable:
         return max(map(len, self._texts(k)))
 
     def _preferred_width(self, k: int) -> int:
-        """Return the width that a column gets before other columns are omitted."""
+        """Return the width below which other columns are omitted."""
         if self.columns[k].numbers:
             return self._min_width(k)
         return max(self._min_width(k), min(self._max_width(k), PREFERRED_WIDTH))
@@ -168,7 +168,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _escaped(cell: Cell) -> Cell:
-    """Escape a cell, so that it is one line with a known width."""
+    """Escape a cell, so that its text is one line of known width."""
     if isinstance(cell, str):
         return printable(cell)
     if not cell.plain.isprintable():

@@ -18,7 +18,8 @@ MANY_LABELS = 300  # too many for a dense table of all pairs
 def warm_up(debug: DebugOption = False) -> None:
     """Compile all kernels in advance, for example in a container image or before cluster jobs.
 
-    Numba stores them in its cache: NUMBA_CACHE_DIR, or the folder of the package.
+    Numba stores the compiled kernels in the folder NUMBA_CACHE_DIR or, if this variable is not set,
+    in the folder of the package.
     """
     with reporting_errors(debug=debug):
         from time import perf_counter

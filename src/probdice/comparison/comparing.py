@@ -15,8 +15,7 @@ from probdice.data.segmentation import Array, Segmentation
 from probdice.engine.pair import Images
 from probdice.errors import ProbdiceWarning
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
-from probdice.method.background import check_background
-from probdice.method.matching import check_fixed
+from probdice.method.matching import check_labels
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
 from probdice.method.scoring import Correspondence, correspond, group_costs, measure
@@ -25,6 +24,7 @@ from probdice.metrics.unions import check_members
 from probdice.options import CompareOptions, GivenBackground, Match, as_workers
 
 __all__ = [
+    "checked_options",
     "compare",
     "compare_images",
     "compare_overlap",
@@ -112,7 +112,7 @@ def compare(
     >>> result.foreground_dice, round(result.foreground_score, 4)
     (0.8, 0.6667)
     """
-    options = _checked_options(
+    options = checked_options(
         similarity=similarity,
         match=match,
         merge=merge,
@@ -131,7 +131,7 @@ def compare(
     return compare_images(images, options)
 
 
-def _checked_options(**given: Any) -> CompareOptions:
+def checked_options(**given: Any) -> CompareOptions:
     """Check options. The result is cached if all values have plain types."""
     if PLAIN.issuperset(map(type, given.values())):
         return _checked_once(SIMILARITIES.get(given["similarity"]), **given)
@@ -174,8 +174,10 @@ def compare_images(
     """
     table, notes = images.first_pass(options.similarity)
     if not of_many:
-        _check_labels(options, table)
-    correspondence = correspond(table, options.match, options.merge, images, options.background)
+        check_labels(options.matching, [table])
+        if options.derived:
+            check_members(dict(options.derived), [table])
+    correspondence = correspond(table, options.matching, images)
     geometry = images.reference.geometry
     volume = None if geometry is None else _pixel_volume(geometry)
     numbers = Numbers() if table.crisp else _soft_numbers(table, correspondence, images)
@@ -196,16 +198,6 @@ def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images
     return Numbers({"measured": measured, "score": measured.score, "costs": costs})
 
 
-def _check_labels(options: CompareOptions, table: Overlap) -> None:
-    """Reject options that name a label that neither side has."""
-    if not isinstance(options.match, str):
-        check_fixed(options.match, [table])
-    if options.background is not None:
-        check_background(options.background, [table])
-    if options.derived:
-        check_members(dict(options.derived), [table])
-
-
 def _pixel_volume(geometry: Geometry) -> float | None:
     """Return the volume of a voxel in mm³ if the image is three-dimensional."""
     if len(geometry.shape) != 3:
@@ -213,16 +205,10 @@ def _pixel_volume(geometry: Geometry) -> float | None:
     return float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
 
 
-def compare_overlap(
-    overlap: Overlap, *, match: Match, merge: Merging, background: GivenBackground
-) -> "Comparison":
+def compare_overlap(overlap: Overlap, options: CompareOptions) -> "Comparison":
     """Compare two segmentations by their overlap, without the images."""
-    options = CompareOptions.of(
-        similarity=overlap.similarity, match=match, merge=merge, background=background
-    )
-    _check_labels(options, overlap)
-    correspondence = correspond(overlap, options.match, options.merge, None, options.background)
-    return Comparison(overlap, correspondence, options)
+    check_labels(options.matching, [overlap])
+    return Comparison(overlap, correspond(overlap, options.matching, None), options)
 
 
 def overlap(
@@ -253,7 +239,7 @@ def overlap(
     >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8])
     Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 pairs meet
     """
-    options = _checked_options(similarity=similarity)
+    options = checked_options(similarity=similarity)
     images = Images.of(
         as_segmentation(reference, "reference"),
         as_segmentation(prediction, "prediction"),

@@ -12,7 +12,7 @@ from probdice.engine.alignment import file_of, one_hot_axis
 from probdice.errors import Note, Option
 from probdice.method.background import named_background
 from probdice.method.label_matching import label_pairs
-from probdice.method.matching import Given, is_given
+from probdice.method.matching import Given
 from probdice.method.merging import sides_to_merge
 from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
@@ -124,18 +124,18 @@ def intensities(
     edge = int(SAMPLE ** (1 / len(axes)))
     starts = [max(0, (length - edge) // 2) for length in shape]
     box = tuple(slice(start, start + edge) for start in starts)
-    middle = np.asarray(segmentation.array[box])
+    sample = np.asarray(segmentation.array[box])
     most_frequent = int(volumes.argmax())
-    others = np.delete(volumes, most_frequent).astype(np.float64)
-    compact = (others ** (1 - 1 / len(axes))).sum() / max(others.sum(), 1)
+    other_volumes = np.delete(volumes, most_frequent).astype(np.float64)
+    compact = (other_volumes ** (1 - 1 / len(axes))).sum() / max(other_volumes.sum(), 1)
     shares = []
     for axis in axes:
-        lines = np.moveaxis(middle, axis, 0)
-        inside = lines != labels[most_frequent]
+        sample_lines = np.moveaxis(sample, axis, 0)
+        inside = sample_lines != labels[most_frequent]
         pairs = inside[1:] & inside[:-1]
         count = np.count_nonzero(pairs)
         if count >= FEWEST:
-            shares.append(np.count_nonzero(pairs & (lines[1:] != lines[:-1])) / count)
+            shares.append(np.count_nonzero(pairs & (sample_lines[1:] != sample_lines[:-1])) / count)
     changes = min(shares, default=0.0)
     if changes <= min(CHANGES, SCATTERED * compact):
         return None
@@ -174,23 +174,23 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
         unmatched = [label for label in result.unmatched[side] if label != background]
         if not unmatched:
             continue
-        one = len(unmatched) == 1
-        regions = "region" if one else "regions"
-        verbs = "is unmatched and counts" if one else "are unmatched and count"
+        is_single = len(unmatched) == 1
+        regions = "region" if is_single else "regions"
+        verbs = "is unmatched and counts" if is_single else "are unmatched and count"
         text = (
             f"{len(unmatched)} {side} {regions} {verbs} as Dice 0 ({regions} {listed(unmatched)})."
         )
         message: tuple[str | Option, ...] = (text,)
         if side in sides_to_merge(result.merge):
-            merged = (
+            reason = (
                 "It was not merged because it overlaps"
-                if one
+                if is_single
                 else ("They were not merged because they overlap")
             )
-            message = (f"{text} {merged} no matched region.",)
-        elif not is_given(result.options.match):
-            into = "it into a matched region" if one else "them into matched regions"
-            message = (f"{text} To merge {into}, use ", Option("merge", side), ".")
+            message = (f"{text} {reason} no matched region.",)
+        elif not result.options.matching.fixes_groups:
+            targets = "it into a matched region" if is_single else "them into matched regions"
+            message = (f"{text} To merge {targets}, use ", Option("merge", side), ".")
         notes.append(Note("unmatched", message))
     return notes
 
@@ -200,35 +200,38 @@ def _label_notes(result: Comparison) -> list[Note]:
     rule = result.options.match
     notes = []
     if isinstance(rule, Given):
-        for side, given in zip(SIDES, zip(*rule.groups, strict=True), strict=False):
+        for side, label_groups in zip(SIDES, zip(*rule.groups, strict=True), strict=False):
             regions = result.overlap.side(side)
-            known = {regions.find(label) for labels in given for label in labels}
-            new = [regions.label(k) for k in regions.occupied.tolist() if k not in known]
-            if new:
-                labels = "label is" if len(new) == 1 else "labels are"
+            known_places = {regions.find(label) for labels in label_groups for label in labels}
+            new_labels = [
+                regions.label(k) for k in regions.occupied.tolist() if k not in known_places
+            ]
+            if new_labels:
+                label_words = "label is" if len(new_labels) == 1 else "labels are"
                 text = (
-                    f"{len(new)} {side} {labels} missing from the earlier comparison "
-                    f"({listed(new)})."
+                    f"{len(new_labels)} {side} {label_words} missing from the earlier comparison "
+                    f"({listed(new_labels)})."
                 )
                 notes.append(Note("unknown", (text,)))
     elif rule == "labels":
         notes += _assumption_notes(result)
         notes += _difference_notes(result)
     elif not any(result.overlap.side(side).origins for side in SIDES):  # numbers are arbitrary
-        crossed = _crossed(result)
-        if crossed:
-            labels = "label exists" if len(crossed) == 1 else "labels exist"
-            was = "was" if len(crossed) == 1 else "were"
+        crossed_labels = _crossed_labels(result)
+        if crossed_labels:
+            label_words = "label exists" if len(crossed_labels) == 1 else "labels exist"
+            verb = "was" if len(crossed_labels) == 1 else "were"
             text = (
-                f"{len(crossed)} {labels} on both sides but {was} matched to a different label "
-                f"({listed(crossed)}). If equal labels mean the same region, use "
+                f"{len(crossed_labels)} {label_words} on both sides but {verb} matched to a "
+                f"different label ({listed(crossed_labels)}). If equal labels mean "
+                f"the same region, use "
             )
             notes.append(Note("crossed", (text, Option("match", "labels"), ".")))
     if rule == "paper":
-        apart = _apart(result)
-        if apart:
+        count = _count_apart(result)
+        if count:
             text = (
-                f"{apart} matched {'pair does' if apart == 1 else 'pairs do'} not overlap. "
+                f"{count} matched {'pair does' if count == 1 else 'pairs do'} not overlap. "
                 f"To match overlapping regions only, use "
             )
             notes.append(Note("apart", (text, Option("match", "overlap"), ".")))
@@ -255,41 +258,46 @@ def _difference_notes(result: Comparison) -> list[Note]:
         for k, name in ((k, prediction.names[k]) for k in prediction.names)
         if (number := prediction.number_of(k)) is not None
     }
-    renamed, renumbered = [], []
+    name_conflicts, number_conflicts = [], []
     for key, name in reference.names.items():
         number = reference.number_of(key)
         if number in by_number and by_number[number][1] != name:
-            renamed.append(f"{number}: {name!r} and {by_number[number][1]!r}")
+            name_conflicts.append(f"{number}: {name!r} and {by_number[number][1]!r}")
     for name, key in reference.unique_names.items():
         if name in prediction.unique_names:
             numbers = reference.number_of(key), prediction.number_of(prediction.unique_names[name])
             if None not in numbers and numbers[0] != numbers[1]:
-                renumbered.append(f"{name!r}: {numbers[0]} and {numbers[1]}")
+                number_conflicts.append(f"{name!r}: {numbers[0]} and {numbers[1]}")
     notes = []
-    for same, different, conflicts in (
-        ("number", "name", renamed),
-        ("name", "number", renumbered),
+    for equal_property, other_property, conflicts in (
+        ("number", "name", name_conflicts),
+        ("name", "number", number_conflicts),
     ):
         if conflicts:
             regions = "1 region has" if len(conflicts) == 1 else f"{len(conflicts)} regions have"
             text = (
-                f"{regions} the same {same} but a different {different} on the two sides "
-                f"({listed(conflicts)}). Regions were matched by {result.labels_by}."
+                f"{regions} the same {equal_property} but a different {other_property} on the "
+                f"two sides ({listed(conflicts)}). Regions were matched by {result.labels_by}."
             )
             notes.append(Note("differing", (text,)))
     return notes
 
 
-def _crossed(result: Comparison) -> list[Label]:
+def _crossed_labels(result: Comparison) -> list[Label]:
     """Return labels that exist on both sides and were matched, but to a different label."""
     groups, table = result.correspondence.groups, result.overlap
     rows, columns = label_pairs(table)
-    own, across = groups.reference[rows], groups.prediction[columns]
-    crossed = rows[(own >= 0) & (own < groups.matched) & (across >= 0) & (across != own)]
+    reference_groups, prediction_groups = groups.reference[rows], groups.prediction[columns]
+    crossed = rows[
+        (reference_groups >= 0)
+        & (reference_groups < groups.matched)
+        & (prediction_groups >= 0)
+        & (prediction_groups != reference_groups)
+    ]
     return [table.reference.label(k) for k in crossed.tolist()]
 
 
-def _apart(result: Comparison) -> int:
+def _count_apart(result: Comparison) -> int:
     """Count the matched pairs that do not overlap."""
     meeting, groups = result.overlap.meeting, result.correspondence.matched
     numbers = groups.reference[meeting.rows]

@@ -340,13 +340,9 @@ class Comparison:
         return self._chance().error
 
     def _chance(self) -> Chance:
-        options, matched = self.options, self.correspondence.matched
+        matching, matched = self.options.matching, self.correspondence.matched
         return self.numbers.get(
-            "chance",
-            lambda: chance_of(
-                *(self.overlap, options.match, options.merge, matched, self.images),
-                options.background,
-            ),
+            "chance", lambda: chance_of(self.overlap, matching, matched, self.images)
         )
 
     @property

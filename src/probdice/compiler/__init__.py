@@ -1,1 +1,1 @@
-"""Compile and cache numeric loops."""
+"""Compilation of numeric loops, and a cache of the compiled code."""

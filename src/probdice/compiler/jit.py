@@ -11,8 +11,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-# Private parts of Numba. If a Numba version lacks the first, kernels are compiled in every process.
-# If it lacks the second, compilation is not reported.
+# Private parts of Numba. If a Numba version lacks `FunctionCache`, kernels are compiled in every
+# process. If it lacks `event`, compilation is not reported.
 try:
     from numba.core.caching import FunctionCache
 except ImportError:
@@ -25,15 +25,15 @@ except ImportError:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Let LLVM vectorise sums without assuming that NaN and infinity do not occur: the checks and the
-# rules for zeros rely on both.
+# These flags let LLVM vectorise sums. LLVM must not assume that NaN and infinity do not occur,
+# because the checks and the rules for zeros rely on both.
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
-# The "numpy" error model is needed because loops with a division that could raise an error are not
-# vectorised.
+# The "numpy" error model is required, because loops are not vectorised if a division could raise an
+# error.
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy"}
-_njit: Any = numba.njit  # the annotations of both are incomplete
+_njit: Any = numba.njit  # the annotations of njit and intrinsic are incomplete
 _intrinsic: Any = intrinsic
 _FunctionCache: Any = object if FunctionCache is None else FunctionCache
 _event: Any = event
@@ -52,7 +52,7 @@ SOURCES = hashlib.sha256(
 class _Cache(_FunctionCache):  # type: ignore[misc]
     """A cache of compiled code on disk, valid for one version of all kernel sources.
 
-    Numba itself only checks the file of the called function, so it misses changes to functions in
+    Numba checks only the file of the called function, so it does not detect changes to functions in
     other files.
     """
 
@@ -60,8 +60,8 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         self._cache_file._source_stamp = SOURCES, self._cache_file._source_stamp
 
-    # With a full disk or corrupt files, kernels are compiled again and the comparison continues.
-    # Unpickling a corrupt file may raise any exception.
+    # If the disk is full or a file is corrupt, kernels are compiled again and the comparison
+    # continues. Unpickling a corrupt file may raise any exception.
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -77,10 +77,13 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel on first use, without the GIL, and cache it if a folder is writable."""
+    """Compile a kernel on first use, and cache the code on disk if possible.
+
+    The kernel runs without the GIL.
+    """
     compiled: Any = _njit(**_OPTIONS)(function)
     # RuntimeError means that Numba finds no writable cache folder. The other errors mean that this
-    # version of Numba caches in another way. In both cases, nothing is stored on disk.
+    # version of Numba has a different cache. In both cases, no code is stored on disk.
     with suppress(RuntimeError, AttributeError, TypeError):
         compiled._cache = _Cache(function)
     dispatcher: Callable[P, R] = compiled
@@ -90,7 +93,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 class _Watcher(_Listener):  # type: ignore[misc]
     def __init__(self, began: Callable[[], None], ended: Callable[[], None]) -> None:
         self.began, self.ended = began, ended
-        self.depth = 0  # a kernel compiles the functions that it calls
+        self.depth = 0  # compiling a kernel also compiles the functions that it calls
 
     def on_start(self, event: Any) -> None:
         self.depth += 1
@@ -110,7 +113,7 @@ def watch_compiler(began: Callable[[], None], ended: Callable[[], None]) -> None
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function for use in kernels only, without a wrapper for calls from Python."""
+    """Compile a function that only kernels call, without a wrapper for calls from Python."""
     compiled: Callable[P, R] = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(
         function
     )
@@ -118,9 +121,9 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a short function of arrays into every caller, for inner loops.
+    """Compile a short function of arrays into each of its callers, for inner loops.
 
-    An array is passed as about ten numbers, so a call may cost more than the function itself.
+    An array is passed as about ten numbers, so a call may take longer than the function itself.
     """
     compiled: Callable[P, R] = _njit(
         no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **_OPTIONS
@@ -128,9 +131,9 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-# Bit operations use the width of the floating-point number. Numba computes integers with 64 bits,
-# so only half as many float32 values would fit in a vector.
-_WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # total bits, and fraction bits
+# Bit operations use the width of the floating-point number. With Numba's 64-bit integers, only half
+# as many float32 values would fit in a vector.
+_WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # total bits and fraction bits
 
 
 def _from_bits(change: Callable[[Any, Any, int, int], Any]) -> Any:
@@ -155,13 +158,13 @@ def _mantissa(builder: Any, bits: Any, digits: int, one: int) -> Any:
 
 
 def _exponent(builder: Any, bits: Any, digits: int, one: int) -> Any:
-    # The exponent becomes the last bits of 2^digits: this avoids a conversion from integer, which
-    # has no vector instruction.
+    # The exponent becomes the last bits of 2^digits. This avoids a conversion from an integer, for
+    # which there is no vector instruction.
     return builder.or_(builder.lshr(bits, bits.type(digits)), bits.type(one + (digits << digits)))
 
 
-mantissa = _from_bits(_mantissa)  # of a positive number, in [1, 2)
-exponent = _from_bits(_exponent)  # of a positive number, plus a constant
+mantissa = _from_bits(_mantissa)  # returns the mantissa of a positive number, in [1, 2)
+exponent = _from_bits(_exponent)  # returns the exponent of a positive number, plus a constant
 
 
 @_intrinsic
@@ -189,7 +192,7 @@ def sign_of(_typing: Any, value: Any) -> Any:
 def prefetch(_typing: Any, rows: Any, row: Any, column: Any) -> Any:
     """Prefetch the cache line of an element of a two-dimensional array, without waiting for it.
 
-    The element need not exist, because prefetching never fails.
+    The element need not exist, because a prefetch never fails.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -6,10 +6,10 @@ A library is recognised by the names of its types, so that it need not be import
 |---|---|
 | NumPy array, memory map | unchanged, read in blocks |
 | Zarr array, data set in a file, Dask array | unchanged, read in blocks of whole chunks |
-| torch tensor | detached, copied from its device, bfloat16 to float32 |
-| JAX or CuPy array | copied from its device, bfloat16 to float32 |
-| xarray DataArray | its data; a dimension with a region name is the region axis |
-| other arrays with DLPack or NumPy protocols | by these protocols |
+| torch tensor | detached and copied from its device; bfloat16 becomes float32 |
+| JAX or CuPy array | copied from its device; bfloat16 becomes float32 |
+| xarray DataArray | replaced by its data; a dimension such as "region" is the region axis |
+| other array with a DLPack or NumPy protocol | converted with this protocol |
 """
 
 from collections.abc import Sequence
@@ -60,19 +60,19 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks alo
 
 
 def as_array(value: Any) -> Array:
-    """Convert a value to an ndarray, unless it can be sliced like one."""
+    """Convert a value to an ndarray, unless it can already be sliced like an ndarray."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             raise InputError(
                 "is a NumPy masked array, whose mask would be ignored. Pass array.data and "
                 "mask=~array.mask instead."
             )
-        return value if value.dtype.kind != "V" else _widened(value)
+        return value if value.dtype.kind != "V" else _widen(value)
     if isinstance(value, list | tuple | int | float):
-        return _converted(value)
+        return _convert(value)
     if isinstance(value, str | bytes | PathLike):
         raise InputError(
-            f"expected an array, found a path, {str(value)!r}. Read it first with "
+            f"expected an array, found a path, {str(value)!r}. Read the file first with "
             f"probdice.read(path)."
         )
     if has_type(value, "torch", "Tensor"):
@@ -87,17 +87,17 @@ def as_array(value: Any) -> Array:
         if has_type(value, library, name):
             raise InputError(
                 f"expected an array, found {type_named(value)}, whose geometry would be ignored. "
-                f"Convert it first with probdice.read(image)."
+                f"Convert the image first with probdice.read(image)."
             )
     library = type(value).__module__.split(".")[0]
     if library == "cupy":
         return as_array(value.get())
     # Slicing is slow for JAX arrays and has another meaning for pandas columns.
-    if library not in ("jax", "jaxlib", "pandas") and _slices(value):
+    if library not in ("jax", "jaxlib", "pandas") and _can_slice(value):
         return cast(Array, value)
     if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
         return _of_dlpack(value)
-    return _converted(value)
+    return _convert(value)
 
 
 def in_memory(array: Array) -> NDArray[Any]:
@@ -116,7 +116,7 @@ def chunks_of(array: Array) -> Chunks | None:
 
 
 def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]) -> Chunks | None:
-    """Return the lengths of chunks along each axis; None if the number of axes differs.
+    """Return the lengths of chunks along each axis, or None if the number of axes differs.
 
     A single length along an axis applies to all chunks except the last, which may be shorter.
     """
@@ -127,8 +127,8 @@ def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]
         if isinstance(length, tuple):
             lengths.append(length)
         else:
-            whole, rest = divmod(size, max(int(length), 1))
-            lengths.append((int(length),) * whole + ((rest,) if rest else ()))
+            full_chunks, remainder = divmod(size, max(int(length), 1))
+            lengths.append((int(length),) * full_chunks + ((remainder,) if remainder else ()))
     return tuple(lengths)
 
 
@@ -140,31 +140,34 @@ def travels(array: Any) -> bool:
 
 
 def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:
-    """Return the region axis of an xarray DataArray and the names of regions, or None."""
+    """Return the region axis of an xarray DataArray and the names of its regions.
+
+    Return None if `value` is not a DataArray or has no region axis.
+    """
     if not has_type(value, "xarray", "DataArray"):
         return None
     array = cast(Any, value)
-    named = [
+    region_axes = [
         axis for axis, dimension in enumerate(array.dims) if str(dimension).lower() in _DIMENSIONS
     ]
-    if not named:
+    if not region_axes:
         return None
-    if len(named) > 1:
+    if len(region_axes) > 1:
         raise InputError(
-            f"several dimensions have the name of a region axis: {array.dims}. Rename all but one "
-            f"of them."
+            f"several dimensions have the name of a region axis: {array.dims}. Rename all of these "
+            f"dimensions except one."
         )
-    dimension = array.dims[named[0]]
+    dimension = array.dims[region_axes[0]]
     if dimension not in array.coords:
-        return named[0], None
-    return named[0], tuple(_label(name) for name in array.coords[dimension].values.tolist())
+        return region_axes[0], None
+    return region_axes[0], tuple(_label(name) for name in array.coords[dimension].values.tolist())
 
 
 _DIMENSIONS = {form for name in REGION_DIMENSIONS for form in (name, f"{name}s", f"{name}es")}
 
 
 def has_type(value: object, library: str, name: str) -> bool:
-    """Return whether a value is an instance of a library's class, without importing it."""
+    """Return whether a value is an instance of a library's class, without importing the library."""
     return any(
         kind.__name__ == name and kind.__module__.split(".")[0] == library
         for kind in type(value).__mro__
@@ -177,12 +180,12 @@ def type_named(value: object) -> str:
     return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
 
-def _slices(value: Any) -> bool:
+def _can_slice(value: Any) -> bool:
     return hasattr(value, "shape") and isinstance(getattr(value, "dtype", None), np.dtype)
 
 
-def _converted(value: Any) -> NDArray[Any]:
-    """Convert a value by any protocol that NumPy supports."""
+def _convert(value: Any) -> NDArray[Any]:
+    """Convert a value with any protocol that NumPy supports."""
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -193,8 +196,8 @@ def _converted(value: Any) -> NDArray[Any]:
             f"Pass a NumPy array."
         ) from None
     if array.dtype.kind == "O":
-        raise InputError(f"must be an array of numbers, found {_described(value)}")
-    return array if array.dtype.kind != "V" else _widened(array)
+        raise InputError(f"must be an array of numbers, found {_description(value)}")
+    return array if array.dtype.kind != "V" else _widen(array)
 
 
 def _of_torch(tensor: Any) -> NDArray[Any]:
@@ -223,12 +226,12 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
         return np.from_dlpack(value, device="cpu", copy=True)
     except (TypeError, RuntimeError, BufferError, ValueError) as error:
         raise InputError(
-            f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). Copy it "
-            f"to host memory first."
+            f"found {type_named(value)}, which NumPy cannot convert ({_reason(error)}). Copy the "
+            f"array to host memory first."
         ) from None
 
 
-def _widened(array: NDArray[Any]) -> NDArray[Any]:
+def _widen(array: NDArray[Any]) -> NDArray[Any]:
     """Convert short floating-point types that NumPy does not have, such as bfloat16, to float32."""
     if array.dtype.name.startswith(("bfloat16", "float8")):
         return array.astype(np.float32)
@@ -242,7 +245,7 @@ def _label(name: object) -> int | str:
     return str(name)
 
 
-def _described(value: object) -> str:
+def _description(value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str) and value:
         return f"a {type_named(value)} of {type_named(value[0])}"
     return type_named(value)

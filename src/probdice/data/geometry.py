@@ -26,7 +26,7 @@ class Geometry:
         Number of pixels along each axis.
     affine : array_like
         Homogeneous matrix that maps a pixel index to a position in millimetres (in 3-D: right,
-        anterior, superior). It has one more row and column than the image has axes.
+        anterior, superior). For an image with n axes, the matrix has n + 1 rows and columns.
 
     Examples
     --------
@@ -96,30 +96,33 @@ class Geometry:
     def steps_onto(self, other: "Geometry") -> tuple[tuple[int, ...], tuple[int, ...], float]:
         """Return the order of axes and the flipped axes that align this grid with `other`.
 
-        The third value is the largest remaining distance between corners in pixels. It is infinite
-        if the grids cannot be aligned.
+        The third value is the largest remaining distance between corresponding corners, in pixels.
+        The distance is infinite if the grids cannot be aligned.
         """
         axes = len(self.shape)
-        unfit = tuple(range(axes)), (), inf
+        not_aligned = tuple(range(axes)), (), inf
         if len(other.shape) != axes or not other.on_grid:
-            return unfit
+            return not_aligned
         to_other = np.linalg.inv(other.affine) @ self.affine
         order = [int(np.argmax(np.abs(row[:axes]))) for row in to_other[:axes]]
         if len(set(order)) != axes or tuple(self.shape[a] for a in order) != other.shape:
-            return unfit
+            return not_aligned
         flips = tuple(k for k in range(axes) if to_other[k, order[k]] < 0)
-        apart = 0.0
+        distance = 0.0
         for corner in product(*((0, n - 1) for n in other.shape)):
             index = np.ones(axes + 1)
             for k in range(axes):
                 index[order[k]] = other.shape[k] - 1 - corner[k] if k in flips else corner[k]
-            apart = max(apart, float(np.linalg.norm((to_other @ index)[:axes] - corner)))
-        return tuple(order), flips, apart
+            distance = max(distance, float(np.linalg.norm((to_other @ index)[:axes] - corner)))
+        return tuple(order), flips, distance
 
-    def obstacle(self, other: "Geometry", apart: float) -> str:
-        """Describe why this grid, at the distance `apart`, cannot be aligned with `other`."""
-        if isfinite(apart):
-            return f"corners are up to {apart:.3g} {words_for_axes(len(self.shape)).many} apart"
+    def obstacle(self, other: "Geometry", distance: float) -> str:
+        """Describe why this grid cannot be aligned with `other`.
+
+        `distance` is the distance that `steps_onto` returned.
+        """
+        if isfinite(distance):
+            return f"corners are up to {distance:.3g} {words_for_axes(len(self.shape)).many} apart"
         return "the grids differ in size for every order of the axes"
 
     def of_one_pixel(self) -> "Geometry":
@@ -127,7 +130,7 @@ class Geometry:
         return Geometry((1,) * len(self.shape), self.affine)
 
     def describe(self) -> dict[str, str]:
-        """Return size, spacing, origin and direction as short text."""
+        """Return the size, spacing, origin and direction as short texts."""
 
         def numbers(values: Iterable[float]) -> str:
             return " ".join(f"{value + 0.0:.6g}" for value in values)
@@ -140,16 +143,16 @@ class Geometry:
         }
 
     def mismatch(self, expected: "Geometry") -> str:
-        """Return the properties that differ from the expected geometry, as text."""
-        own, other = self.describe(), expected.describe()
+        """Return a text with the properties that differ from the expected geometry."""
+        properties, expected_properties = self.describe(), expected.describe()
         return "; ".join(
-            f"{key} {own.get(key, 'none')}, expected {other.get(key, 'none')}"
-            for key in dict.fromkeys((*own, *other))
-            if own.get(key) != other.get(key)
+            f"{key} {properties.get(key, 'none')}, expected {expected_properties.get(key, 'none')}"
+            for key in dict.fromkeys((*properties, *expected_properties))
+            if properties.get(key) != expected_properties.get(key)
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the geometry as JSON data.
+        """Return the geometry as a dictionary for JSON.
 
         Examples
         --------

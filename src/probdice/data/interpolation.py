@@ -1,10 +1,10 @@
 """Compiled loops that read an image at the pixels of another grid.
 
-A `Grid` is a tuple of the matrix and the offset of positions, the shape of the source, the first
-pixel and the lengths of the source box, and the shape of the target box. The position of a target
-pixel in the source is ``matrix @ index + offset``, in source pixels. The field of view ends half a
-pixel beyond the outermost centres of the source. Between the outermost centres and this edge,
-values are constant.
+A `Grid` is a tuple with six items: the matrix, the offset, the shape of the source, the first pixel
+of the source box, the shape of the source box, and the shape of the target box. The position of a
+target pixel in the source is ``matrix @ index + offset``, in source pixels. The field of view ends
+half a pixel beyond the outermost pixel centres of the source. Between these centres and the edge of
+the field of view, values are constant.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ from probdice.compiler.jit import inner, kernel
 
 __all__ = ["interpolate_labels", "interpolate_rows", "nearest_places"]
 
-# Positions this close to a pixel centre or to the edge of the field of view are treated as lying on
-# it. Files store affine matrices in float32, whose rounding errors reach 1e-5 pixels in large
-# images.
+# A position within this distance of a pixel centre, or of the edge of the field of view, is treated
+# as equal to it. Files store affine matrices in float32, whose rounding errors reach 1e-5 pixels in
+# large images.
 ROUNDING = 1e-4
 
 Floats = NDArray[np.float64]
@@ -28,9 +28,10 @@ Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 
 @kernel
 def nearest_places(grid: Grid, into: Integers) -> None:
-    """Write the index of the nearest pixel of the box in C order; −1 outside the field of view.
+    """Write the index of the source pixel that is nearest to each target pixel.
 
-    A position halfway between two pixels belongs to the pixel with the higher index.
+    The index refers to the flattened source box, in C order. The index is −1 outside the field of
+    view. A position halfway between two pixels is assigned to the pixel with the higher index.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
@@ -51,10 +52,10 @@ def nearest_places(grid: Grid, into: Integers) -> None:
 def interpolate_labels(
     codes: NDArray[np.int32], grid: Grid, outside: int, into: NDArray[Any]
 ) -> None:
-    """Add the weight of every source pixel to the row of its code. `into` contains zeros.
+    """Add the weight of every source pixel to the row of its code. `into` must contain zeros.
 
     `codes` contains the codes of the source box in C order. The code −1 marks an invalid value,
-    which makes all rows NaN. Pixels outside the field of view have probability 1 in the row
+    which makes all rows NaN. A pixel outside the field of view gets probability 1 in the row
     `outside`.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
@@ -81,8 +82,8 @@ def interpolate_rows(
 ) -> None:
     """Interpolate rows of probabilities.
 
-    A pixel that depends on an `invalid` source pixel gets the values of that source pixel. Pixels
-    outside the field of view have probability 1 in the row `outside`.
+    A pixel that depends on an `invalid` source pixel gets the values of that source pixel. A pixel
+    outside the field of view gets probability 1 in the row `outside`.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
@@ -120,7 +121,7 @@ def _advance(index: Integers, shape: Integers) -> None:
 def _locate(
     matrix: Floats, offset: Floats, sizes: Integers, index: Integers, position: Floats
 ) -> bool:
-    """Compute the position of a pixel; return whether it is inside the field of view."""
+    """Compute the position of a pixel. Return whether the position is in the field of view."""
     inside = True
     for axis in range(sizes.size):
         value = offset[axis]

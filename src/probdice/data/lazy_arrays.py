@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-BLOCK = 1 << 20  # values that are read at once
+BLOCK = 1 << 20  # number of values that are read at once
 
 
 class Lazy(ABC):
@@ -39,7 +39,7 @@ class Lazy(ABC):
 
     @abstractmethod
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of one slice per axis."""
+        """Return the values of a block, which is given by one slice per axis."""
 
     def __getitem__(self, index: Any, /) -> NDArray[Any]:
         parts = index if isinstance(index, tuple) else (index,)
@@ -65,9 +65,10 @@ class Lazy(ABC):
 
 
 class Derived(Lazy):
-    """An array that is computed from other arrays of the same shape.
+    """An array that is computed from one or more arrays of the same shape.
 
-    Its chunks are those of the first array with chunks. Subclasses may change its shape.
+    The result has the chunks of the first array that is stored in chunks. Subclasses may change the
+    shape.
     """
 
     def __init__(self, *arrays: Array, dtype: DTypeLike | None = None) -> None:
@@ -80,7 +81,7 @@ class Derived(Lazy):
 
 
 class Complement(Derived):
-    """Pixels where a mask is 0."""
+    """The mask of the pixels where another mask is 0."""
 
     def __init__(self, mask: Array) -> None:
         super().__init__(mask, dtype=np.bool_)
@@ -90,7 +91,7 @@ class Complement(Derived):
 
 
 class Intersection(Derived):
-    """Pixels where all masks differ from 0."""
+    """The mask of the pixels where all given masks differ from 0."""
 
     def __init__(self, masks: Sequence[Array]) -> None:
         super().__init__(*masks, dtype=np.bool_)
@@ -101,7 +102,7 @@ class Intersection(Derived):
 
 
 class WithoutLabels(Derived):
-    """Pixels of a label map whose label is not in a list."""
+    """The mask of the pixels of a label map whose label is not in a list."""
 
     def __init__(self, array: Array, labels: Sequence[int]) -> None:
         super().__init__(array, dtype=np.bool_)
@@ -113,12 +114,12 @@ class WithoutLabels(Derived):
 
 
 class Scaled(Derived):
-    """(array × slope + inter) / divisor, as floating-point numbers."""
+    """The values (array × slope + inter) / divisor, as floating-point numbers."""
 
     def __init__(self, array: Array, slope: float, inter: float, divisor: float) -> None:
         # float32 holds every 16-bit integer; float16 would lose digits in the division.
-        wide = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
-        super().__init__(array, dtype=np.float64 if wide else np.float32)
+        needs_float64 = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
+        super().__init__(array, dtype=np.float64 if needs_float64 else np.float32)
         self.slope, self.inter, self.divisor = slope, inter, divisor
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -162,8 +163,8 @@ class Dropped(Derived):
             self.chunks = (*self.chunks[:axis], *self.chunks[axis + 1 :])
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        whole = (*index[: self.axis], slice(None), *index[self.axis :])
-        return np.asarray(self.array[whole]).squeeze(self.axis)
+        full_index = (*index[: self.axis], slice(None), *index[self.axis :])
+        return np.asarray(self.array[full_index]).squeeze(self.axis)
 
 
 class _Reordered(Derived):
@@ -178,18 +179,18 @@ class _Reordered(Derived):
             self.chunks = tuple(n[::-1] if k in flips else n for k, n in enumerate(lengths))
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        taken: list[slice] = [slice(None)] * len(self.order)
+        source_index: list[slice] = [slice(None)] * len(self.order)
         for k, (axis, part) in enumerate(zip(self.order, index, strict=True)):
             start, stop, _ = part.indices(self.shape[k])
             if k in self.flips:
                 start, stop = self.shape[k] - stop, self.shape[k] - start
-            taken[axis] = slice(start, stop)
-        block = np.asarray(self.array[tuple(taken)]).transpose(self.order)
+            source_index[axis] = slice(start, stop)
+        block = np.asarray(self.array[tuple(source_index)]).transpose(self.order)
         return np.flip(block, self.flips)
 
 
 def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
-    """Reorder, then flip, the axes of `array`, except the first `first` axes."""
+    """Reorder and then flip the axes of `array`, except the first `first` axes."""
     if not flips and tuple(order) == tuple(range(len(order))):
         return array
     order = (*range(first), *(first + axis for axis in order))
@@ -208,7 +209,11 @@ def blocks(array: Array) -> Iterator[NDArray[Any]]:
 
 
 def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
-    """Yield the boxes of the blocks: whole chunks, or parts of the axis that varies slowest."""
+    """Yield the boxes of the blocks.
+
+    The boxes consist of whole chunks. An array without chunks is divided along the axis with the
+    largest stride.
+    """
     chunks = chunks_of(array)
     axes = range(len(array.shape))
     if chunks is not None:
@@ -225,11 +230,11 @@ def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
 
 
 def _whole_chunks(chunks: Chunks) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes of whole chunks. They are extended along the last axes first."""
+    """Yield boxes of whole chunks. Boxes are extended along the last axes first."""
     edges = [list(accumulate(lengths, initial=0)) for lengths in chunks]
     count = prod(max(lengths, default=0) for lengths in chunks)  # values of the largest box
     for axis in reversed(range(len(edges))):
-        together = max(1, min(BLOCK // max(count, 1), len(chunks[axis])))
-        edges[axis] = [*edges[axis][:-1:together], edges[axis][-1]]
-        count *= together
-    yield from product(*([slice(*pair) for pair in pairwise(along)] for along in edges))
+        chunks_per_box = max(1, min(BLOCK // max(count, 1), len(chunks[axis])))
+        edges[axis] = [*edges[axis][:-1:chunks_per_box], edges[axis][-1]]
+        count *= chunks_per_box
+    yield from product(*([slice(*pair) for pair in pairwise(axis_edges)] for axis_edges in edges))

@@ -1,8 +1,8 @@
 """Properties and functions of the machine and its operating system.
 
-Everything that differs between Linux, macOS and Windows is in this module, with a fallback for
-systems without these features. Other modules import neither `fcntl` nor `resource` and compare no
-system names; `tests/test_portability.py` checks this.
+This module contains all code that differs between Linux, macOS and Windows, with a fallback for
+systems that lack a feature. Other modules import neither `fcntl` nor `resource` and compare no
+system names. `tests/test_portability.py` checks this rule.
 """
 
 import os
@@ -54,10 +54,10 @@ def _module(name: str) -> Any:
 fcntl, msvcrt, resource = map(_module, ("fcntl", "msvcrt", "resource"))
 
 WINDOWS = os.name == "nt"
-BINARY: int = getattr(os, "O_BINARY", 0)  # for os.open: Windows would write "\r\n" for "\n"
-ASSUMED = 2**33  # bytes of memory, if the system reports nothing
+BINARY: int = getattr(os, "O_BINARY", 0)  # without it, Windows writes "\r\n" for "\n"
+ASSUMED = 2**33  # bytes of memory, if the system does not report its memory
 RETRIES, PAUSE = 10, 0.1  # attempts to replace an open file, and seconds between attempts
-INVALID = re.compile(r"""[<>:"/\\|?*\x00-\x1f]|[. ]\Z""")  # in file names of Windows
+INVALID = re.compile(r"""[<>:"/\\|?*\x00-\x1f]|[. ]\Z""")  # not allowed in Windows file names
 DEVICES = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
 CGROUPS = Path("/sys/fs/cgroup")
 PROCESS = Path("/proc/self")
@@ -74,7 +74,7 @@ def cores() -> int:
 
 
 def memory() -> int:
-    """Return the memory of this machine, container or cluster job in bytes."""
+    """Return the memory in bytes that this machine, container or cluster job has."""
     available = ASSUMED
     with suppress(AttributeError, ValueError, OSError):
         available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -82,9 +82,10 @@ def memory() -> int:
 
 
 def _group_limits() -> Iterator[int]:
-    """Yield the memory limits of the control groups of this process (Linux), in bytes.
+    """Yield the memory limits of this process's control groups (Linux), in bytes.
 
-    A container sees its own group as the root. A cluster job is in a group below the root.
+    In a container, the root group is the group of the container. A cluster job is in a group below
+    the root.
     """
     files = [CGROUPS / "memory.max"]
     with suppress(OSError):
@@ -92,17 +93,17 @@ def _group_limits() -> Iterator[int]:
             _, controllers, path = line.split(":", 2)
             group = Path(path.lstrip("/"))
             if not controllers:  # version 2
-                files += [CGROUPS / one / "memory.max" for one in (group, *group.parents)]
+                files += [CGROUPS / folder / "memory.max" for folder in (group, *group.parents)]
             elif "memory" in controllers.split(","):
                 name = "memory.limit_in_bytes"
-                files += [CGROUPS / "memory" / one / name for one in (group, *group.parents)]
+                files += [CGROUPS / "memory" / folder / name for folder in (group, *group.parents)]
     for file in files:
         with suppress(OSError, ValueError):  # ValueError: "max" means no limit
             yield int(file.read_text(encoding="utf-8"))
 
 
 def memory_in_use(name: str) -> int:
-    """Return an entry of /proc/self/status in bytes on Linux, and 0 on other systems."""
+    """Return the entry `name` of /proc/self/status in bytes on Linux, and 0 on other systems."""
     try:
         status = (PROCESS / "status").read_text(encoding="utf-8")
     except OSError:
@@ -149,10 +150,10 @@ def lock(file: int) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush the entries of a folder to disk, where the system and the file system support it."""
+    """Flush the entries of a folder to disk if the system and the file system support this."""
     try:
         file = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # Windows cannot open folders; other systems need no read permission
+    except PermissionError:  # always on Windows; elsewhere, if the folder cannot be read
         return
     try:
         os.fsync(file)
@@ -164,10 +165,10 @@ def flush_folder(folder: Path) -> None:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Rename a file or folder, and replace the target.
+    """Rename a file or folder, and replace the target if it exists.
 
-    Windows refuses this while another program, such as a virus scanner, has the file or the target
-    open. The function then retries for a second.
+    Windows does not rename a file while another program, such as a virus scanner, has the file or
+    the target open. The function then retries for about a second.
     """
     for attempt in range(RETRIES):
         try:
@@ -188,7 +189,7 @@ def passes_files() -> bool:
 
 
 def after_fork(function: Callable[[], None]) -> None:
-    """Call a function in every forked copy of this process, on systems that have fork."""
+    """Register a function to be called in every forked child process, on systems with fork."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
 
@@ -198,12 +199,15 @@ def prepare_child() -> None:
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in _timer_signals():
-        signal.signal(number, signal.SIG_DFL)  # the parent may have ignored it
+        signal.signal(number, signal.SIG_DFL)  # the parent may have ignored this signal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
 
 
 def limit_time(cpu: float, wall: float) -> None:
-    """End this process after `cpu` or `wall` seconds; 0 removes a limit (POSIX)."""
+    """End this process after `cpu` seconds of CPU time or `wall` seconds in total (POSIX).
+
+    The value 0 removes a limit.
+    """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, cpu)
         signal.setitimer(signal.ITIMER_REAL, wall)
@@ -219,7 +223,10 @@ def _timer_signals() -> list[int]:
 
 
 def limit_memory(nbytes: int | None) -> None:
-    """Limit the memory of this process on Linux; other systems do not enforce RLIMIT_DATA."""
+    """Limit the memory of this process on Linux. None removes the limit.
+
+    Other systems do not enforce RLIMIT_DATA.
+    """
     if resource is not None and sys.platform == "linux":
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         soft = hard if nbytes is None else nbytes
@@ -229,7 +236,7 @@ def limit_memory(nbytes: int | None) -> None:
 
 
 def kill_group(process: "subprocess.Popen[Any]") -> None:
-    """Kill a session leader and, on POSIX, the processes that it started."""
+    """Kill a process that leads a session and, on POSIX, the processes that it started."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -247,7 +254,10 @@ def seals_memory() -> bool:
 
 
 def memory_file(size: int) -> int:
-    """Create a file in memory, or an unnamed temporary file on systems without memfd."""
+    """Create a file in memory, or an unnamed temporary file on systems without memfd.
+
+    Return its file descriptor.
+    """
     if seals_memory():
         descriptor = os.memfd_create("probdice", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
@@ -258,7 +268,7 @@ def memory_file(size: int) -> int:
 
 
 def seal(descriptor: int, *, write: bool) -> None:
-    """Prevent changes of the size of a memory file and, with `write`, of its content (Linux)."""
+    """Prevent changes to the size of a memory file and, with `write`, to its content (Linux)."""
     if seals_memory():
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
         seals |= fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SEAL if write else 0
@@ -272,5 +282,5 @@ def is_sealed(descriptor: int, *, write: bool = False) -> bool:
     seals: int = fcntl.F_SEAL_SHRINK | (fcntl.F_SEAL_WRITE if write else 0)
     try:
         return bool(fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & seals == seals)
-    except OSError:  # it is not a memory file
+    except OSError:  # the descriptor is not a memory file
         return False

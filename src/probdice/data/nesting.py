@@ -13,9 +13,10 @@ __all__ = ["partition_of"]
 
 
 def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
-    """Return the background and the differences of nested channels as regions along the first axis.
+    """Return the background and the differences between nested channels as regions.
 
-    For masks, return a label map: the label of a pixel is the number of channels that contain it.
+    Channels and regions are along the first axis. For masks, return a label map in which the label
+    of a pixel is the number of channels that contain the pixel.
     """
     if channels.dtype.kind not in "biuf":
         raise InputError(f"channels must be booleans, integers or floats, found {channels.dtype}")

@@ -29,6 +29,8 @@ VERTICES = PixelWords("vertex", "vertices")
 def pixel_words(segmentation: Segmentation | None, axes: int | None = None) -> PixelWords:
     """Return the words for the elements of a segmentation, or of an image with `axes` axes.
 
+    If both are None, the words are "pixel" and "pixels".
+
     Examples
     --------
     >>> import numpy as np

@@ -29,11 +29,11 @@ __all__ = [
     "Placement",
 ]
 
-LARGEST = 2**21  # source pixels that are read at once
-SMALLEST = 2**12  # target pixels that are always read at once, whatever the size of their source
-TILE = 2**18  # pixels of a chunk if the grids are rotated relative to each other
-TABLE = 2**20  # largest range of labels with a lookup table
-ALIGNED = 1e-6  # largest matrix element of axes that do not influence each other
+LARGEST = 2**21  # largest number of source pixels that are read at once
+SMALLEST = 2**12  # a tile of this many target pixels is not divided, whatever its source box
+TILE = 2**18  # number of pixels in a chunk if the grids are rotated relative to each other
+TABLE = 2**20  # largest range of labels for which a lookup table is used
+ALIGNED = 1e-6  # a smaller matrix element means that two axes are perpendicular
 
 Box = Sequence[slice]
 Floats = NDArray[np.float64]
@@ -65,15 +65,15 @@ class Placement:
     shape: tuple[int, ...]
 
     def reach(self, box: Box) -> tuple[Floats, Floats]:
-        """Return the lowest and highest positions of a target box along each source axis."""
-        ends = [self.matrix[:, k] * part.start for k, part in enumerate(box)]
-        others = [self.matrix[:, k] * (part.stop - 1) for k, part in enumerate(box)]
-        low = self.offset + sum(map(np.minimum, ends, others))
-        high = self.offset + sum(map(np.maximum, ends, others))
+        """Return the lowest and the highest position of a target box along each source axis."""
+        starts = [self.matrix[:, k] * part.start for k, part in enumerate(box)]
+        stops = [self.matrix[:, k] * (part.stop - 1) for k, part in enumerate(box)]
+        low = self.offset + sum(map(np.minimum, starts, stops))
+        high = self.offset + sum(map(np.maximum, starts, stops))
         return low, high
 
     @property
-    def whole(self) -> tuple[slice, ...]:
+    def full_box(self) -> tuple[slice, ...]:
         """The box of all target pixels."""
         return tuple(slice(0, length) for length in self.shape)
 
@@ -86,7 +86,7 @@ class Placement:
         return tuple(parts)
 
     def grid(self, box: Box, source: Box, order: Sequence[int]) -> Grid:
-        """Return the `Grid` of a target box for the kernels, with the source axes in `order`."""
+        """Return the `Grid` that the kernels require, with the source axes in `order`."""
         axes = list(order)
         first = self.offset + self.matrix @ [part.start for part in box]
         return (
@@ -99,7 +99,10 @@ class Placement:
         )
 
     def nearest(self, box: Box, source: Box, order: Sequence[int]) -> Integers:
-        """Return the nearest pixel of the source box for every target pixel; −1 outside."""
+        """Return the flat index of the nearest source-box pixel for every target pixel.
+
+        The index is −1 outside the field of view.
+        """
         from probdice.data.interpolation import nearest_places
 
         places = np.empty(_size(box), np.int64)
@@ -107,15 +110,15 @@ class Placement:
         return places
 
     def chunks(self, source: Chunks | None) -> Chunks | None:
-        """Return the chunks of the target that correspond to the chunks of the source.
+        """Return the target chunks that correspond to the source chunks, or None.
 
-        If the grids are rotated relative to each other, chunks are cubes, because cubes depend on
-        the fewest source pixels.
+        If the grids are rotated relative to each other, the chunks are cubes, because cubes depend
+        on the fewest source pixels.
         """
         pairs = [int(np.argmax(np.abs(column))) for column in self.matrix.T]
-        rest = self.matrix.copy()
-        rest[pairs, range(len(pairs))] = 0
-        if len(set(pairs)) < len(pairs) or np.abs(rest).max(initial=0) > ALIGNED:
+        other_elements = self.matrix.copy()
+        other_elements[pairs, range(len(pairs))] = 0
+        if len(set(pairs)) < len(pairs) or np.abs(other_elements).max(initial=0) > ALIGNED:
             edge = max(1, round(TILE ** (1 / len(self.shape))))
             return tuple(_lengths(range(edge, n, edge), n) for n in self.shape)
         if source is None:
@@ -123,13 +126,13 @@ class Placement:
         lengths = []
         for k, axis in enumerate(pairs):
             edges = np.cumsum(source[axis])[:-1]
-            cuts = (edges - 0.5 - self.offset[axis]) / self.matrix[axis, k]
-            lengths.append(_lengths([ceil(cut) for cut in cuts], self.shape[k]))
+            positions = (edges - 0.5 - self.offset[axis]) / self.matrix[axis, k]
+            lengths.append(_lengths([ceil(position) for position in positions], self.shape[k]))
         return tuple(lengths)
 
 
 class FieldOfView(Lazy):
-    """Whether each target pixel is in the field of view of the source."""
+    """The mask of the target pixels that are in the field of view of the source."""
 
     dtype = np.dtype(np.bool_)
     travels = True
@@ -140,12 +143,15 @@ class FieldOfView(Lazy):
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         box = _within(index, self.shape)
-        whole = tuple(slice(0, size) for size in self.placement.sizes)
-        return self.placement.nearest(box, whole, range(len(whole))) >= 0
+        source_box = tuple(slice(0, size) for size in self.placement.sizes)
+        return self.placement.nearest(box, source_box, range(len(source_box))) >= 0
 
 
 class Decoded(Derived):
-    """Stored values converted to probabilities, regions first. Invalid pixels become NaN."""
+    """Stored values converted to probabilities, with the regions along the first axis.
+
+    Pixels with invalid values become NaN.
+    """
 
     def __init__(self, array: Array, reading: Reading, regions: int) -> None:
         super().__init__(array, dtype=np.result_type(array.dtype, np.float32))
@@ -185,7 +191,7 @@ class _Resampled(Derived):
 
     @abstractmethod
     def tile(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of one tile, with all rows."""
+        """Return the values of one tile, with all regions."""
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
         regions = index[: len(self.shape) - len(self.placement.shape)]
@@ -197,16 +203,16 @@ class _Resampled(Derived):
         result = np.empty(size, self.dtype)
         for tile in tiles:
             place = (
-                slice(part.start - own.start, part.stop - own.start)
-                for part, own in zip(tile, box, strict=True)
+                slice(part.start - box_part.start, part.stop - box_part.start)
+                for part, box_part in zip(tile, box, strict=True)
             )
             result[(slice(None),) * len(regions) + tuple(place)] = self.tile(tile)
         return result[regions] if regions else result
 
     def _tiles(self, box: tuple[slice, ...]) -> Iterator[tuple[slice, ...]]:
         lengths = _size(box)
-        source = prod(_size(self.placement.source_box(box)))
-        if source <= LARGEST or prod(lengths) <= SMALLEST:
+        source_pixels = prod(_size(self.placement.source_box(box)))
+        if source_pixels <= LARGEST or prod(lengths) <= SMALLEST:
             yield box
             return
         axis = int(np.argmax(lengths))
@@ -215,9 +221,10 @@ class _Resampled(Derived):
             yield from self._tiles((*box[:axis], part, *box[axis + 1 :]))
 
     def source(self, box: Box) -> tuple[NDArray[Any], tuple[slice, ...], list[int]]:
-        """Return the source values for a target box, their box, and their order of axes in memory.
+        """Return the source values for a target box, their box, and their order of axes.
 
-        The axes of the returned values are in this order.
+        The image axes of the returned values are in this order, from the largest to the smallest
+        stride.
         """
         part = self.placement.source_box(box)
         values = np.asarray(self.array[(slice(None),) * self.first + part])
@@ -230,7 +237,8 @@ class _Resampled(Derived):
 class Nearest(_Resampled):
     """The labels or probabilities of the nearest source pixels.
 
-    Pixels outside the field of view get the label `outside`, or probability 1 in the row `outside`.
+    A pixel outside the field of view gets the label `outside`, or probability 1 in the row
+    `outside`.
     """
 
     def __init__(self, array: Array, placement: Placement, outside: int) -> None:
@@ -254,7 +262,7 @@ class Nearest(_Resampled):
 
 
 class InterpolatedLabels(_Resampled):
-    """Linear interpolation of the indicators of labels: one row of probabilities per label."""
+    """Linearly interpolated indicators of labels: one row of probabilities per label."""
 
     def __init__(
         self, array: Array, placement: Placement, outside: int, labels: NDArray[Any]
@@ -274,7 +282,7 @@ class InterpolatedLabels(_Resampled):
         return result.reshape(-1, *size)
 
     def _codes(self, values: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the row of every label; −1 for values that are not whole numbers."""
+        """Return the row of each value's label, or −1 for a value that is not a whole number."""
         values = zeros_and_ones(values)
         valid = None
         if values.dtype.kind == "f":
@@ -293,7 +301,7 @@ class InterpolatedLabels(_Resampled):
 
 
 class InterpolatedRows(_Resampled):
-    """Linear interpolation of probabilities."""
+    """Linearly interpolated probabilities."""
 
     def __init__(self, array: Array, placement: Placement, outside: int) -> None:
         dtype = np.result_type(array.dtype, np.float32)
@@ -317,12 +325,12 @@ def _size(box: Box) -> tuple[int, ...]:
 
 
 def _within(index: Sequence[slice], shape: Sequence[int]) -> tuple[slice, ...]:
-    """Return slices with explicit bounds."""
+    """Return slices with explicit bounds that lie within `shape`."""
     ranges = (part.indices(length) for part, length in zip(index, shape, strict=True))
     return tuple(slice(start, max(start, stop)) for start, stop, _ in ranges)
 
 
-def _lengths(cuts: Sequence[int], length: int) -> tuple[int, ...]:
-    """Return the lengths of the parts of an axis that is divided at these positions."""
-    edges = sorted({0, length, *(cut for cut in cuts if 0 < cut < length)})
+def _lengths(positions: Sequence[int], length: int) -> tuple[int, ...]:
+    """Return the lengths of the parts of an axis that is divided at the positions `cuts`."""
+    edges = sorted({0, length, *(position for position in positions if 0 < position < length)})
     return tuple(b - a for a, b in pairwise(edges))

@@ -2,7 +2,8 @@
 
 If both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the image is
 cropped or padded. Otherwise, its values are interpolated. Values are read only when a block of the
-result is read, except that converting a label map to probabilities first reads all of its labels.
+result is read. The only exception is the linear interpolation of a label map, which first reads the
+whole label map to list its labels.
 """
 
 from collections.abc import Mapping
@@ -33,23 +34,23 @@ __all__ = ["Interpolation", "as_interpolation", "placed", "resample", "same_latt
 
 Interpolation = Literal["linear", "nearest"]
 
-MOST_REGIONS = 2**13  # the probabilities of one block with this many regions take 128 MB
+MOST_REGIONS = 2**13  # with this many regions, the probabilities of one block take 128 MB
 
 
 def as_interpolation(value: object) -> Interpolation | None:
     """Check the option `resample`."""
     if value is None:
         return None
-    for known in get_args(Interpolation):
-        if isinstance(value, str) and value == known:
-            return known  # type: ignore[no-any-return]
+    for interpolation in get_args(Interpolation):
+        if isinstance(value, str) and value == interpolation:
+            return interpolation  # type: ignore[no-any-return]
     raise InputError(f"resample must be 'linear', 'nearest' or None, found {value!r}")
 
 
 def resample(
     segmentation: Segmentation,
     geometry: Geometry,
-    how: Interpolation,
+    interpolation: Interpolation,
     *,
     background: Label | None = None,
     tolerance: float = 0.1,
@@ -57,8 +58,8 @@ def resample(
     """Return a segmentation on another grid, and its field of view if pixels must be excluded.
 
     Without a `background`, pixels outside the field of view have arbitrary values and must be
-    excluded. With a `background`, these pixels become background. The second value is None if no
-    pixels must be excluded.
+    excluded. With a `background`, these pixels are assigned to the background. The second value is
+    None if no pixels must be excluded.
     """
     if segmentation.geometry is None:
         raise GeometryError("has no geometry, so it cannot be resampled onto another grid")
@@ -74,49 +75,52 @@ def resample(
             f"{len(geometry.shape)}, so it cannot be resampled"
         )
     placement = placed(segmentation.geometry, geometry)
-    low, high = placement.reach(placement.whole)
+    low, high = placement.reach(placement.full_box)
     edge = np.array(placement.sizes) - 0.5
     if (low > edge).any() or (high < -0.5).any():
         raise GeometryError("the fields of view of the two grids do not overlap")
     exact = same_lattice(placement, tolerance)
     if exact is not None:
         placement = exact
-        low, high = placement.reach(placement.whole)
+        low, high = placement.reach(placement.full_box)
     covered = bool((low >= -0.5).all() and (high <= edge).all())
     outside = None if covered else background
     array = segmentation.array
-    sliced = isinstance(array, np.ndarray) or has_type(array, "dask", "Array")
-    if exact is not None and covered and sliced:
-        moved = _cropped(segmentation, exact, geometry)
-    elif how == "nearest" or exact is not None:
-        moved = _nearest(segmentation, placement, geometry, outside)
+    can_slice = isinstance(array, np.ndarray) or has_type(array, "dask", "Array")
+    if exact is not None and covered and can_slice:
+        resampled = _crop(segmentation, exact, geometry)
+    elif interpolation == "nearest" or exact is not None:
+        resampled = _nearest(segmentation, placement, geometry, outside)
     else:
-        moved = _interpolated(segmentation, placement, geometry, outside)
-    return moved, None if covered or background is not None else FieldOfView(placement)
+        resampled = _interpolate(segmentation, placement, geometry, outside)
+    return resampled, None if covered or background is not None else FieldOfView(placement)
 
 
 def placed(source: Geometry, target: Geometry) -> Placement:
-    """Return the positions of the pixels of a target grid in a source image."""
+    """Return the positions of a target grid's pixels in a source image."""
     axes = len(source.shape)
     to_source = np.linalg.inv(source.affine) @ target.affine
     return Placement(to_source[:axes, :axes], to_source[:axes, axes], source.shape, target.shape)
 
 
 def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
-    """Return the placement rounded to whole steps and offsets, or None if they are not whole."""
+    """Return the placement rounded to whole pixels, or None if the grids differ in their lattice.
+
+    The grids lie on the same lattice if rounding moves no corner by more than `tolerance` pixels.
+    """
     steps = np.rint(placement.matrix)
     axes = len(placement.shape)
     if not all((np.abs(steps).sum(axis=axis) == 1).all() for axis in (0, 1)):
         return None
     corners = np.array(list(product(*((0, n - 1) for n in placement.shape)))).reshape(-1, axes)
     offsets = corners @ (placement.matrix - steps).T + placement.offset
-    whole = np.rint(offsets.mean(axis=0))
-    if np.linalg.norm(offsets - whole, axis=1).max() > tolerance:
+    whole_offset = np.rint(offsets.mean(axis=0))
+    if np.linalg.norm(offsets - whole_offset, axis=1).max() > tolerance:
         return None
-    return replace(placement, matrix=steps, offset=whole)
+    return replace(placement, matrix=steps, offset=whole_offset)
 
 
-def _cropped(segmentation: Segmentation, exact: Placement, geometry: Geometry) -> Segmentation:
+def _crop(segmentation: Segmentation, exact: Placement, geometry: Geometry) -> Segmentation:
     """Crop a segmentation to a grid on the same lattice."""
     order = [int(np.argmax(np.abs(column))) for column in exact.matrix.T]
     flips = [k for k, axis in enumerate(order) if exact.matrix[axis, k] < 0]
@@ -139,10 +143,10 @@ def _nearest(
     return replace(segmentation, array=array, geometry=geometry)
 
 
-def _interpolated(
+def _interpolate(
     segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
 ) -> Segmentation:
-    """Interpolate the indicators of labels, or probabilities, linearly."""
+    """Linearly interpolate probabilities or the indicators of labels."""
     if not segmentation.crisp:
         segmentation = _as_probabilities(segmentation)
         rows = InterpolatedRows(segmentation.array, placement, _outside(segmentation, background))
@@ -162,8 +166,8 @@ def _interpolated(
         outside = int(np.searchsorted(labels, label))
     if labels.size > MOST_REGIONS:
         raise TooLargeError(
-            f"linear interpolation stores one probability per label and pixel, which is too much "
-            f"for {labels.size} labels. To keep labels, use ",
+            f"linear interpolation stores one probability per label and pixel, which takes too "
+            f"much memory for {labels.size} labels. To keep labels, use ",
             Option("resample", "nearest"),
             ".",
         )
@@ -188,12 +192,12 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
 
 
 def _by_channel(texts: Mapping[int, str], labels: NDArray[Any]) -> dict[int, str]:
-    """Convert names or colours by label to names or colours by channel."""
+    """Convert a mapping from labels to texts into a mapping from channel indices to texts."""
     return {k: texts[label] for k, label in enumerate(labels.tolist()) if label in texts}
 
 
 def _as_probabilities(segmentation: Segmentation) -> Segmentation:
-    """Convert stored values to the probabilities of all regions; label maps remain unchanged."""
+    """Convert stored values to the probabilities of all regions. Label maps remain unchanged."""
     if segmentation.crisp or segmentation.reading == "error":
         return segmentation
     array = Decoded(segmentation.array, segmentation.reading, len(segmentation.regions))
@@ -201,20 +205,22 @@ def _as_probabilities(segmentation: Segmentation) -> Segmentation:
 
 
 def _outside(segmentation: Segmentation, background: Label | None) -> int:
-    """Return the label or the channel index of the background; 0 if there is none."""
+    """Return the label or the channel index of the background, or 0 if there is no background."""
     if background is None:
         return 0
     if segmentation.crisp:
         if not isinstance(background, str):
             return whole_number(background, "background")
-        known = [label for label in segmentation.names if segmentation.label(label) == background]
+        candidates = [
+            label for label in segmentation.names if segmentation.label(label) == background
+        ]
     else:
         pairs = enumerate(zip(segmentation.labels, segmentation.regions, strict=True))
-        known = [k for k, names in pairs if background in names]
-    if len(known) != 1:
+        candidates = [k for k, names in pairs if background in names]
+    if len(candidates) != 1:
         regions = list(segmentation.names.values() if segmentation.crisp else segmentation.regions)
         raise InputError(
             f"background {background!r} is not a region of the image. Its regions are "
             f"{listed(regions)}."
         )
-    return known[0]
+    return candidates[0]

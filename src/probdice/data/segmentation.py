@@ -1,8 +1,7 @@
 """`Segmentation`: a crisp or probabilistic segmentation of one image.
 
-A `Segmentation` stores an array and the interpretation of its values. It never copies or converts
-the array. This module checks the structure (types, axes, names). Values are checked when they are
-read.
+A `Segmentation` stores an array and the interpretation of its values. The array is never copied or
+converted. This module checks types, axes and names. Values are checked when they are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,8 +55,8 @@ class Segmentation:
     """A segmentation of one image: a label map, or the probability of every region per pixel.
 
     Create a segmentation with `from_labels`, `from_probabilities` or `from_logits`. The array is
-    not copied (a memory map remains a memory map); a comparison reads it in blocks. "Pixel" also
-    means voxel.
+    not copied: a memory map remains a memory map, and a comparison reads it in blocks. In this
+    documentation, "pixel" also means voxel.
 
     Attributes
     ----------
@@ -66,14 +65,22 @@ class Segmentation:
     crisp : bool
         Whether the segmentation is a label map.
     labels : tuple of int or None
-        The label of each channel of a probabilistic segmentation; None for a channel without a
-        label. Empty for a label map, whose labels are not known before its values are read.
+        The label of each channel of a probabilistic segmentation, or None for a channel without a
+        label. The tuple is empty for a label map, whose labels are known only after its values
+        have been read.
     names : mapping of int to str
-        Names by label, or by channel index of a probabilistic segmentation. Regions may share a
-        name.
+        Names of regions. The keys are labels for a label map, and channel indices for a
+        probabilistic segmentation. Regions may share a name.
+    ignore : tuple of int
+        Labels of a label map whose pixels are excluded from the comparison.
+    reading : {"error", "normalise", "background", "foreground", "softmax"}
+        How the values of a probabilistic segmentation are converted to probabilities. The values
+        "error", "normalise" and "background" are those of the option `sums`. "foreground" means
+        the probability of a single region, and "softmax" means logits.
     regions : tuple of int or str
-        Displayed region of each channel of a probabilistic segmentation: its name, else its label,
-        else its index. If several regions share a name, their labels follow the name.
+        The name by which each channel of a probabilistic segmentation is displayed. A channel
+        without a name is displayed by its label or, without a label, by its index. If several
+        regions share a name, their labels follow the name.
     shape : tuple of int
         Shape of the image.
     geometry : Geometry or None
@@ -83,9 +90,11 @@ class Segmentation:
     notes : tuple of Note
         Notes on reading the file, which are added to the notes of a comparison.
     colours : mapping of int to str
-        Colours such as "#0072B2" by label or by channel index, if the source has them.
+        Colours of regions, such as "#0072B2", with the same keys as `names`. The mapping is empty
+        if the source does not define colours.
     origins : mapping of int to int or str
-        The class of each connected component in a label map of components; otherwise empty.
+        The class of each connected component in a label map of components. The mapping is empty
+        for other segmentations.
 
     Examples
     --------
@@ -109,7 +118,7 @@ class Segmentation:
     origins: Mapping[int, Label] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the structure; values are checked when they are read."""
+        """Check types, axes and names. Values are checked when they are read."""
         if type(self.array) is not np.ndarray or self.array.dtype.kind == "V":
             object.__setattr__(self, "array", as_array(self.array))
         if type(self.names) is not dict and not isinstance(self.names, Mapping):
@@ -190,7 +199,7 @@ class Segmentation:
             labels.
         names : mapping or sequence, optional
             Names of labels: ``{label: name}``, or a list that starts with label 0. Labels without
-            a name are shown by number. A named label without pixels is an empty region.
+            a name are displayed as numbers. A named label without pixels is an empty region.
         geometry : Geometry, optional
             Position of the image in space.
 
@@ -207,11 +216,13 @@ class Segmentation:
                 f"{getattr(array, 'dims', ())}, one of which is the region axis. Use "
                 f"from_probabilities."
             )
-        named = {} if names is None else names
-        pairs = named.items() if isinstance(named, Mapping) else enumerate(named)
-        numbered = {whole_number(label, "names"): str(name) for label, name in pairs}
+        entries = {} if names is None else names
+        pairs = entries.items() if isinstance(entries, Mapping) else enumerate(entries)
+        names_by_label = {whole_number(label, "names"): str(name) for label, name in pairs}
         labels = several_labels(ignore, "ignore")
-        return cls(as_array(array), crisp=True, names=numbered, ignore=labels, geometry=geometry)
+        return cls(
+            as_array(array), crisp=True, names=names_by_label, ignore=labels, geometry=geometry
+        )
 
     @classmethod
     def from_probabilities(
@@ -233,19 +244,20 @@ class Segmentation:
             Tensors and arrays of other libraries are also accepted; bfloat16 becomes float32.
         axis : int or None, optional
             The region axis. With None, the array is the probability of a single foreground
-            region, and the regions are 0 (its complement) and 1. In an xarray DataArray, a
-            dimension called region, class, label or channel is the region axis.
+            region. This region has label 1, and its complement has label 0. In an xarray
+            DataArray, a dimension called region, class, label or channel is the region axis.
         labels : sequence of int, optional
-            The label of each region, as in a label map; None for a region without a label. The
+            The label of each region, as in a label map, or None for a region without a label. The
             default is 0, 1, …, unless names are given.
         names : sequence of str, optional
-            The name of each region, or None. A whole number instead of a name is a label. The
-            default is the coordinates of an xarray dimension. Regions with different labels may
-            share a name.
+            The name of each region, or None for a region without a name. A whole number in this
+            list is used as a label. For an xarray DataArray, the default is the coordinates of the
+            region axis. Regions with different labels may share a name.
         sums : {"error", "normalise", "background"}, optional
-            How to treat pixels whose probabilities do not sum to 1 within 1e-3: raise an error,
-            divide by the sum (also "normalize"), or add a region called "background" with the
-            missing probability (and divide by the sum if it exceeds 1).
+            How to treat pixels whose probabilities do not sum to 1 within 1e-3. "error" raises an
+            error. "normalise" (or "normalize") divides the probabilities by their sum.
+            "background" adds a region called "background" with the missing probability, and
+            divides by the sum if the sum exceeds 1.
         geometry : Geometry, optional
             Position of the image in space.
 
@@ -262,23 +274,32 @@ class Segmentation:
         >>> organs.regions, organs.labels
         (('background', 'liver'), (0, 17))
         """
-        how = as_sums(sums)
+        reading = as_sums(sums)
         if axis is None:
-            if how != "error":
+            if reading != "error":
                 raise InputError(
                     f"sums={sums!r} cannot be combined with axis=None: a single foreground and its "
-                    f"complement always sum to 1. Omit one of them."
+                    f"complement always sum to 1. Omit sums or axis."
                 )
             values = as_array(array)
-            numbers, called = as_channels(labels, names, 2)
-            return cls(values, False, numbers, called, reading="foreground", geometry=geometry)
+            numbers, channel_names = as_channels(labels, names, 2)
+            return cls(
+                values, False, numbers, channel_names, reading="foreground", geometry=geometry
+            )
         axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "probabilities")
-        numbers, called = as_channels(labels, names, array.shape[0])
-        if how == "background":
-            called[len(numbers)] = "background"
+        numbers, channel_names = as_channels(labels, names, array.shape[0])
+        if reading == "background":
+            channel_names[len(numbers)] = "background"
             numbers = (*numbers, None)
-        return cls(array, crisp=False, labels=numbers, names=called, reading=how, geometry=geometry)
+        return cls(
+            array,
+            crisp=False,
+            labels=numbers,
+            names=channel_names,
+            reading=reading,
+            geometry=geometry,
+        )
 
     @classmethod
     def from_logits(
@@ -290,10 +311,10 @@ class Segmentation:
         names: Sequence[Label | None] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
-        """Create a segmentation from logits; the softmax along `axis` gives the probabilities.
+        """Create a segmentation from logits. The probabilities are the softmax along `axis`.
 
-        Probabilities that underflow become the smallest positive number, because a softmax is
-        never exactly 0. The parameters are those of `from_probabilities`.
+        A probability that underflows is replaced by the smallest positive number, because a softmax
+        is never exactly 0. The parameters have the same meaning as in `from_probabilities`.
 
         Examples
         --------
@@ -304,9 +325,14 @@ class Segmentation:
         """
         axis, names = _by_dimension(array, axis, names)
         array = _regions_first(array, axis, "logits")
-        numbers, called = as_channels(labels, names, array.shape[0])
+        numbers, channel_names = as_channels(labels, names, array.shape[0])
         return cls(
-            array, crisp=False, labels=numbers, names=called, reading="softmax", geometry=geometry
+            array,
+            crisp=False,
+            labels=numbers,
+            names=channel_names,
+            reading="softmax",
+            geometry=geometry,
         )
 
     @classmethod
@@ -321,11 +347,11 @@ class Segmentation:
     ) -> "Segmentation":
         """Create a segmentation from nested channels, such as whole tumour ⊇ core ⊇ enhancing.
 
-        The regions are the background (1 − the first channel), the differences of successive
-        channels, and the last channel. If the channels are masks, the result is a label map. If the
-        channels are probabilities, such as sigmoid outputs, the result is probabilistic. To compare
-        the channels themselves, use `Comparison.derived`. The first channel is the union of the
-        regions 1, 2, …; the second channel is the union of the regions 2, 3, ….
+        The regions are the background (1 minus the first channel), the differences between
+        successive channels, and the last channel. If the channels are masks, the result is a label
+        map. If the channels are probabilities, such as sigmoid outputs, the result is
+        probabilistic. To compare the channels themselves, use `Comparison.derived`. The first
+        channel is the union of regions 1, 2, …; the second channel is the union of regions 2, 3, ….
 
         Parameters
         ----------
@@ -336,9 +362,9 @@ class Segmentation:
         axis : int, optional
             The axis of the channels.
         labels : sequence of int, optional
-            The label of each region, the background first; 0, 1, … by default.
+            The label of each region, starting with the background. The default is 0, 1, ….
         names : sequence of str, optional
-            The name of each region, the background first.
+            The name of each region, starting with the background.
         geometry : Geometry, optional
             Position of the image in space.
 
@@ -357,15 +383,15 @@ class Segmentation:
         from probdice.data.nesting import partition_of
 
         channels = in_memory(_regions_first(array, axis, "channels"))
-        numbers, called = as_channels(labels, names, len(channels) + 1)
+        numbers, channel_names = as_channels(labels, names, len(channels) + 1)
         regions = partition_of(channels)
         if channels.dtype.kind == "f":
-            return cls(regions, crisp=False, labels=numbers, names=called, geometry=geometry)
+            return cls(regions, crisp=False, labels=numbers, names=channel_names, geometry=geometry)
         keys = [k if number is None else number for k, number in enumerate(numbers)]
         return cls(
             np.array(keys, np.int64)[regions],
             crisp=True,
-            names={keys[k]: name for k, name in called.items()},
+            names={keys[k]: name for k, name in channel_names.items()},
             geometry=geometry,
         )
 
@@ -381,8 +407,8 @@ class Segmentation:
     ) -> "Segmentation":
         """Create a segmentation from isometric log-ratio coordinates.
 
-        The basis is that of Egozcue et al. (2003), which compares the geometric mean of the first
-        regions with the next region: z_k = √(k / (k + 1)) · log((p₁ ⋯ p_k)^(1/k) / p_{k+1}).
+        In the basis of Egozcue et al. (2003), coordinate k compares the geometric mean of the first
+        k regions with the next region: z_k = √(k / (k + 1)) · log((p₁ ⋯ p_k)^(1/k) / p_{k+1}).
         Euclidean distances between coordinates are Aitchison distances between probabilities.
 
         Parameters
@@ -390,7 +416,7 @@ class Segmentation:
         array : array_like
             Coordinates (any real numbers) along `axis`. The whole array is converted at once.
         axis, labels, names, geometry
-            As for `from_logits`. There is one more region than coordinates.
+            The same as in `from_logits`. The number of regions is the number of coordinates plus 1.
 
         Examples
         --------
@@ -411,13 +437,13 @@ class Segmentation:
 
     @classmethod
     def concatenate(cls, images: Iterable["Segmentation"]) -> "Segmentation":
-        """Combine the pixels of several images, to match regions once for a whole data set.
+        """Combine the pixels of several images, so that regions are matched for a whole data set.
 
         Parameters
         ----------
         images : iterable of Segmentation
-            Segmentations that are all label maps, or that are all probabilities with the same
-            regions and the same `reading`. Shapes may differ. The geometry is dropped.
+            Label maps, or probabilistic segmentations with the same regions and the same
+            `reading`. Their shapes may differ. Their geometry is ignored.
 
         Examples
         --------
@@ -434,8 +460,8 @@ class Segmentation:
             raise InputError("images is empty: expected at least one segmentation")
         first = several[0]
         for image in several[1:]:
-            own, expected = ((x.crisp, x.labels, x.reading) for x in (image, first))
-            if own != expected:
+            properties, expected = ((s.crisp, s.labels, s.reading) for s in (image, first))
+            if properties != expected:
                 raise InputError(
                     f"images must have the same kind and regions, found {first!r} and {image!r}"
                 )
@@ -460,7 +486,7 @@ class Segmentation:
 
     @cached_property
     def regions(self) -> tuple[Label, ...]:
-        """Displayed region of each channel: its name, label or channel index."""
+        """The name, label or index by which each channel is displayed."""
         return shown_labels(self.labels, self.names)
 
     @property
@@ -469,10 +495,10 @@ class Segmentation:
         return not self.crisp and self.reading != "foreground"
 
     def probabilities(self) -> NDArray[Any]:
-        """Return the probabilities that a comparison uses, regions first.
+        """Return the probabilities that a comparison uses, with the regions along the first axis.
 
-        Sums are normalised, a background is added and the softmax is applied, as `reading`
-        requires. For a label map, the result has one row of zeros and ones per label, in ascending
+        Depending on `reading`, sums are normalised, a background is added or the softmax is
+        applied. For a label map, the result has one row of zeros and ones per label, in ascending
         order of labels.
 
         Examples
@@ -499,19 +525,19 @@ class Segmentation:
         return probabilities.reshape(-1, *self.shape)
 
     def to_ilr(self, *, floor: float = 0.0) -> NDArray[np.float64]:
-        """Return the isometric log-ratio coordinates of every pixel; see `from_ilr` for the basis.
+        """Return the isometric log-ratio coordinates of every pixel, in the basis of `from_ilr`.
 
         Parameters
         ----------
         floor : float, optional
-            Probabilities below `floor` are raised to it, as in ``Aitchison(floor=…)``. Without a
-            floor, a probability of 0 raises an error because it has no logarithm.
+            Probabilities below `floor` are replaced by `floor`, as in ``Aitchison(floor=…)``.
+            Without a floor, a probability of 0 raises an error because it has no logarithm.
 
         Returns
         -------
         ndarray of float64
-            Array with the coordinates along the first axis, followed by the image axes. There is
-            one coordinate fewer than regions.
+            Array with the coordinates along the first axis, followed by the image axes. The number
+            of coordinates is the number of regions minus 1.
 
         Examples
         --------
@@ -528,15 +554,18 @@ class Segmentation:
             place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
             pixel = words_for_axes(len(place)).one
             raise InputError(
-                f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To raise "
-                f"such values to a minimum, use ",
+                f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To replace "
+                f"probabilities of 0 by a minimum, use ",
                 Option("floor", "1e-3"),
                 ".",
             )
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
 
     def refuse(self, fault: Fault | None) -> None:
-        """Raise an error for invalid values. Their pixels are numbered in C order."""
+        """Raise an error for invalid values, unless `fault` is None.
+
+        The pixels in `fault` are numbered in C order.
+        """
         if fault is not None:
             first, worst = (
                 tuple(int(k) for k in np.unravel_index(pixel, self.shape))
@@ -550,22 +579,23 @@ class Segmentation:
     ) -> "Instances":
         """Return the connected components of a label map as a label map of instances.
 
-        This requires connected-components-3d (extra `instances`) and the whole image in memory.
+        This method requires connected-components-3d (extra `instances`) and reads the whole image
+        into memory.
 
         Parameters
         ----------
         background : int, str or None
-            The label that is not divided. It keeps its number, as do ignored labels. This argument
-            is required; pass None if there is no background.
+            The label that is not divided into components. The background and ignored labels keep
+            their numbers. This argument is required. Pass None if there is no background.
         connectivity : {4, 8, 6, 18, 26}, optional
-            Number of neighbours of a pixel: 4 or 8 in 2-D, 6, 18 or 26 in 3-D. The default is
-            8 or 26.
+            Number of neighbours of a pixel: 4 or 8 in 2-D, and 6, 18 or 26 in 3-D. The default is
+            8 in 2-D and 26 in 3-D.
 
         Returns
         -------
         Instances
-            A `Segmentation` with labels from 1 and names such as ``"liver#2"``. `origins` maps
-            each new label to its original label.
+            A `Segmentation` whose components have labels from 1 and names such as ``"liver#2"``.
+            `origins` maps each new label to its original label.
 
         Examples
         --------
@@ -582,8 +612,8 @@ class Segmentation:
     def onto(self, geometry: Geometry, *, tolerance: float = 0.1) -> "Segmentation":
         """Return this segmentation with its axes in the order and direction of `geometry`.
 
-        Nothing is interpolated: apart from the order and direction of their axes, the grids must
-        agree within `tolerance` pixels at every corner.
+        Values are not interpolated. Apart from the order and direction of their axes, the grids
+        must agree within `tolerance` pixels at every corner.
 
         Examples
         --------
@@ -597,12 +627,12 @@ class Segmentation:
         """
         if self.geometry is None:
             raise GeometryError("has no geometry, so it cannot be aligned with another grid")
-        order, flips, apart = self.geometry.steps_onto(geometry)
-        if not apart <= tolerance:
-            usual = tolerance == 0.1 or not np.isfinite(apart)
+        order, flips, distance = self.geometry.steps_onto(geometry)
+        if not distance <= tolerance:
+            is_default = tolerance == 0.1 or not np.isfinite(distance)
             raise GeometryError(
-                self.geometry.obstacle(geometry, apart),
-                *(() if usual else (f", more than {tolerance:g}",)),
+                self.geometry.obstacle(geometry, distance),
+                *(() if is_default else (f", more than {tolerance:g}",)),
             )
         first = len(self.array.shape) - len(order)  # 1 if the first axis is the region axis
         array = reordered(self.array, order, flips, first)
@@ -618,19 +648,19 @@ class Segmentation:
         """Return this segmentation on another grid.
 
         If both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the
-        segmentation is cropped or padded and keeps its values. Otherwise they are interpolated.
-        Blocks are computed when they are read.
+        segmentation is cropped or padded and keeps its values. Otherwise, its values are
+        interpolated. Blocks are computed when they are read.
 
         Parameters
         ----------
         geometry : Geometry
             The target grid, including its shape.
         how : {"linear", "nearest"}, optional
-            "linear": indicators of labels, or probabilities, are interpolated linearly, so a label
-            map becomes probabilities. "nearest": every pixel gets the values of the nearest pixel.
+            "linear" interpolates probabilities or the indicators of labels, so that a label map
+            becomes probabilistic. "nearest" copies the values of the nearest pixel.
         background : int or str, optional
-            Label or name of the region that contains all pixels outside the field of view. Required
-            if such pixels exist.
+            Label or name of the region that contains all pixels outside the field of view. This
+            argument is required if the target grid has pixels outside the field of view.
 
         Examples
         --------
@@ -646,22 +676,22 @@ class Segmentation:
         """
         from probdice.data.resampling import as_interpolation, resample
 
-        chosen = as_interpolation(how)
-        if chosen is None:
+        interpolation = as_interpolation(how)
+        if interpolation is None:
             raise InputError("how must be 'linear' or 'nearest', found None")
-        moved, view = resample(self, geometry, chosen, background=background)
+        resampled, view = resample(self, geometry, interpolation, background=background)
         if view is not None:
             outside = int(np.prod(view.shape)) - int(np.count_nonzero(view[...]))
             if outside:
                 pixels = words_for_axes(len(view.shape)).of(outside)
                 raise GeometryError(
                     f"{outside} {pixels} of the grid are outside the field of view of the image. "
-                    f"Set background to the label or name of their region."
+                    f"Set background to the label or name of the region that contains them."
                 )
-        return moved
+        return resampled
 
     def without_geometry(self) -> "Segmentation":
-        """Return the same array without geometry, to compare in array order.
+        """Return the same segmentation without geometry, for a comparison in array order.
 
         Examples
         --------
@@ -674,7 +704,7 @@ class Segmentation:
         return replace(self, geometry=None)
 
     def label(self, number: int) -> Label:
-        """Return the displayed name of a label of a label map, or its number."""
+        """Return the name by which a label of a label map is displayed, or the label itself."""
         return self._shown_names.get(number, number)
 
     @cached_property
@@ -682,8 +712,8 @@ class Segmentation:
         return shown_names(self.names, lambda label: label)
 
     def __repr__(self) -> str:
-        what = "label map" if self.crisp else f"regions={self.regions}"
-        parts = [what, f"shape={self.shape}", str(self.array.dtype)]
+        kind = "label map" if self.crisp else f"regions={self.regions}"
+        parts = [kind, f"shape={self.shape}", str(self.array.dtype)]
         if self.reading in ("foreground", "softmax"):
             parts.append(self.reading)
         elif self.reading != "error":
@@ -696,7 +726,7 @@ class Segmentation:
 def _by_dimension(
     array: AnyArray, axis: int, names: Sequence[Label | None] | None
 ) -> tuple[int, Sequence[Label | None] | None]:
-    """Return the region axis and the names of regions, which an xarray DataArray may define."""
+    """Return the region axis and region names of an xarray DataArray, or `axis` and `names`."""
     if axis != 0 or isinstance(array, np.ndarray):
         return axis, names
     dimension = region_dimension(array)
@@ -705,52 +735,52 @@ def _by_dimension(
     return dimension[0], dimension[1] if names is None else names
 
 
-def _regions_first(value: AnyArray, axis: int, what: str) -> Array:
+def _regions_first(value: AnyArray, axis: int, content: str) -> Array:
     """Return a view of `value` with the region axis first."""
     array = as_array(value)
-    _check_floating(array.dtype, what)
+    _check_floating(array.dtype, content)
     axes = len(array.shape)
     axis = whole_number(axis, "axis")
     if not -axes <= axis < axes:
         raise InputError(
-            f"{what} have no axis {axis}: their shape is {array.shape}. Set axis to the region "
+            f"{content} have no axis {axis}: their shape is {array.shape}. Set axis to the region "
             f"axis."
         )
     axis %= axes
     if array.shape[axis] == 0:
-        raise InputError(f"{what} have no regions: axis {axis} of shape {array.shape} is empty")
+        raise InputError(f"{content} have no regions: axis {axis} of shape {array.shape} is empty")
     if axis == 0:
         return array
     return reordered(array, (axis, *(k for k in range(axes) if k != axis)), ())
 
 
-def _check_floating(dtype: np.dtype[Any], what: str) -> None:
+def _check_floating(dtype: np.dtype[Any], content: str) -> None:
     """Reject types that cannot be converted to float32 or float64."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InputError(
-            f"{what} must be float16, float32 or float64, found {dtype}. "
-            f"Convert them with astype first."
+            f"{content} must be float16, float32 or float64, found {dtype}. "
+            f"Convert the array with astype first."
         )
 
 
 def _check_distinct(names: Sequence[Label]) -> None:
-    seen: set[str] = set()
+    used_names: set[str] = set()
     for name in names:
-        if str(name) in seen:  # because labels of both sides are matched as text
+        if str(name) in used_names:  # text, because labels of the two sides are matched as text
             raise InputError(
                 f"regions must differ, found {name!r} twice. Use different labels or names."
             )
-        seen.add(str(name))
+        used_names.add(str(name))
 
 
-def several_labels(labels: Iterable[int] | int, what: str) -> tuple[int, ...]:
+def several_labels(labels: Iterable[int] | int, option: str) -> tuple[int, ...]:
     """Convert one or more labels to a tuple."""
     single = isinstance(labels, str) or getattr(labels, "ndim", None) == 0
-    given = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
-    for label in given:
+    all_labels = tuple(labels) if isinstance(labels, Iterable) and not single else (labels,)
+    for label in all_labels:
         if isinstance(label, bool):  # True more likely means "yes" than label 1
-            raise InputError(f"{what} must contain whole numbers, found {label!r}")
-    return tuple(whole_number(label, what) for label in given)
+            raise InputError(f"{option} must contain whole numbers, found {label!r}")
+    return tuple(whole_number(label, option) for label in all_labels)
 
 
 def as_sums(sums: object) -> Sums:

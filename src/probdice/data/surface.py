@@ -1,4 +1,4 @@
-"""Triangle meshes on which values at vertices are drawn."""
+"""Triangle meshes on which the values of vertices are drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class Surface:
     Attributes
     ----------
     points : ndarray of float64
-        Position of each vertex in millimetres (right, anterior, superior), one per row.
+        Position of each vertex in millimetres (right, anterior, superior), one vertex per row.
     triangles : ndarray of int64
         The three vertices of each triangle, one triangle per row.
     structure : str
-        Name such as "left cortex"; empty if unknown.
+        Name such as "left cortex", or "" if unknown.
     source : str
         The file from which the surface was read.
     """
@@ -37,7 +37,7 @@ class Surface:
 def surfaces_for(
     space: VertexSpace, surfaces: Sequence[Surface], *, every: bool = True
 ) -> list[tuple[int, Surface]]:
-    """Return pairs of the index of a structure of `space` and its surface.
+    """Return the structures of `space` that have a surface, as pairs of an index and a surface.
 
     Parameters
     ----------
@@ -46,46 +46,49 @@ def surfaces_for(
     surfaces : sequence of Surface
         The given surfaces.
     every : bool, optional
-        Whether each surface must belong to a structure. Set it to False if, for example, a folder
-        has surfaces of hemispheres that the segmentations lack.
+        Whether each surface must belong to a structure of `space`. Use False if, for example, a
+        folder contains surfaces of hemispheres that are not segmented.
 
     Raises
     ------
     GeometryError
-        If the number of vertices of a surface differs from its structure, or if a surface belongs
-        to no structure.
+        If a surface and its structure have different numbers of vertices, or if `every` is True
+        and a surface belongs to no structure.
     """
-    shown: dict[int, Surface] = {}
+    surface_of: dict[int, Surface] = {}
     for surface in surfaces:
-        number = _structure_of(space, surface, taken=set(shown))
+        number = _structure_of(space, surface, used_structures=set(surface_of))
         if number is not None:
-            shown[number] = surface
+            surface_of[number] = surface
         elif every:
             names = [structure.label for structure in space.structures if structure.vertices]
             raise GeometryError(
                 f"{surface.source}: is a surface of {surface.structure or 'an unknown structure'}, "
                 f"but the segmentations are on {', '.join(names) or 'voxels'}"
             )
-    return sorted(shown.items(), key=lambda pair: pair[0])
+    return sorted(surface_of.items(), key=lambda pair: pair[0])
 
 
-def _structure_of(space: VertexSpace, surface: Surface, taken: set[int]) -> int | None:
-    """Return the structure with the name of the surface. An unknown name matches any structure."""
-    named = [
+def _structure_of(space: VertexSpace, surface: Surface, used_structures: set[int]) -> int | None:
+    """Return the index of the structure that has the name of the surface, or None.
+
+    An unknown name matches any structure.
+    """
+    candidates = [
         k
         for k, structure in enumerate(space.structures)
         if structure.vertices
-        and k not in taken
+        and k not in used_structures
         and (not surface.structure or structure.name in ("", surface.structure))
     ]
-    if not named:
+    if not candidates:
         return None
     count = len(surface.points)
-    fitting = [k for k in named if space.structures[k].vertices == count]
+    fitting = [k for k in candidates if space.structures[k].vertices == count]
     if not fitting:
-        expected, given = space.structures[named[0]], Structure(surface.structure, count)
+        expected, actual = space.structures[candidates[0]], Structure(surface.structure, count)
         raise GeometryError(
-            f"{surface.source}: the surface is {given.space}, but the segmentations are "
-            f"{expected.space}. Use a surface of the same space."
+            f"{surface.source}: the surface has the space {actual.space}, but the segmentations "
+            f"have the space {expected.space}. Use a surface of the same space."
         )
     return fitting[0]

@@ -1,7 +1,7 @@
-"""Decode the stored values of an image: check them, and convert them to labels or probabilities.
+"""Check the stored values of an image and convert them to labels or probabilities.
 
-Values are checked in the pass that reads them. An error reports the first pixel with an invalid
-value, and how to fix it. No other module converts stored values to probabilities.
+Values are checked in the pass that reads them. The error message names the first pixel with an
+invalid value and suggests a fix. No other module converts stored values to probabilities.
 """
 
 from collections.abc import Callable
@@ -38,15 +38,15 @@ Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
 TOLERANCE = 1e-3  # largest deviation of the sum of probabilities from 1
 LARGEST = 2.0**63  # labels are 64-bit integers
-FORGIVEN = 0.5  # largest excess of a value above 1 if it is divided by the sum
-MANY = 100  # a map with at most this many labels is never taken for 8-bit probabilities
+FORGIVEN = 0.5  # largest accepted excess of a value above 1 if sums are not required to be 1
+MANY = 100  # a map with at most this many labels is never treated as 8-bit probabilities
 WIDEST_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
-SMOOTH = 0.8  # correlation of neighbouring frequencies: 8-bit maps have ≥ 0.9, atlases 0.6
-ROUNDING = 1e-6  # a smaller missing probability is rounding, not background
+SMOOTH = 0.8  # smallest correlation of neighbouring volumes: 8-bit maps have ≥ 0.9, atlases 0.6
+ROUNDING = 1e-6  # a smaller missing probability is a rounding error, not background
 
 NORMALISE, BACKGROUND = (
-    Option("sums", how, python=f'sums="{how}" to read or Segmentation.from_probabilities')
-    for how in ("normalise", "background")
+    Option("sums", sums, python=f'sums="{sums}" to read or Segmentation.from_probabilities')
+    for sums in ("normalise", "background")
 )
 MASK = Option("mask", "FILE", python="mask=…")
 
@@ -54,13 +54,13 @@ MASK = Option("mask", "FILE", python="mask=…")
 def decoded(
     values: NDArray[Any], reading: Reading, into: NDArray[Any] | None = None
 ) -> "tuple[NDArray[Any], Fault | None]":
-    """Check stored values, and convert them to probabilities as `as_probabilities` does."""
+    """Check stored values, and convert them to probabilities with `as_probabilities`."""
     fault = examine_values(values, reading)
     return as_probabilities(values, reading, into), fault
 
 
 def zeros_and_ones(values: NDArray[Any]) -> NDArray[Any]:
-    """Convert the bytes of a boolean array to 0 and 1, because files may contain other bytes."""
+    """Convert the bytes of a boolean array to 0 and 1. Files may contain other bytes."""
     if values.dtype != np.bool_:
         return values
     content = values.view(np.uint8)
@@ -70,11 +70,11 @@ def zeros_and_ones(values: NDArray[Any]) -> NDArray[Any]:
 def as_probabilities(
     values: NDArray[Any], reading: Reading, into: NDArray[Any] | None = None
 ) -> NDArray[Any]:
-    """Convert stored floating-point values to probabilities, regions first.
+    """Convert stored floating-point values to probabilities, with regions along the first axis.
 
-    If the number of regions does not change, `values` is overwritten. Otherwise the result is
-    written to `into`, which has one more row. Invalid values give undefined results;
-    `examine_values` reports them.
+    If the number of regions does not change, `values` is overwritten. Otherwise, the result is
+    written to `into`, which has one more row. The result is undefined for invalid values, which
+    `examine_values` reports.
     """
     if reading == "error":
         return values
@@ -105,14 +105,18 @@ def as_probabilities(
 
 
 def _sums(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Sum probabilities in float64, because differences from 1 are small."""
+    """Sum probabilities in float64, because the differences of the sums from 1 are small."""
     sums: NDArray[np.float64] = values.sum(axis=0, dtype=np.float64)
     return sums
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Invalid values of one kind. Pixels are numbered in the order in which they are read."""
+    """Invalid values of one kind. Pixels are numbered in the order in which they are read.
+
+    `first` is the first pixel with an invalid value, and `worst` is the pixel whose sum of
+    probabilities deviates most from 1.
+    """
 
     kind: str
     count: int
@@ -120,11 +124,14 @@ class Fault:
     value: float
     worst: int = 0
     worst_sum: float = 1.0
-    whole: bool = False
+    all_whole: bool = False
     highest: float = 0.0
 
     def __add__(self, other: "Fault") -> "Fault":
-        """Combine the invalid values of two parts. The message reports the first pixel."""
+        """Combine the invalid values of two parts of an image.
+
+        The kind and the value are those of the first invalid pixel.
+        """
         if other.first < self.first:
             return other + self
         later = other
@@ -134,7 +141,7 @@ class Fault:
             count=self.count + (later.count if later.kind == self.kind else 0),
             worst=worse.worst,
             worst_sum=worse.worst_sum,
-            whole=self.whole and later.whole,
+            all_whole=self.all_whole and later.all_whole,
             highest=max(self.highest, later.highest),
         )
 
@@ -150,8 +157,8 @@ class Fault:
     def problem(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
         """Describe the problem and its position."""
         unit = words_for_axes(len(place)).one
-        others = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
-        at = f"at {unit} {place}{others}"
+        count_text = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
+        at = f"at {unit} {place}{count_text}"
         problem = {
             "fraction": f"label {self.value:g} {at} is not a 64-bit whole number",
             "infinite": f"found {self.value:g} {at}, expected a finite number",
@@ -169,7 +176,7 @@ class Fault:
             command = "A label map contains whole numbers. Check that the file is a label map"
             return [_either("Use Segmentation.from_probabilities for probabilities", command)]
         if self.kind == "infinite":
-            return [f"Replace such values, or exclude these {unit}s with ", MASK]
+            return [f"Replace NaN and infinite values, or exclude their {unit}s with ", MASK]
         if self.kind == "negative":
             python = "Use Segmentation.from_logits for logits, or clip rounding errors to 0"
             command = "Clip rounding errors to 0, and store probabilities instead of logits"
@@ -179,9 +186,9 @@ class Fault:
             BACKGROUND,
         ]
         if self.kind == "nothing":
-            return [*missing, f". To exclude such {unit}s, use ", MASK]
+            return [*missing, f". To exclude these {unit}s, use ", MASK]
         remedies: list[list[str | Option]] = []
-        if self.whole:
+        if self.all_whole:
             python = "Use Segmentation.from_labels if these whole numbers are labels"
             command = f"Store one label per {unit} if these whole numbers are labels"
             remedies.append([_either(python, command)])
@@ -189,14 +196,14 @@ class Fault:
             if full / 2 < self.highest <= full:
                 command = f"For {name}, use --scale {full}"
                 remedies.append([_either(f"Divide {name} by {full}", command)])
-        if self.kind == "sum" and not self.whole:
+        if self.kind == "sum" and not self.all_whole:
             if self.worst_sum > 0:
                 remedies.append(["To divide by the sum, pass ", NORMALISE])
                 missing[1] = Option("sums", "background")  # NORMALISE already names the functions
             if self.value < 1:
                 remedies.append(missing)
         if not remedies:
-            return ["Divide by the value that means probability 1"]
+            return ["Divide all values by the value that means probability 1"]
         message = list(remedies[0])
         for remedy in remedies[1:]:
             message += [". ", *remedy]
@@ -221,7 +228,7 @@ class InvalidValues(InputError):
     def of(
         cls, prefix: str, fault: Fault, place: tuple[int, ...], worst_place: tuple[int, ...]
     ) -> Self:
-        """Create the error for invalid values; `prefix` is the name of the file or the side."""
+        """Create the error for invalid values. `prefix` is the name of the file or the side."""
         error = cls(prefix, *fault.message(place, worst_place))
         error.kind, error.problem = fault.kind, fault.problem(place, worst_place)
         return error
@@ -235,29 +242,29 @@ def _either(python: str, command: str) -> Option:
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which floating-point values are valid labels."""
     with np.errstate(invalid="ignore", over="ignore"):
-        whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
-    return whole
+        is_whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
+    return is_whole
 
 
 def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
     """Return 100 or 255 if the labels of a map look like 8-bit probabilities, else None.
 
-    They do if there are more than 100 labels from 0 to at most 255 without large gaps, and
-    neighbouring labels are about equally frequent. In an atlas or in superpixels, the volumes of
-    neighbouring labels are unrelated.
+    A map looks like 8-bit probabilities if it has more than 100 labels from 0 to at most 255
+    without large gaps, and if consecutive labels have similar volumes. In an atlas or in
+    superpixels, the volumes of consecutive labels are unrelated.
     """
     if labels.size <= MANY or int(labels[0]) != 0 or int(labels[-1]) > 255:
         return None
     if not volumes.all() or int(np.diff(labels.astype(np.int64)).max()) > WIDEST_GAP:
         return None
-    between = np.log(volumes[1:-1].astype(np.float64))
-    if np.ptp(between) == 0 or np.corrcoef(between[:-1], between[1:])[0, 1] < SMOOTH:
+    log_volumes = np.log(volumes[1:-1].astype(np.float64))
+    if np.ptp(log_volumes) == 0 or np.corrcoef(log_volumes[:-1], log_volumes[1:])[0, 1] < SMOOTH:
         return None
     return 100 if int(labels[-1]) <= 100 else 255
 
 
 def examine_labels(values: NDArray[Any]) -> Fault | None:
-    """Return the `Fault` of floating-point labels that are not whole numbers, or None."""
+    """Return the `Fault` of floating-point values that are not valid labels, or None."""
     bad = ~whole_numbers(values)
     if not bad.any():
         return None
@@ -266,7 +273,11 @@ def examine_labels(values: NDArray[Any]) -> Fault | None:
 
 
 def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
-    """Return the `Fault` of values that are infinite, out of range or have a wrong sum, or None."""
+    """Return the `Fault` of values that are not valid probabilities or logits, or None.
+
+    Values must be finite. Unless they are logits, they must also be in the expected range and have
+    a valid sum.
+    """
     if rows.size == 0:
         return None
     tests, sums = _tests(rows, reading)
@@ -286,7 +297,7 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
     finite = np.isfinite(sums)
     deviation = np.where(finite, np.abs(sums - 1), -1)
     worst = int(np.argmax(deviation))
-    known = rows[np.isfinite(rows)]
+    finite_values = rows[np.isfinite(rows)]
     return Fault(
         kind,
         int(tests[kind].sum()),
@@ -294,8 +305,8 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
         float(value),
         worst,
         float(sums[worst]),
-        whole=bool((known == np.floor(known)).all()),
-        highest=float(known.max(initial=0)),
+        all_whole=bool((finite_values == np.floor(finite_values)).all()),
+        highest=float(finite_values.max(initial=0)),
     )
 
 
@@ -308,7 +319,7 @@ def invalid_values(rows: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
 def _tests(
     rows: NDArray[Any], reading: Reading
 ) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.float64]]:
-    """Return which pixels have each kind of invalid value, and the sum of values per pixel."""
+    """Return a mask of the invalid pixels per kind of fault, and the sum of values per pixel."""
     limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)
     with np.errstate(invalid="ignore", over="ignore"):
         sums = rows.sum(axis=0, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Surfaces whose vertices are the pixels of an image."""
+"""Geometry of images whose pixels are the vertices of surfaces."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ __all__ = [
     "structure_words",
 ]
 
-# Common spaces by the number of vertices of one hemisphere. Some spaces share a number.
+# Common spaces by the number of vertices in one hemisphere. Some spaces have the same number.
 SPACES = {
     163842: "fsaverage or fsLR 164k",
     59292: "fsLR 59k",
@@ -34,7 +34,7 @@ SPACES = {
     162: "fsaverage2",
 }
 SIDES = ("left", "right")
-LISTED = 3  # structures named in a description
+LISTED = 3  # number of structures that a description names
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +44,12 @@ class Structure:
     Attributes
     ----------
     name : str
-        Name such as "left cortex"; empty if unknown.
+        Name such as "left cortex", or "" if unknown.
     vertices : int
-        Number of vertices of the surface; 0 for voxels.
+        Number of vertices of the surface, or 0 for voxels.
     used : ndarray or None
         Indices of the vertices that have values, or None if all vertices have values. For voxels,
-        the index of each voxel in the volume, one per row.
+        each row is the index of one voxel in the volume.
 
     Examples
     --------
@@ -68,9 +68,9 @@ class Structure:
         return self.vertices if self.used is None else len(self.used)
 
     def difference_from(self, other: "Structure") -> str:
-        """Describe why the values of two structures do not correspond, or return "" if they do.
+        """Describe why the values of two structures do not correspond.
 
-        An unknown name corresponds to any name.
+        Return "" if the values correspond. An unknown name corresponds to any name.
         """
         if self.vertices != other.vertices:
             return f"{self.space} differs from {other.space}"
@@ -84,21 +84,21 @@ class Structure:
         return ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the structure as JSON data."""
-        used = None if self.used is None else self.used.tolist()
-        return {"name": self.name, "vertices": self.vertices, "used": used}
+        """Return the structure as a dictionary for JSON."""
+        used_indices = None if self.used is None else self.used.tolist()
+        return {"name": self.name, "vertices": self.vertices, "used": used_indices}
 
     @property
     def space(self) -> str:
-        """Name of the space, and the number of vertices or voxels."""
+        """Name of the space, if known, and the number of vertices or voxels."""
         if not self.vertices:
             return f"{self.size} voxels"
-        known = SPACES.get(self.vertices)
-        return f"{known} ({self.vertices} vertices)" if known else f"{self.vertices} vertices"
+        space = SPACES.get(self.vertices)
+        return f"{space} ({self.vertices} vertices)" if space else f"{self.vertices} vertices"
 
     @property
     def label(self) -> str:
-        """Name for messages."""
+        """Name that is used in messages."""
         return self.name or "the surface"
 
     @property
@@ -110,16 +110,16 @@ class Structure:
 class VertexSpace(Geometry):
     """The vertices of one or more surfaces, which are the pixels of a one-dimensional image.
 
-    Create one with `VertexSpace.of_surface` or `VertexSpace.of`. Two images are on the same space
-    if they have the same structures with the same vertices. The affine is the identity, because the
-    files do not contain the positions of vertices.
+    Create a vertex space with `VertexSpace.of_surface` or `VertexSpace.of`. Two images are in the
+    same space if they have the same structures with the same vertices. The affine is the identity,
+    because the files do not contain the positions of vertices.
 
     Attributes
     ----------
     structures : tuple of Structure
-        The surfaces, and for CIFTI the groups of voxels, in the order of the pixels.
+        The surfaces and, in CIFTI files, the groups of voxels, in the order of the pixels.
     volume : Geometry or None
-        Grid of the voxels of CIFTI files.
+        Grid of the voxels in a CIFTI file.
 
     Examples
     --------
@@ -157,9 +157,9 @@ class VertexSpace(Geometry):
         >>> VertexSpace.of(both).shape
         (1284,)
         """
-        several = tuple(structures)
-        size = sum(structure.size for structure in several)
-        return cls((size,), np.eye(2), several, volume)
+        members = tuple(structures)
+        size = sum(structure.size for structure in members)
+        return cls((size,), np.eye(2), members, volume)
 
     @classmethod
     def of_surface(cls, vertices: int, name: str = "") -> "VertexSpace":
@@ -187,10 +187,13 @@ class VertexSpace(Geometry):
         return hash((self.shape, tuple(structure.name for structure in self.structures)))
 
     def steps_onto(self, other: Geometry) -> tuple[tuple[int, ...], tuple[int, ...], float]:
-        """Return the unchanged order, no flips, and 0, or infinity if the vertices differ."""
+        """Return the unchanged order of axes, no flips, and the distance.
+
+        The distance is 0, or infinite if the vertices differ.
+        """
         return (0,), (), inf if self._difference_from(other) else 0.0
 
-    def obstacle(self, other: Geometry, apart: float) -> str:
+    def obstacle(self, other: Geometry, distance: float) -> str:
         """Describe why an image cannot be aligned with `other`."""
         return self._difference_from(other)
 
@@ -199,20 +202,20 @@ class VertexSpace(Geometry):
         return VertexSpace.of_surface(1, self.structures[0].name)
 
     def describe(self) -> dict[str, str]:
-        """Return the size, the space and the structures as short text."""
+        """Return the size, the space and the structures as short texts."""
         surfaces = dict.fromkeys(s.vertices for s in self.structures if s.vertices)
         names = [SPACES.get(count, f"surface of {count} vertices") for count in surfaces]
-        listed = [self._described(structure) for structure in self.structures[:LISTED]]
+        structure_texts = [self._description(structure) for structure in self.structures[:LISTED]]
         if len(self.structures) > LISTED:
-            listed.append(f"and {len(self.structures) - LISTED} more")
+            structure_texts.append(f"and {len(self.structures) - LISTED} more")
         return {
             "size": str(self.shape[0]),
             "space": ", ".join(names) or "voxels",
-            "structures": ", ".join(listed),
+            "structures": ", ".join(structure_texts),
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the vertices as JSON data; `geometry_from_dict` reads it.
+        """Return the vertex space as a dictionary that `geometry_from_dict` can read.
 
         Examples
         --------
@@ -226,7 +229,7 @@ class VertexSpace(Geometry):
             "volume": None if self.volume is None else self.volume.to_dict(),
         }
 
-    def _described(self, structure: Structure) -> str:
+    def _description(self, structure: Structure) -> str:
         name = structure.name or "unknown"
         if structure.used is None or not structure.vertices:
             return name if len(self.structures) == 1 else f"{name} ({structure.size})"
@@ -253,7 +256,7 @@ class VertexSpace(Geometry):
 
 
 def geometry_from_dict(content: Mapping[str, Any]) -> Geometry:
-    """Restore a grid or a vertex space from JSON data.
+    """Create a grid or a vertex space from a dictionary that `to_dict` returned.
 
     Examples
     --------
@@ -266,11 +269,11 @@ def geometry_from_dict(content: Mapping[str, Any]) -> Geometry:
         return Geometry(tuple(content["shape"]), np.array(content["affine"], np.float64))
     structures = [
         Structure(
-            str(one["name"]),
-            int(one["vertices"]),
-            None if one["used"] is None else np.array(one["used"], np.int64),
+            str(entry["name"]),
+            int(entry["vertices"]),
+            None if entry["used"] is None else np.array(entry["used"], np.int64),
         )
-        for one in content["structures"]
+        for entry in content["structures"]
     ]
     volume = content["volume"]
     return VertexSpace.of(structures, volume=None if volume is None else geometry_from_dict(volume))

@@ -1,1 +1,1 @@
-"""Passes over the pixels of images, block by block."""
+"""Computations that pass over the pixels of images, block by block."""

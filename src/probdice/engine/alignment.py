@@ -20,14 +20,18 @@ from probdice.text.formatting import short_paths
 
 __all__ = ["aligned", "file_of", "mask_on", "moved_onto", "one_hot_axis", "within"]
 
-ONE_HOT = 3  # fewest regions for which an array of 0 and 1 is taken as one-hot
+ONE_HOT = 3  # fewest regions for which an array of zeros and ones is treated as one-hot
 IGNORE_GEOMETRY = Option("ignore_geometry", python="without_geometry()")
 
 
 def aligned(
     reference: Segmentation, prediction: Segmentation, *, tolerance: float = TOLERANCE
 ) -> Segmentation:
-    """Return the prediction on the grid of the reference. They must agree within `tolerance`."""
+    """Return the prediction on the grid of the reference, without interpolation.
+
+    Apart from the order and direction of their axes, the grids must agree within `tolerance`
+    pixels.
+    """
     if reference.geometry is not None and prediction.geometry is not None:
         try:
             return prediction.onto(reference.geometry, tolerance=tolerance)
@@ -72,8 +76,8 @@ def moved_onto(
 ) -> tuple[Segmentation, FieldOfView | None, tuple[Note, ...]]:
     """Return the prediction on the grid of the reference, resampled if necessary and allowed.
 
-    The second value is the field of view of the prediction if pixels outside it are excluded, else
-    None. The third value contains a note if the prediction was resampled.
+    The second value is the field of view of the prediction if pixels outside it are excluded, and
+    None otherwise. The third value contains a note if the prediction was resampled.
     """
     to, own = reference.geometry, prediction.geometry
     if interpolation is not None and to is own is None and reference.shape != prediction.shape:
@@ -111,7 +115,10 @@ def moved_onto(
 
 
 def within(mask: Array | None, views: Sequence[Array]) -> Array | None:
-    """Return a mask of the pixels that are in the given mask and in all fields of view."""
+    """Return a mask of the pixels that are in the given mask and in all fields of view.
+
+    Return None if all pixels are included.
+    """
     arrays = [*(() if mask is None else (mask,)), *views]
     if len(arrays) < 2:
         return arrays[0] if arrays else None
@@ -121,7 +128,7 @@ def within(mask: Array | None, views: Sequence[Array]) -> Array | None:
 def _resampling_hint(
     reference: Geometry, prediction: Geometry, tolerance: float
 ) -> tuple[str | Option, ...]:
-    """Return the kind of resampling that the grids require, and the option that enables it."""
+    """Return a hint on the resampling that the grids require, and the option that enables it."""
     if not (reference.on_grid and prediction.on_grid):
         return (
             "Use files of the same surface, or resample one of them first, for example with "
@@ -131,8 +138,8 @@ def _resampling_hint(
         return ("Use images with the same number of axes",)
     if same_lattice(placed(prediction, reference), tolerance) is not None:
         return (
-            "The axes and the spacing are equal and the offsets are whole, so the prediction can "
-            "be cropped or padded without interpolation: use ",
+            "The axes and the spacing are equal and the offsets are whole numbers, so the "
+            "prediction can be cropped or padded without interpolation: use ",
             Option("resample", "linear"),
         )
     return (
@@ -146,7 +153,7 @@ def _resampling_hint(
 
 
 def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
-    """Return a hint on the tolerance, if the grids have the same shape."""
+    """Return a hint on the tolerance if the grids can be aligned, apart from a finite distance."""
     if not isfinite(prediction.steps_onto(reference)[2]):
         return ()
     option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")
@@ -187,7 +194,7 @@ def mask_on(
     else:
         array = mask
     if array.dtype.kind not in "biuf":
-        raise InputError(f"mask must hold booleans or integers, found {array.dtype}")
+        raise InputError(f"mask must contain booleans or integers, found {array.dtype}")
     if tuple(array.shape) != reference.shape:
         raise InputError(
             f"mask has shape {tuple(array.shape)} but the images have shape {reference.shape}"
@@ -196,14 +203,17 @@ def mask_on(
 
 
 def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
-    """Convert a floating-point mask to booleans. NaN counts as outside; fractions are rejected."""
+    """Convert a floating-point mask to booleans, and return it with its number of NaN values.
+
+    Pixels with NaN are outside the mask. Fractions and infinite values are rejected.
+    """
     values = np.asarray(mask[(slice(None),) * len(mask.shape)])
     known = np.isfinite(values)
     wrong = np.isinf(values) | (known & (values != np.floor(np.where(known, values, 0))))
     if wrong.any():
         place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
         raise InputError(
-            f"mask must hold integers, found {values[place]:g} at "
+            f"mask must contain integers, found {values[place]:g} at "
             f"{words_for_axes(len(place)).one} {place}. "
             f"Use a threshold, as in mask > 0.5."
         )
@@ -211,7 +221,7 @@ def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
 
 
 def one_hot_axis(side: Segmentation) -> int | None:
-    """Return the first or last axis if a label map is one-hot encoded along it, else None."""
+    """Return the axis (0 or −1) along which a label map is one-hot encoded, or None."""
     array = side.array
     if not side.crisp or array.dtype.kind not in "biu" or not isinstance(array, np.ndarray):
         return None
@@ -233,12 +243,12 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
                 Option(
                     "one_hot",
                     python=f"Use Segmentation.from_probabilities(array, axis={axis}).",
-                    command="Store them as floating-point numbers.",
+                    command="Store the values as floating-point numbers.",
                 ),
             )
         if not side.crisp and tuple(side.array.shape) == across.shape:
             return (
-                ". The first axis of a floating-point array is the axis of the regions. ",
+                ". The first axis of a floating-point array is the region axis. ",
                 Option(
                     "regions",
                     python="Use Segmentation.from_labels(array) for labels, or "
@@ -248,8 +258,8 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
             )
         if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
             return (
-                ". The first axis was read as the axis of the regions, but it seems to be the "
-                "last. ",
+                ". The first axis was read as the region axis, but the region axis seems to be the "
+                "last axis. ",
                 Option(
                     "axis",
                     python="Use Segmentation.from_probabilities(array, axis=-1).",
@@ -260,7 +270,7 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
 
 
 def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
-    """Return the file name of an image in parentheses for messages, or "" if it has no file."""
+    """Return the file name of an image in parentheses, or "" if the image has no file."""
     if not isinstance(image, Segmentation) or not image.source:
         return ""
     return f" ({short_paths(image.source, *(other.source for other in others))[0]})"
@@ -280,6 +290,6 @@ def _side_by_side(**images: Segmentation) -> str:
 
 
 def _relation(*images: Segmentation) -> str:
-    """Return the words for the property that two images should share: a grid, or vertices."""
+    """Return the words for the property that two images should share (a grid or vertices)."""
     grids = all(image.geometry is None or image.geometry.on_grid for image in images)
     return "lie on the same grid" if grids else "have the same vertices"

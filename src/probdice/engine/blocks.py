@@ -22,21 +22,21 @@ from probdice.engine.grids import Block, Grid, Store, cut, cut_along_chunks
 
 __all__ = ["BLOCK_BYTES", "Blocks"]
 
-# Bytes of all sides in a block. A block is large enough that the cost of a Python call per block is
-# negligible, and small enough to be copied.
+# Number of bytes of all sides in one block. A block is large enough that the cost of a Python call
+# per block is negligible, and small enough to be copied.
 BLOCK_BYTES = 2**24
-CHUNKED = 2  # factor for blocks of chunks, which need many read calls
-# Bytes of all sides in a block if smaller blocks would decode chunks several times.
+CHUNKED = 2  # factor for blocks of chunks, which require many read calls
+# Number of bytes of all sides in one block if smaller blocks would decode chunks several times.
 LARGEST_BYTES = 2**26
-FEWEST_PIXELS = 4096  # smallest block, for any number of regions
+FEWEST_PIXELS = 4096  # smallest number of pixels in a block, for any number of regions
 
 
 class Blocks:
     """The blocks of segmentations of one image, in a common order of traversal.
 
-    Pixels outside the mask, and pixels with labels that the first segmentation ignores, are left
-    out. If results are written `into` an array with chunks, every block is a union of whole chunks.
-    `most` limits the number of pixels of a block.
+    Pixels outside the mask, and pixels with labels that the first segmentation ignores, are
+    excluded. If results are written `into` an array with chunks, every block is a union of whole
+    chunks. `most` limits the number of pixels in a block.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Blocks:
         into: Array | None = None,
         most: int | None = None,
     ):
-        # The chunks of the output array, without an axis of regions.
+        # The chunks of the output array, without its region axis.
         target = None if into is None else chunks_of(into)
         self._set_up(sides, mask, target and target[-len(sides[0].shape) :], most)
 
@@ -78,7 +78,7 @@ class Blocks:
         self.only = None if self.followed else self._only()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        # Decoders hold buffers of threads, and views that would be pickled as additional copies.
+        # Decoders contain buffers of threads, and views that would be pickled as additional copies.
         # The order is stored, because arrays may have a different memory order after unpickling.
         return self.sides, self.mask, self._target, self._most, self.order
 
@@ -92,7 +92,7 @@ class Blocks:
         return None
 
     def _pixels(self, bytes_in_block: int) -> int:
-        """Return the number of pixels of a block with this number of bytes of all sides."""
+        """Return the number of pixels in a block that has this number of bytes in all sides."""
         pixel = 0
         for side in self.sides:
             if side.crisp:
@@ -104,14 +104,14 @@ class Blocks:
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the probabilities of all sides."""
+        """Data type of the probabilities, which is the same for all sides."""
         dtype = np.result_type(*(working_type(side) for side in self.sides))
         # Sums in float32 would depend on the division into blocks.
         return np.result_type(dtype, np.float64) if self.followed else dtype
 
     @cached_property
     def blocks(self) -> Grid:
-        """All blocks."""
+        """All blocks of the image."""
         if not self.followed:
             return cut(self.shape, self._pixels(BLOCK_BYTES))
         arrays = [side.array for side in self.sides]
@@ -124,7 +124,7 @@ class Blocks:
         return cut_along_chunks(self.shape, stores, most, largest, self._target)
 
     def ready(self, block: Block) -> Ready:
-        """The compared pixels of any box of the image, decoded for kernels.
+        """Return the compared pixels of any box of the image, decoded for kernels.
 
         The next call in the same thread may overwrite the decoded values.
         """
@@ -138,11 +138,11 @@ class Blocks:
 
     @property
     def label_types(self) -> tuple[np.dtype[Any], ...]:
-        """The type of the decoded labels of every side, if all are label maps."""
+        """Data type of the decoded labels of each side that is a label map."""
         return tuple(side.dtype for side in self._decoders if isinstance(side, LabelDecoder))
 
     def labels_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Return both label maps without a copy, or None if a copy is needed."""
+        """Return both label maps without copying them, or None if a copy is required."""
         if not self.whole:
             return None
         labels = []
@@ -154,7 +154,7 @@ class Blocks:
         return labels[0], labels[1]
 
     def _labels(self, side: Segmentation, block: Block) -> NDArray[Any] | None:
-        """Return the stored values of a block if they are labels that need no conversion."""
+        """Return the stored labels of a block, or None if they require a conversion."""
         array, dtype = side.array, side.array.dtype
         if self.order != tuple(range(len(self.order))):
             array = reordered(array, self.order, ())
@@ -168,13 +168,13 @@ class Blocks:
         return np.asarray(array[block.box]).reshape(-1)
 
     def image(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Transpose values from traversal order (the last axes) to the axes of the image."""
+        """Transpose the last axes of `values` from traversal order to the order of the image."""
         first = values.ndim - len(self.shape)
         back = np.argsort(self.order) + first
         return values.transpose((*range(first), *back))
 
     def located(self, fault: Fault, block: Block, inside: NDArray[np.int64] | None = None) -> Fault:
-        """Return the invalid values of a block, with pixel numbers in the whole image."""
+        """Return the invalid values of a block, with pixels numbered in the whole image."""
 
         def number(pixel: int) -> int:
             place = np.unravel_index(pixel if inside is None else inside[pixel], block.shape)
@@ -184,12 +184,12 @@ class Blocks:
         return fault.moved(number)
 
     def place(self, pixel: int) -> tuple[int, ...]:
-        """Return the index in the image of a pixel, given its number in the order of traversal."""
+        """Return a pixel's index in the image, given its number in the order of traversal."""
         index = np.unravel_index(pixel, self.shape)
         return tuple(int(index[self.order.index(axis)]) for axis in range(len(self.shape)))
 
     def _inside(self, block: Block) -> NDArray[np.int64] | None:
-        """Return the compared pixels of a block, or None if all pixels are compared."""
+        """Return the positions of a block's compared pixels, or None if all are compared."""
         if self.whole:
             return None
         inside = np.ones(block.size, np.bool_)

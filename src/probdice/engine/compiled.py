@@ -1,4 +1,4 @@
-"""The compiled kernels of the two similarities of the paper, with a common interface."""
+"""Compiled kernels of the paper's two similarities, with a common interface."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ class AbsoluteKernels:
     """Kernels of the absolute similarity."""
 
     def __init__(self, similarity: Similarity) -> None:
-        """The absolute similarity has no parameters."""
+        """Ignore the similarity, because the absolute similarity has no parameters."""
 
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
-        """Sums of min(p_i, q_j)."""
+        """Sum min(p_i, q_j) over the pixels."""
         volumes = np.zeros(p.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(p.shape[0], np.int64), np.zeros(q.shape[0], np.int64)
         savings = np.zeros((p.shape[0], q.shape[0]))
@@ -39,13 +39,13 @@ class AbsoluteKernels:
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sums of |p − q|."""
+        """Sum |p − q| of each group with each unmatched row added."""
         absolute.joined(*own, unmatched, *across, size, into)
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """1 − ½ Σ |p − q| at every pixel."""
+        """Write 1 − ½ Σ |p − q| at every pixel, and add Σ|p − q| of each group."""
         absolute.pixels(*p, *q, size, differences, into)
         return 0.0, 0
 
@@ -57,7 +57,7 @@ class AitchisonKernels:
         self.floor: float = similarity.parameters["floor"]
 
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
-        """Sums of ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j))."""
+        """Sum ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) over the pixels, with ℓ = 1 − f."""
         volumes = np.zeros(p.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(p.shape[0], np.int64), np.zeros(q.shape[0], np.int64)
         losses = np.zeros(p.shape[0]), np.zeros(q.shape[0])
@@ -68,7 +68,7 @@ class AitchisonKernels:
         return PairSums(volumes, likeliest, losses, savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Compute the same sums for a reference that is a label map."""
+        """Compute the same sums for a side that is a label map."""
         counts = np.zeros(labels, np.int64)
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
@@ -81,7 +81,10 @@ class AitchisonKernels:
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum 1 − f of binary vectors, whose second entry is the sum of all other rows."""
+        """Sum 1 − f of each group with each unmatched row added.
+
+        The vectors are binary. The second entry of a vector is the sum of all other rows.
+        """
         own_rest = _rest(own.rows, np.concatenate([own.members, unmatched]))
         across_rest = _rest(across.rows, across.members)
         aitchison.joined(*own, own_rest, unmatched, *across, across_rest, size, self.floor, into)
@@ -89,7 +92,7 @@ class AitchisonKernels:
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """1 / (1 + d) at every pixel."""
+        """Write 1 / (1 + d) at every pixel, and add Σ|p − q| of each group."""
         result: tuple[float, int] = aitchison.pixels(*p, *q, size, self.floor, differences, into)
         return result
 

@@ -1,9 +1,9 @@
 """Run a pass over all blocks as Dask tasks, on the active scheduler.
 
 There is one task per block, and additional tasks add the results in a tree. Tasks are created and
-submitted in rounds, so that neither the scheduler nor this process ever has all tasks in memory. A
-task carries its inputs: the tasks that compute the chunks of a Dask array, the location of a store
-that every worker can read, or the values of an array in the memory of this process.
+submitted in rounds, so that neither the scheduler nor this process ever has all tasks in memory.
+Each task contains its inputs: the tasks that compute the chunks of a Dask array, the location of a
+store that every worker can read, or the values of an array in the memory of this process.
 """
 
 import sys
@@ -32,11 +32,11 @@ __all__ = ["DaskScheduler", "image", "runs_on_dask"]
 
 R = TypeVar("R")
 
-ROUND = 64  # blocks per round on a cluster
-LOCAL_ROUND = 1024  # blocks per round on local schedulers, which process one round at a time
-ROUND_TASKS = 2**15  # tasks per round for Dask arrays with many chunks per block
-FAN = 8  # results added by one task
-AHEAD = 4  # queued tasks per thread of a cluster
+ROUND = 64  # largest number of blocks per round on a cluster
+LOCAL_ROUND = 1024  # the same for local schedulers, which process one round at a time
+ROUND_TASKS = 2**15  # number of tasks per round for Dask arrays with many chunks per block
+FAN = 8  # number of results that one task adds
+AHEAD = 4  # number of queued tasks per thread of a cluster
 
 
 def runs_on_dask(blocks: Blocks) -> bool:
@@ -55,7 +55,7 @@ class DaskScheduler:
     """Runs passes as Dask tasks on the active scheduler."""
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
-        """Return the sum over all blocks, in an order that does not depend on the workers."""
+        """Return the sum of all results. The order of summation does not depend on the workers."""
         return task.add(_rounds(task, blocks))
 
 
@@ -65,7 +65,10 @@ def image(
     dtype: np.dtype[Any],
     rows: int | None,
 ) -> Any:
-    """Return a Dask array of the results of `visit` for every block, with one or more rows."""
+    """Return a Dask array of the results of `visit` for every block.
+
+    The array has a first axis of length `rows`, unless `rows` is None.
+    """
     from dask import array as library
 
     arrays = _arrays(blocks)
@@ -76,7 +79,7 @@ def image(
         source: Any = array
         if not has_type(source, "dask", "Array"):
             source = library.from_array(array, chunks=_lengths(blocks.blocks, array.shape))
-        own = (-1 - k,) * (len(array.shape) - len(axes))  # the axes of regions are independent
+        own = (-1 - k,) * (len(array.shape) - len(axes))  # region axes are independent
         pairs += [source.rechunk(_lengths(blocks.blocks, array.shape)), (*own, *axes)]
     return library.blockwise(
         partial(_piece, work, dtype=dtype),
@@ -91,7 +94,7 @@ def image(
 
 
 def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return one block of an image. The position of the block in the image is irrelevant."""
+    """Return the result of one block, whose position in the image is irrelevant."""
     shape = values[0].shape[-len(work.sides[0].shape) :]
     block = Block(tuple(slice(0, length) for length in shape), 0)
     piece: NDArray[Any] = work(block, *values).astype(dtype, copy=False)
@@ -99,7 +102,7 @@ def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArra
 
 
 def _arrays(blocks: Blocks) -> list[Array]:
-    """Return the arrays of the sides, and the mask."""
+    """Return the arrays of the sides, and the mask if there is one."""
     arrays = [side.array for side in blocks.sides]
     return arrays if blocks.mask is None else [*arrays, blocks.mask]
 
@@ -109,7 +112,7 @@ def _arrays(blocks: Blocks) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One box of an array, starting at `start`."""
+    """The values of one box of an array. The box starts at `start`."""
 
     shape: tuple[int, ...]
     values: NDArray[Any]
@@ -136,8 +139,8 @@ class _Part:
 class _Work:
     """The function and the inputs that all tasks of a pass share.
 
-    `stores` contains the arrays of the sides and the mask that a task reads from storage. An entry
-    is None if its values are passed to the task.
+    `stores` has one entry for each array of a side and for the mask. The entry is the store from
+    which a task reads the values, or None if the values are passed to the task.
     """
 
     visit: Callable[[Blocks, Block], Any]
@@ -181,7 +184,7 @@ def _visited(work: _Work, block: Block, made: Callable[..., list[Any]], *shared:
 
 
 def _made(tasks: dict[Any, Any], keys: list[Any], names: list[Any], *shared: Any) -> list[Any]:
-    """Return the values of these keys; `shared` contains the results of other tasks by name."""
+    """Return the values of these keys. `shared` contains the results of the tasks in `names`."""
     from dask import get
 
     values: list[Any] = get({**tasks, **dict(zip(names, shared, strict=True))}, keys)
@@ -189,7 +192,7 @@ def _made(tasks: dict[Any, Any], keys: list[Any], names: list[Any], *shared: Any
 
 
 def _box(block: Block | Grid, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return the box of a block in an array that may have a leading axis of regions."""
+    """Return the box of a block in an array whose first axis may be the region axis."""
     return (slice(None),) * (len(shape) - len(block.box)) + block.box
 
 
@@ -206,7 +209,7 @@ def _work(
     stores: Sequence[Array | None],
     halo: int = 0,
 ) -> _Work:
-    """Return the shared inputs of tasks, which read the stores themselves."""
+    """Return the shared inputs of tasks, without the values of the arrays."""
     bare: dict[str, Any] = {"colours": {}, "geometry": None, "notes": ()}
     empty = [_Part(tuple(array.shape), np.empty(0, array.dtype)) for array in _arrays(blocks)]
     return _Work(
@@ -246,15 +249,15 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
 def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
     """Return, per block, the function that computes the values of these arrays, and its arguments.
 
-    Tasks of Dask arrays that only one block needs, mostly reads of chunks, are fused with the task
-    of that block. Otherwise, the scheduler would receive thousands of tasks. Tasks that several
-    blocks need remain separate.
+    If only one block requires a task of a Dask array, which is mostly the read of a chunk, the task
+    is fused with the task of that block. Otherwise, the scheduler would receive thousands of tasks.
+    Tasks that several blocks require remain separate.
     """
     from dask.core import get_dependencies
     from dask.delayed import Delayed
 
     graph: dict[Any, Any] = {}
-    held: dict[Any, Any] = {}  # chunks that workers already hold
+    held: dict[Any, Any] = {}  # chunks that are already in the memory of workers
     wanted: list[list[Any]] = [[] for _ in some]
     for array in arrays:
         keys, tasks = _graph(array, some, halo)
@@ -263,7 +266,7 @@ def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
         for k, key in enumerate(keys):
             wanted[k].append(key)
     graph |= held
-    owner: dict[Any, int | None] = dict.fromkeys(held)  # the block; None if several need it
+    owner: dict[Any, int | None] = dict.fromkeys(held)  # None if several blocks require a task
     for k, keys in enumerate(wanted):
         waiting = list(keys)
         while waiting:
@@ -296,7 +299,7 @@ def _held(array: Array) -> dict[Any, Any]:
 
 
 def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, Any]]:
-    """Return a key for the part of the array in every block, and the tasks that compute it."""
+    """Return one key per block, and the tasks that compute the part of the array in each block."""
     boxes = [_box(block.around(halo, some.shape) if halo else block, array.shape) for block in some]
     if not has_type(array, "dask", "Array"):
         name = uuid4().hex
@@ -315,10 +318,10 @@ def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, An
 
 
 def _origin(array: Array) -> Array:
-    """Return the store of a Dask array that only reads a store, such as one made by `from_zarr`.
+    """Return the store of a Dask array that only reads a store, such as a result of `from_zarr`.
 
-    All chunks of a block can then be read with one call instead of one call per chunk. Any other
-    array is returned unchanged.
+    All chunks of a block can then be read with one call instead of one call per chunk. Other arrays
+    are returned unchanged.
     """
     if not has_type(array, "dask", "Array"):
         return array
@@ -342,7 +345,7 @@ def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
 
 
 def _rounds(task: Pass[R], blocks: Blocks) -> Iterator[R]:
-    """Yield the sum of every round, in order. Report finished blocks to the watcher."""
+    """Yield the sum of each round, in order, and report finished blocks to the watcher."""
     tasks, grid, add = _tasks(task, blocks), blocks.blocks, task.add
     arrays: list[Any] = [_origin(array) for array in _arrays(blocks)]
     sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
@@ -422,7 +425,7 @@ def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
 
 @contextmanager
 def _naming_block(some: Grid, leaves: list[Any]) -> Iterator[None]:
-    """Raise errors that name the block in which they occurred.
+    """Add the block in which an error occurred to the error.
 
     Errors from tasks of this module already name the block. After an error in a task that computes
     a chunk of a Dask array, the blocks of the round are computed one by one to find the block.

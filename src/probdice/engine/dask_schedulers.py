@@ -1,4 +1,4 @@
-"""Dask schedulers: threads, processes, a cluster, or the scheduler that the user has selected."""
+"""Selection of a Dask scheduler: threads, processes or a cluster."""
 
 import sys
 from collections.abc import Iterator
@@ -10,12 +10,15 @@ from probdice.errors import InputError, MissingExtraError
 
 __all__ = ["connected", "scheduled", "selected_scheduler"]
 
-TIMEOUT = 10  # seconds to wait for a scheduler
+TIMEOUT = 10  # time to wait for a scheduler, in seconds
 
 
 @contextmanager
 def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
-    """Run passes over stores on a scheduler: "threads", "processes" or a cluster address."""
+    """Run passes over stores on a scheduler.
+
+    `scheduler` is "threads", "processes" or the address of a cluster.
+    """
     try:
         import dask
     except ImportError:
@@ -63,7 +66,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def selected_scheduler() -> Any:
-    """Return the scheduler that the user has selected, or None; always None inside a task."""
+    """Return the scheduler that the user has selected, or None. Inside a task, return None."""
     if "dask" not in sys.modules:
         return None
     distributed = sys.modules.get("distributed")

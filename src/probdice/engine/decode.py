@@ -1,8 +1,9 @@
 """Decoders, which convert the stored values of a segmentation to the input of kernels.
 
-`probdice.data.value_checks` decodes the values. Values are labels, booleans, probabilities, logits
-or a single foreground, of any type, byte order and memory order, masked or not. They are used
-without a copy if possible; otherwise, they are copied into a buffer of the thread.
+Values are labels, booleans, probabilities, logits or the probability of a single foreground. Values
+may have any data type, byte order and memory order. Values are used without a copy if possible.
+Otherwise, values are copied into a buffer of the thread, and `probdice.data.value_checks` converts
+the copy.
 """
 
 import threading
@@ -38,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Soft:
-    """Pixels as rows of probabilities, from column `start` on."""
+    """The pixels of a probabilistic side, as `size` columns of `rows` from column `start` on."""
 
     rows: NDArray[Any]
     start: int
@@ -47,9 +48,9 @@ class Soft:
 
 @dataclass(frozen=True)
 class Crisp:
-    """One code per pixel, and the label of every code.
+    """The pixels of a label map, as one code per pixel and the label of every code.
 
-    A label that occurs only outside the mask also has a code, but no pixels.
+    A label that occurs only outside the mask has a code but no pixels.
     """
 
     codes: NDArray[np.int32]
@@ -68,7 +69,7 @@ class Crisp:
 
 @dataclass(frozen=True)
 class Ready:
-    """The compared pixels of one block of every side, and the invalid values of each side.
+    """The compared pixels of one block, and the invalid values, for each side.
 
     `inside` contains the positions of the compared pixels in the block, or is None if all pixels
     are compared.
@@ -80,7 +81,7 @@ class Ready:
 
     @property
     def size(self) -> int:
-        """Number of pixels."""
+        """Number of compared pixels."""
         return self.sides[0].size
 
 
@@ -94,7 +95,7 @@ def decoder_of(
     order : tuple of int
         The axes of the image in the order in which pixels are visited.
     dtype : dtype, optional
-        Data type of the probabilities; by default, `working_type` of the side.
+        Data type of the probabilities. The default is the `working_type` of the side.
     """
     if side.crisp:
         return LabelDecoder(side, order)
@@ -102,14 +103,14 @@ def decoder_of(
 
 
 def working_type(side: Segmentation) -> np.dtype[Any]:
-    """Return float32 if it can represent every value, otherwise a larger type."""
+    """Return float32 if this type can represent every stored value, otherwise a larger type."""
     if side.crisp:
         return np.dtype(np.float32)
     return np.result_type(side.array.dtype, np.float32)
 
 
 class ProbabilityDecoder:
-    """Decodes a probabilistic side."""
+    """Decoder of a probabilistic side."""
 
     def __init__(self, side: Segmentation, order: tuple[int, ...], dtype: np.dtype[Any]):
         first = 0 if side.reading == "foreground" else 1
@@ -123,9 +124,9 @@ class ProbabilityDecoder:
             self.flat = _flat(self.array, (self.regions, -1))
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
-        """Rows of probabilities.
+        """Return rows of probabilities, and the `Fault` of invalid values.
 
-        If values are used unchanged, the kernels check for invalid values.
+        If stored values are used unchanged, the kernels check them instead.
         """
         if self.flat is not None and inside is None:
             pixels = block.range_in(self.array.shape[1:])
@@ -147,7 +148,7 @@ class ProbabilityDecoder:
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]
         unchanged = self.reading == "error" and values.dtype == self.dtype and inside is None
-        if unchanged and values.flags.c_contiguous and values.flags.aligned:  # one image of a batch
+        if unchanged and values.flags.c_contiguous and values.flags.aligned:
             return values.reshape(channels, block.size)
         if inside is None:
             rows = self.scratch.array("raw", (channels, block.size), self.dtype)
@@ -161,7 +162,7 @@ class ProbabilityDecoder:
 
 
 class LabelDecoder:
-    """Decodes a label map."""
+    """Decoder of a label map."""
 
     def __init__(self, side: Segmentation, order: tuple[int, ...]):
         self.array = reordered(side.array, order, ())
@@ -170,13 +171,13 @@ class LabelDecoder:
         self.dtype = self.dtype.newbyteorder("=")
 
     def values(self, block: Block) -> NDArray[Any]:
-        """Return the labels of a block as a contiguous array."""
+        """Return the stored labels of a block as a one-dimensional array."""
         return self.scratch.last(
             block, lambda: zeros_and_ones(np.asarray(self.array[block.box]).reshape(-1))
         )
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
-        """Codes of the compared pixels, and the labels of all pixels of the block."""
+        """Return the compared pixels of a block, and the `Fault` of invalid labels."""
         values = self.values(block)
         fault = None
         if values.dtype.kind == "f":
@@ -189,9 +190,10 @@ class LabelDecoder:
         return Crisp(codes if inside is None else codes[inside], labels), fault
 
     def _encoded_whole(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """Return codes and labels of floating-point labels.
+        """Return a code for every floating-point value and the label of every code.
 
-        Pixels outside the mask and invalid values get an arbitrary code. They are never counted.
+        Values that are not whole numbers get an arbitrary code. These values are outside the mask,
+        or they cause an error.
         """
         whole = whole_numbers(values)
         if whole.all():
@@ -210,20 +212,23 @@ class LabelDecoder:
 
 
 class _Scratch(threading.local):
-    """The buffers of a thread, which are reused for every block of one side."""
+    """Buffers of one thread, which are reused for every block of one side."""
 
     def __init__(self) -> None:
         self._buffers: dict[object, NDArray[Any]] = {}
         self._last: tuple[Block, NDArray[Any]] | None = None
 
     def last(self, block: Block, read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Return the values of a block. They are read again only if the block changes."""
+        """Return the values of a block. Values are read again only if the block changes."""
         if self._last is None or self._last[0] != block:
             self._last = block, read()
         return self._last[1]
 
     def array(self, purpose: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return an uninitialised contiguous array, which replaces the array returned before."""
+        """Return an uninitialised contiguous array.
+
+        The array shares its memory with the result of the previous call for the same purpose.
+        """
         size = prod(shape)
         buffer = self._buffers.get((purpose, dtype))
         if buffer is None or buffer.size < size:
@@ -234,7 +239,10 @@ class _Scratch(threading.local):
 def encoded(
     values: NDArray[Any], into: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return a code for every value of an unsigned type, in order of occurrence, and the values."""
+    """Return a code for every value, and the value of every code.
+
+    Values have an unsigned type. Codes are numbered in the order in which their values first occur.
+    """
     from probdice.engine.kernels import labels as kernels
 
     most_labels = 256

@@ -12,12 +12,12 @@ from probdice.method.similarity import Similarity
 __all__ = ["DefinitionKernels"]
 
 CERTAIN = np.array([[1.0], [0.0]])  # a region with probability 1
-TIED = 1e-6  # probabilities this close to the largest of a pixel count as equal to it
+TIED = 1e-6  # a probability within this distance of the largest one of its pixel is equal to it
 EMPTY = np.array([[0.0], [1.0]])  # a region with probability 0
 
 
 class DefinitionKernels:
-    """Computes every sum by calling the similarity, in float64."""
+    """Kernels that compute every sum by calling the similarity, in float64."""
 
     def __init__(self, similarity: Similarity) -> None:
         self.similarity = similarity
@@ -25,7 +25,7 @@ class DefinitionKernels:
     def pairs(
         self, p: NDArray[Any], p_start: int, q: NDArray[Any], q_start: int, size: int
     ) -> PairSums:
-        """Compute the sums for every region and every pair of regions of two soft sides."""
+        """Compute the sums for each region and each pair of regions of two probabilistic sides."""
         p, q = (_columns(rows, at, size) for rows, at in ((p, p_start), (q, q_start)))
         p_binary, q_binary = _auxiliaries(p), _auxiliaries(q)
         p_alone = [self._losses(vector, EMPTY) for vector in p_binary]
@@ -43,7 +43,7 @@ class DefinitionKernels:
     def label_pairs(
         self, codes: NDArray[np.int32], labels: int, q: NDArray[Any], q_start: int
     ) -> LabelPairSums:
-        """Compute the sums for every label and every pair of a label and a soft region."""
+        """Compute the sums for each label and each pair of a label and a probabilistic region."""
         q = _columns(q, q_start, codes.size)
         savings, losses = np.zeros((labels, len(q))), np.zeros(len(q))
         certain_alone = np.full(codes.size, self.similarity.disagreement)
@@ -82,7 +82,7 @@ class DefinitionKernels:
         return float((1 - f).sum()), int(infinite)
 
     def _losses(self, p: Floats, q: Floats) -> Floats:
-        """1 − f at every pixel."""
+        """Return 1 − f at every pixel."""
         p, q = np.broadcast_arrays(p, q)
         return 1 - np.asarray(self.similarity(p, q, axis=0), np.float64)
 
@@ -92,7 +92,11 @@ def _columns(rows: NDArray[Any], start: int, size: int) -> Floats:
 
 
 def _auxiliaries(rows: Floats) -> list[Floats]:
-    """Return binary segmentations: each region, and the summed probability of all other regions."""
+    """Return one binary segmentation per region.
+
+    The rows of a binary segmentation are the probability of the region and the sum of all other
+    probabilities.
+    """
     return [_binary(rows, np.array([k])) for k in range(len(rows))]
 
 
@@ -107,7 +111,7 @@ def _members(side: RowGroups, group: int) -> Integers:
 
 
 def _saved(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
-    """Return the saving of a pair at every pixel, relative to its two regions alone."""
+    """Return the saving of a pair of regions at every pixel, relative to the two single regions."""
     return np.maximum((p_alone + q_alone - pair) / 2, 0)
 
 

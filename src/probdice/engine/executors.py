@@ -1,4 +1,4 @@
-"""Run a pass over all blocks, with a choice of executors and reports of progress."""
+"""Executors, which run a pass over all blocks and report progress."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ Visit = Callable[[Blocks, Block], NDArray[Any]]
 
 
 class Executor(Protocol):
-    """Runs a pass over all blocks and adds the results in the order of the blocks.
+    """An object that runs a pass over all blocks and adds the results in the order of the blocks.
 
     Blocks and the functions of a pass can be pickled for other processes.
     """
@@ -36,7 +36,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Threads:
-    """Runs passes on threads of this process. By default, there are as many threads as cores."""
+    """Executor that uses threads of this process. The default is one thread per core."""
 
     workers: int | None = None
 
@@ -50,7 +50,7 @@ _chosen: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
 @contextmanager
 def using(executor: Executor) -> Iterator[None]:
-    """Run passes with this executor, except those that write to the memory of this process."""
+    """Run passes with this executor, except passes that write to the memory of this process."""
     token = _chosen.set(executor)
     try:
         yield
@@ -63,8 +63,8 @@ def run_pass(
 ) -> R:
     """Return the sum of the results of all blocks.
 
-    With `local`, the pass runs in this process, because it writes to memory of this process.
-    `local` takes precedence over `using`, whose executor may run in other processes.
+    With `local`, the pass runs in this process, because it writes to the memory of this process.
+    `local` takes precedence over `using`, whose executor may use other processes.
     """
     chosen = None if local else _chosen.get()
     if chosen is not None:
@@ -79,10 +79,10 @@ def run_pass(
 
 
 def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) -> Executor:
-    """Return the executor of these blocks if the user has not chosen an executor with `using`.
+    """Return the default executor of these blocks, which `using` overrides.
 
-    Dask runs passes over Dask arrays, and over stores that every worker can read if the user has
-    chosen a scheduler. Threads and Dask report their progress themselves.
+    Dask runs passes over Dask arrays. If the user has selected a Dask scheduler, Dask also runs
+    passes over stores that every worker can read. Threads and Dask report their own progress.
     """
     if blocks.followed and not local:
         from probdice.engine.dask import DaskScheduler, runs_on_dask
@@ -93,7 +93,7 @@ def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) ->
 
 
 def _add_and_report(add: Callable[[Iterable[R]], R], total: int, results: Iterable[R]) -> R:
-    """Add results, and report each of them to the watcher of this process, if there is one."""
+    """Add results, and report each result to the watcher of this process, if there is one."""
     return add(watched(results, total))
 
 
@@ -106,10 +106,11 @@ def image(
     rows: int | None = None,
     into: Any = None,
 ) -> Any:
-    """Return an image of the results of `visit` for every block, with `rows` values per pixel.
+    """Return an image that consists of the results of `visit` for all blocks.
 
-    The image is written `into` an array block by block, or into a new array. For Dask arrays, the
-    result is a Dask array that is computed lazily.
+    The image has a first axis of length `rows`, unless `rows` is None. The image is written block
+    by block to the array `into` or, without `into`, to a new array. For Dask arrays without `into`,
+    the result is a Dask array that is computed lazily.
     """
     if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
         from probdice.engine import dask

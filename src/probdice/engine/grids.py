@@ -17,7 +17,7 @@ from probdice.data.arrays import Chunks
 
 __all__ = ["Block", "Grid", "Store", "cut", "cut_along_chunks"]
 
-CHEAP = 1.02  # allowed factor over the fewest bytes to decode, for blocks of a better size
+CHEAP = 1.02  # blocks of a better size may decode this factor more than the fewest bytes
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,10 @@ class Block:
         return prod(self.shape)
 
     def range_in(self, shape: tuple[int, ...]) -> range | None:
-        """Return the range of its pixel numbers in C order, or None if they are not a range."""
+        """Return the range of the block's pixel numbers in an image of this shape, in C order.
+
+        Return None if these numbers are not a range.
+        """
         start, split = 0, False  # whether a previous axis was longer than one pixel
         for part, length in zip(self.box, shape, strict=True):
             own = part.stop - part.start
@@ -49,7 +52,7 @@ class Block:
         return range(start, start + self.size)
 
     def around(self, halo: int, shape: tuple[int, ...]) -> "Block":
-        """Return the block extended by `halo` pixels on every side, within the image."""
+        """Return the block extended by `halo` pixels in every direction, within the image."""
         box = tuple(
             slice(max(part.start - halo, 0), min(part.stop + halo, length))
             for part, length in zip(self.box, shape, strict=True)
@@ -72,7 +75,10 @@ class Block:
 
 
 class Grid(Sequence[Block]):
-    """The blocks of an image divided along every axis, in C order, created on demand."""
+    """The blocks of an image that is cut along every axis.
+
+    Blocks are in C order, and each block is created on demand.
+    """
 
     def __init__(self, shape: tuple[int, ...], cuts: Sequence[Sequence[int]]):
         self.shape = shape
@@ -105,7 +111,7 @@ class Grid(Sequence[Block]):
         return Block(tuple(box), start)
 
     def rounds(self, most: int) -> Iterator["Grid"]:
-        """Return boxes of at most `most` consecutive blocks in C order."""
+        """Yield grids of at most `most` consecutive blocks, in C order."""
         for some in cut(self.counts, most):
             yield Grid(
                 self.shape,
@@ -128,14 +134,14 @@ class Grid(Sequence[Block]):
 
 @dataclass(frozen=True)
 class Store:
-    """The lengths of the chunks of an array along each axis, and its size in bytes."""
+    """The lengths of an array's chunks along each axis, and the size of the array in bytes."""
 
     chunks: Chunks
     nbytes: int
 
 
 def cut(shape: tuple[int, ...], most: int) -> Grid:
-    """Return blocks of at most `most` pixels, each of which is a range of pixels in C order."""
+    """Return blocks of at most `most` pixels. Each block is a range of pixels in C order."""
     if 0 < prod(shape) <= most:
         return Grid(shape, [(0, length) for length in shape])
     if not prod(shape):
@@ -157,10 +163,10 @@ def cut_along_chunks(
     largest: int,
     target: Chunks | None = None,
 ) -> Grid:
-    """Return blocks that are unions or parts of chunks and require the fewest bytes to be decoded.
+    """Return blocks that are unions or parts of chunks, so that few bytes are decoded repeatedly.
 
-    Blocks have about `most` pixels, and up to `largest` if chunks would otherwise be decoded more
-    often. With a `target`, each block is a union of whole chunks of the target.
+    Blocks have about `most` pixels. Blocks have up to `largest` pixels if chunks would otherwise be
+    decoded more often. With a `target`, each block is a union of whole chunks of the target.
     """
     if not prod(shape):
         return cut(shape, most)
@@ -175,7 +181,8 @@ def cut_along_chunks(
         for axis, length in enumerate(shape)
     ]
     weights = np.array([store.nbytes for store in stores], np.float64)
-    # Pixels of the largest block and bytes to decode, for every combination of cuts of the axes.
+    # Number of pixels in the largest block, and number of times that the chunks of each store are
+    # decoded, for every combination of cuts.
     sizes, again = np.ones(1), np.ones((1, len(stores)))
     for along_axis in ways:
         longest = np.array([way.longest for way in along_axis], np.float64)
@@ -192,9 +199,10 @@ def cut_along_chunks(
 
 @dataclass(frozen=True)
 class _Cuts:
-    """One way to cut an axis: the edges, the longest part, and the cost for each store.
+    """One way to cut an axis.
 
-    `again` is the mean number of times that these cuts decode a chunk of each store.
+    `edges` are the positions of the cuts, and `longest` is the length of the longest part. `again`
+    is the mean number of times that a chunk is decoded, for each store.
     """
 
     edges: tuple[int, ...]
@@ -209,9 +217,10 @@ def _ways_to_cut(
     *,
     parts: bool,
 ) -> list[_Cuts]:
-    """Yield ways to cut an axis: into unions of whole chunks of a store, and into parts of chunks.
+    """Return ways to cut an axis into unions of whole chunks or, with `parts`, parts of chunks.
 
-    `grids` contains the edges of the chunks of each store.
+    `grids` contains the edges of the chunks of each store. If there is a `target`, only its chunks
+    are used.
     """
     followed = [target] if target is not None else list(dict.fromkeys(grids))
     if len(followed) > 1:  # also cut at the edges that all stores share
@@ -239,5 +248,5 @@ def _ways_to_cut(
 
 
 def _edges(chunks: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the edges of chunks of these lengths."""
+    """Return the edges of chunks, given their lengths."""
     return tuple(dict.fromkeys((0, *accumulate(chunks))))

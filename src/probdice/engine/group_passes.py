@@ -1,4 +1,7 @@
-"""Passes over groups of regions: scores, f at every pixel, and groups with an additional region."""
+"""Passes that compare groups of regions at every pixel.
+
+The passes compute scores, f at every pixel, and the losses of groups with an additional region.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,17 +38,17 @@ __all__ = [
 
 
 def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass[Scores]:
-    """Compare the groups of both sides at every pixel."""
+    """Return a pass that compares the groups of both sides at every pixel."""
     return Pass(partial(_scores, similarity=similarity, groups=groups.map(Members)), summed)
 
 
 def joined_pass(
     similarity: Similarity, side: Side, own: Lists, across: Lists, unmatched: Sequence[int]
 ) -> Pass[Floats]:
-    """Σ (1 − f) of each group with each unmatched region of `side` added.
+    """Return a pass that sums 1 − f of each group with each unmatched region of `side` added.
 
-    `own` and `across` list the regions of the groups on `side` and on the other side, by channel or
-    label.
+    `own` and `across` list the regions of the groups on `side` and on the other side. Regions are
+    given by channel or label.
     """
     place = SIDES.index(side)
     visit = partial(
@@ -55,7 +58,7 @@ def joined_pass(
 
 
 def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> Any:
-    """Return a function that returns f at every pixel of a block; NaN outside the mask."""
+    """Return a function that computes f at every pixel of a block, with NaN outside the mask."""
     members = groups.map(Members)
     if not all(side.crisp for side in blocks.sides):
         return partial(_map, similarity=similarity, groups=members)
@@ -64,13 +67,13 @@ def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> An
 
 
 def numbers_visit(side: Side, groups: Lists) -> Any:
-    """Return a function that returns the group number of every pixel of a label map."""
+    """Return a function that computes the group number of every pixel of a label map."""
     return partial(_numbers, place=SIDES.index(side), members=Members(groups))
 
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The regions of each group of one side, and the group of each label."""
+    """The regions of each group on one side, with lookups of the group of each label."""
 
     lists: Lists
 
@@ -78,7 +81,7 @@ class Members:
         return len(self.lists)
 
     def group_of(self, labels: NDArray[Any], none: int) -> Integers:
-        """Return the group of each of these labels; `none` for a label that belongs to no group."""
+        """Return the group of each label, or `none` for a label that belongs to no group."""
         keys, numbers = self._ascending
         groups = np.full(labels.size, none, np.int64)
         codes, places = known(labels, keys)
@@ -86,7 +89,7 @@ class Members:
         return groups
 
     def table(self, dtype: np.dtype[Any]) -> Any:
-        """Return the groups of all labels of a type, as a hash table for the kernel."""
+        """Return a hash table of the groups of all labels, for kernels with this label type."""
         from probdice.engine import kernels
 
         keys, numbers = self._ascending
@@ -101,7 +104,7 @@ class Members:
 
     @cached_property
     def _ascending(self) -> tuple[NDArray[Any], Integers]:
-        """All labels in ascending order, and their groups; computed once for all blocks."""
+        """All labels in ascending order, and the group of each label."""
         labels = list(chain(*self.lists))
         keys = np.array(labels, np.uint64 if max(labels, default=0) >= 2**63 else np.int64)
         numbers = np.repeat(np.arange(len(self)), [len(regions) for regions in self.lists])
@@ -126,7 +129,7 @@ def _map(
 def _agreement(
     blocks: Blocks, block: Block, similarity: Similarity, tables: Both[Any]
 ) -> NDArray[np.float32]:
-    """Return f at every pixel of two label maps."""
+    """Return f at every pixel of a block of two label maps, with NaN outside the mask."""
     labels, inside = blocks.labels_of(block), None
     if labels is None:
         ready = blocks.ready(block)
@@ -158,7 +161,7 @@ def _joined(
 
 
 def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]) -> Scores:
-    """Compute the sums over the pixels of a block, and write f at every pixel to `f`."""
+    """Return the sums over the pixels of a block, and write f at every pixel to `f`."""
     p, q = ready.sides
     differences = np.zeros(len(groups.reference))
     loss, infinite = 0.0, 0
@@ -177,7 +180,7 @@ def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArr
 def agreement(
     p: NDArray[Any], q: NDArray[Any], tables: Both[Any], similarity: Similarity
 ) -> NDArray[np.float32]:
-    """Return f at every pixel of two label maps, from the tables of the groups of labels."""
+    """Return f at every pixel of two label maps, given tables with the group of each label."""
     from probdice.engine import kernels
 
     f = np.empty(p.size, np.float32)
@@ -196,10 +199,10 @@ def joined(
     unmatched: Sequence[int],
     dtype: np.dtype[Any],
 ) -> Floats:
-    """Σ (1 − f) of each group with each unmatched region of one side added.
+    """Return Σ (1 − f) of each group with each unmatched region of one side added.
 
-    `own` lists the regions of each group on the side of the unmatched regions, and `place` is
-    the index of that side.
+    `place` is the index of the side with the unmatched regions. `own` lists the regions of each
+    group on that side, and `across` lists the regions on the other side.
     """
     growing, across_side = ready.sides[place], ready.sides[1 - place]
     total = np.zeros((len(own), len(unmatched)))
@@ -220,9 +223,9 @@ def joined(
 def row_groups(
     side: Soft | Crisp, groups: Members, start: int, stop: int, dtype: np.dtype[Any]
 ) -> RowGroups:
-    """Return the rows of the given pixels, their first column, and the rows of each group.
+    """Return the rows of pixels `start` to `stop`, their first column, and the rows of each group.
 
-    A label map has one row per group, and a last row for labels without a group.
+    A label map is expanded to one row per group, and a last row for labels without a group.
     """
     from probdice.engine import kernels
 
@@ -236,13 +239,13 @@ def row_groups(
 
 
 def _starts(groups: Lists) -> tuple[Integers, Integers]:
-    """Return the start of each group in the list of all members, and that list."""
+    """Return the start of each group in the list of all members, and the list."""
     starts = np.cumsum([0, *(len(group) for group in groups)])
     return starts.astype(np.int64), np.array(list(chain(*groups)), np.int64)
 
 
 def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of pixels, which are short if a label map is expanded to one row per group."""
+    """Yield ranges of pixels. Ranges are short if a label map must be expanded to rows."""
     spread = any(isinstance(side, Crisp) for side in ready.sides)
     step = max(1024, BLOCK_BYTES // (8 * (groups + 1))) if spread else max(ready.size, 1)
     for start in range(0, ready.size, step):
@@ -250,7 +253,7 @@ def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
 
 
 def known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers]:
-    """Return the codes whose labels are among the keys, and the positions of their labels there."""
+    """Return the codes whose labels are among the keys, and the positions of their keys."""
     whole = labels.astype(keys.dtype)
     places = np.minimum(np.searchsorted(keys, whole), max(keys.size - 1, 0))
     codes = np.flatnonzero(keys[places] == whole) if keys.size else np.zeros(0, np.int64)

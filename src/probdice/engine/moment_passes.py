@@ -1,4 +1,4 @@
-"""Passes over the values of regions: moments, distributions and calibration."""
+"""Passes for the moments, the histograms and the calibration of regions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,17 +27,20 @@ __all__ = [
 
 
 def moments_pass(keys: Both[NDArray[Any]]) -> Pass[Moments]:
-    """Return the moments of both sides, in the order of these labels or channels."""
+    """Return a pass that computes the moments of both sides.
+
+    `keys` contains the labels or channels of each side, in the order of the result.
+    """
     return Pass(partial(_moments, keys=keys), summed)
 
 
 def distributions_pass(bins: int) -> Pass[Both[Distribution]]:
-    """Return the histogram of every region of two soft sides."""
+    """Return a pass that computes the histogram of every region of two probabilistic sides."""
     return Pass(partial(_distributions, bins=bins), _sum_of_both)
 
 
 def forecast_pass(groups: Both[Lists], bins: int, thresholds: Floats) -> Pass["Forecast"]:
-    """Return the sums for the calibration of the prediction, per group."""
+    """Return a pass that computes the sums for the calibration of the prediction, per group."""
     visit = partial(_forecast, groups=groups.map(Members), bins=bins, thresholds=thresholds)
     return Pass(visit, summed)
 
@@ -47,7 +50,7 @@ def _moments(blocks: Blocks, block: Block, keys: Both[NDArray[Any]]) -> Moments:
 
 
 def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
-    """Return the moments of a block; for label maps, in the order of the labels in `keys`."""
+    """Return the moments of a block. The labels of label maps are in the order of `keys`."""
     from probdice.engine import kernels
 
     sides = Both(*ready.sides)
@@ -113,20 +116,19 @@ def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """The sums for the calibration of the prediction at some pixels, per group.
+    """Sums over some pixels for the calibration of the prediction.
 
     Attributes
     ----------
     moments : ndarray
-        Number of pixels, Σp, Σq, Σp², Σq² and Σpq, by group and by bin of the predicted probability
-        q.
+        Number of pixels, Σp, Σq, Σp², Σq² and Σpq, for each group and each bin of the predicted
+        probability q.
     likely : ndarray
-        The same sums for the most probable group of every pixel, by bin.
+        The same sums for the most probable predicted group of every pixel, for each bin.
     above : ndarray
-        Number of pixels per group, by the numbers of thresholds that they exceed in the reference
-        and in the prediction.
+        Number of pixels for each group, by the numbers of thresholds that p and q exceed.
     loss : float
-        Sum of −Σ p log q over the pixels where it is finite.
+        Sum of −Σ p log q over the pixels where this value is finite.
     infinite : float
         Number of pixels where −Σ p log q is infinite.
     """
@@ -156,7 +158,7 @@ def _forecast(
 def forecast(
     ready: Ready, groups: Both[Members], bins: int, thresholds: Floats, dtype: np.dtype[Any]
 ) -> Forecast:
-    """Return the sums for the calibration of a block."""
+    """Return the sums over the pixels of a block for the calibration."""
     from probdice.engine import kernels
 
     p, q = ready.sides

@@ -1,4 +1,4 @@
-"""The pass that computes an overlap and checks the values."""
+"""The pass that computes the overlap of two images and checks their values."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ __all__ = ["Checked", "labels_overlap", "overlap", "overlap_pass"]
 
 Names = Mapping[int, str]
 
-FEW_PIXELS = 2**16  # fewest pixels for which a table of all pairs of bytes is worthwhile
+FEW_PIXELS = 2**16  # smallest number of pixels for which a table of all pairs of bytes is faster
 MANY_PIXELS = 2**19  # above this number, listing the pairs that occur is faster than a conversion
-FEW_CELLS = 2**14  # pairs of labels whose table fits in the cache
+FEW_CELLS = 2**14  # largest table of pairs of labels that fits in the cache
 FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 
 
 def overlap_pass(similarity: Similarity) -> Pass["Checked"]:
-    """Return the overlap of every pair of regions, and any invalid values."""
+    """Return a pass that computes the overlap of every pair of regions, and the invalid values."""
     return Pass(partial(_checked_overlap, similarity=similarity), Checked.total)
 
 
@@ -70,7 +70,7 @@ def _checked_overlap(blocks: Blocks, block: Block, similarity: Similarity) -> Ch
 def _faults(
     ready: Ready, sound: Sequence[bool], blocks: Blocks, block: Block
 ) -> tuple[Fault | None, ...]:
-    """Return the invalid values of each side, with their pixel numbers in the image."""
+    """Return the invalid values of each side, with pixels numbered in the whole image."""
     faults = []
     for side, fault, side_sound in zip(ready.sides, ready.faults, sound, strict=True):
         if fault is None and not side_sound:
@@ -83,7 +83,7 @@ def _faults(
 def overlap(
     sides: Both[Segmentation], ready: Ready, similarity: Similarity
 ) -> tuple[Overlap, tuple[bool, bool]]:
-    """Return the overlap of a block, and whether the values of each side are certainly valid."""
+    """Return the overlap of a block, and whether the values of each side are known to be valid."""
     p, q = ready.sides
     if isinstance(p, Crisp) and isinstance(q, Crisp):
         return _crisp_overlap(sides.map(lambda side: side.names), p, q, similarity), (True, True)
@@ -142,7 +142,7 @@ def _crisp_overlap(names: Both[Names], p: Crisp, q: Crisp, similarity: Similarit
 
 
 def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
-    """Return the pairs of integers that occur, in any order, and their counts."""
+    """Return the pairs of integers that occur, in any order, and the number of pixels of each."""
     from probdice.engine import kernels
 
     p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
@@ -280,7 +280,7 @@ def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
 
 
 def _totals(places: Integers, counts: Integers, size: int) -> Integers:
-    """Return the sum of the counts at every index, as integers."""
+    """Return the sum of the counts for every index in `places`, as integers."""
     totals = np.zeros(size, np.int64)
     np.add.at(totals, places, counts)
     return totals

@@ -55,11 +55,11 @@ class Images:
     mask : array or None
         The mask given by the user. Pixels with value 0 are excluded.
     workers : int or None
-        Number of threads; the number of cores by default.
+        Number of threads. None means the number of cores.
     notes : tuple of Note
         Notes on reading and aligning the images.
     mask_file : str
-        " (file)" for messages if the mask comes from a file.
+        File name of the mask in parentheses for messages, such as " (mask.nii.gz)", or "".
     view : array or None
         The field of view of the prediction, if pixels outside it are excluded.
     """
@@ -87,9 +87,10 @@ class Images:
     ) -> "Images":
         """Align both sides and the mask on one grid.
 
-        No pixels are read, except for the labels of a label map that is interpolated linearly. With
-        an `interpolation`, pixels outside the field of view of the prediction belong to its region
-        `background`, or are excluded. With `ignore_geometry`, pixels correspond by array order.
+        Pixels are read only if a label map is interpolated linearly or the mask has a
+        floating-point type. With an `interpolation`, pixels outside the field of view of the
+        prediction are assigned to its region `background`. Without a `background`, they are
+        excluded. With `ignore_geometry`, pixels correspond by array order.
         """
         notes: tuple[Note, ...] = ()
         if ignore_geometry:
@@ -101,7 +102,7 @@ class Images:
             mask = mask.without_geometry() if isinstance(mask, Segmentation) else mask
         if prediction.ignore:
             raise InputError(
-                f"prediction must not ignore labels, found ignore={prediction.ignore}. Otherwise "
+                f"prediction must not ignore labels, found ignore={prediction.ignore}. Otherwise, "
                 f"it could exclude difficult pixels. Set ignore for the reference, or use ",
                 Option("mask", "FILE", python="mask=…"),
                 ".",
@@ -122,7 +123,7 @@ class Images:
         if unknown:
             pixels = words_for_axes(len(reference.shape)).of(unknown)
             verb = "is" if unknown == 1 else "are"
-            text = f"{unknown} {pixels} of the mask {verb} NaN and treated as outside."
+            text = f"{unknown} {pixels} of the mask {verb} NaN and counted as outside the mask."
             notes = (*notes, Note("mask", (text,)))
         return cls(reference, prediction, array, workers, notes, file_of(mask), view)
 
@@ -136,12 +137,12 @@ class Images:
         return Both(self.reference, self.prediction)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Blocks hold buffers of the threads of this process. They are recreated on demand.
+        # Blocks contain buffers of this process's threads. They are recreated on demand.
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def compared(self) -> Array | None:
-        """The pixels inside the mask and the field of view, or None if all pixels are compared."""
+        """Mask of the compared pixels, or None if all pixels are compared."""
         return self.mask if self.view is None else within(self.mask, [self.view])
 
     @cached_property
@@ -154,7 +155,7 @@ class Images:
         return self.first_pass(similarity)[0]
 
     def first_pass(self, similarity: Similarity) -> tuple[Overlap, tuple[Note, ...]]:
-        """Return the overlap, and the notes on the images. Only this pass checks the values."""
+        """Return the overlap and the notes on the images. Only this pass checks the values."""
         if 0 in self.reference.shape:
             raise InputError(*self._why_empty())
         checked = self._run(overlap_pass(similarity))
@@ -181,7 +182,10 @@ class Images:
 
     @cached_property
     def outside_counts(self) -> str:
-        """Text on the pixels outside the field of view of the prediction, per region, or ""."""
+        """Text with the number of pixels outside the field of view of the prediction, per region.
+
+        The text is empty if there are no such pixels.
+        """
         if self.view is None:
             return ""
         outside = within(self.mask, [Complement(self.view)])
@@ -203,7 +207,7 @@ class Images:
         return f"{overlap.pixels} {pixels} {verb} {where} ({counts})"
 
     def check_field_of_view(self) -> None:
-        """Reject images with excluded pixels, because cropping must not increase the score."""
+        """Raise an error if pixels are excluded, because cropping must not increase the score."""
         if self.outside_counts:
             raise GeometryError(
                 f"{self.outside_counts}, so the case is not scored. To count them as background, "
@@ -220,10 +224,10 @@ class Images:
         across: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Σ (1 − f) of each group with each unmatched region of `side` added.
+        """Return Σ (1 − f) of each group with each unmatched region of `side` added.
 
-        `own` and `across` are the regions of the groups on `side` and on the other side. All
-        regions are given by channel or label.
+        `own` and `across` are the regions of the groups on `side` and on the other side. Regions
+        are given by channel or label.
         """
         return self._run(joined_pass(similarity, side, own, across, unmatched))
 
@@ -234,7 +238,7 @@ class Images:
     def map(
         self, similarity: Similarity, groups: Both[Lists], into: Any = None
     ) -> NDArray[np.float32]:
-        """Return the similarity f at every pixel; NaN outside the mask. See `image`."""
+        """Return the similarity f at every pixel, with NaN outside the mask. See `image`."""
         blocks = self.blocks
         if into is not None:
             blocks = Blocks(self.reference, self.prediction, mask=self.compared, into=into)
@@ -243,15 +247,15 @@ class Images:
         return result
 
     def group_numbers(self, side: Side, groups: Lists) -> NDArray[np.int32]:
-        """Return the group number of every pixel of a label map; −1 if there is no group."""
+        """Return the group number of every pixel of a label map, or −1 without a group."""
         return np.asarray(image(numbers_visit(side, groups), self.blocks, np.int32, self.workers))
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
-        """Return the moments of both sides, in the order of these labels or channels."""
+        """Return the moments of both sides. `keys` contains the labels or channels in order."""
         return self._run(moments_pass(keys))
 
     def distributions(self, bins: int) -> Both[Distribution]:
-        """Return the histogram of every region of two soft sides."""
+        """Return the histogram of every region of two probabilistic sides."""
         return self._run(distributions_pass(bins))
 
     def forecast(self, groups: Both[Lists], bins: int, thresholds: Floats) -> Forecast:
@@ -259,7 +263,10 @@ class Images:
         return self._run(forecast_pass(groups, bins, thresholds))
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Return the compared pixels with these ascending ranks, as columns or as labels."""
+        """Return the compared pixels with these ranks, as columns of probabilities or as labels.
+
+        Ranks must be in ascending order.
+        """
         starts = None
         if not self.blocks.whole:
             counts = self._run(count_pass())
@@ -316,7 +323,7 @@ class Images:
 
 
 def _described(overlap: Overlap, reference: Segmentation, prediction: Segmentation) -> Overlap:
-    """Add the names, colours and classes of regions, which overlaps of blocks may not contain."""
+    """Return the overlap with the names, colours and classes of the regions of both sides."""
     if reference.names or reference.colours or reference.origins:
         overlap = replace(overlap, reference=_region_details(overlap.reference, reference))
     if prediction.names or prediction.colours or prediction.origins:

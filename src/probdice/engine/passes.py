@@ -1,4 +1,4 @@
-"""A pass over the pixels: a function that is applied to each block, and a sum of its results."""
+"""The definition of a pass: a function that is applied to each block, and a sum of its results."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ class Pass(Generic[R]):
     Attributes
     ----------
     visit : callable
-        Returns the result of one block. It may be called in another process, several times, and in
-        any order.
+        Function that returns the result of one block. The function may be called in another
+        process, more than once per block, and in any order of blocks.
     add : callable
-        Returns the sum of several results, given in the order of their blocks. Sums can be added
-        again.
+        Function that returns the sum of several results, which are in the order of their blocks.
+        The arguments may be sums of earlier calls.
     halo : int
         The width, in pixels, of the margin around a block that `visit` reads.
     """
@@ -37,7 +37,7 @@ class Pass(Generic[R]):
 
     @property
     def name(self) -> str:
-        """The name of the pass that a scheduler shows."""
+        """Name by which a scheduler displays the pass."""
         visit: Any = self.visit
         while hasattr(visit, "func"):
             visit = visit.func

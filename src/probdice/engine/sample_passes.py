@@ -19,27 +19,30 @@ Samples = dict[int, Both[tuple[Integers, NDArray[Any]]]]
 
 
 def count_pass() -> Pass[dict[int, int]]:
-    """Return the number of compared pixels of every block, by the block's first pixel."""
+    """Return a pass that counts the compared pixels of every block.
+
+    The keys of the result are the numbers of the blocks' first pixels.
+    """
     return Pass(_count, joint)
 
 
 def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
-    """Return the ranks that each block contains, and the pixels of both sides at these ranks.
+    """Return a pass that finds the given ranks in each block, and reads the pixels of both sides.
 
-    `starts` contains the rank of the first pixel of every block if not all pixels are compared.
+    If not all pixels are compared, `starts` contains the rank of the first pixel of every block.
     """
     return Pass(partial(_sample, ranks=ranks, starts=starts), joint)
 
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
-    """Return the number of compared pixels of a block, keyed by the number of its first pixel."""
+    """Return the number of compared pixels of a block, by the number of its first pixel."""
     return {block.start: blocks.ready(block).size}
 
 
 def _sample(
     blocks: Blocks, block: Block, ranks: Both[Integers], starts: dict[int, int] | None
 ) -> Samples:
-    """Return the ranks in the block and the pixels of both sides, by the block's first pixel."""
+    """Return the indices of the ranks in a block and the pixels, by the block's first pixel."""
     if starts is None:
         chosen = ranks.map(lambda numbers: _within(block, numbers, blocks.shape))
         if not any(places.size for places, _ in chosen):
@@ -65,7 +68,10 @@ def _sample(
 
 
 def _within(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """Return the indices of the pixel numbers that are in a block, and their positions in it."""
+    """Return the indices of the pixel numbers that are in a block, and their positions in it.
+
+    `numbers` must be in ascending order.
+    """
     if not shape:
         return np.arange(numbers.size), numbers
     last = int(np.ravel_multi_index([part.stop - 1 for part in block.box], shape))

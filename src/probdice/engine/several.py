@@ -34,10 +34,10 @@ __all__ = ["Combinations", "Content", "Decision", "Reader", "Several", "boxes"]
 MOST_COMBINATIONS = 2**24
 R = TypeVar("R")
 
-BOX_VALUES = 2**21  # probabilities of one segmentation in memory at once
+BOX_VALUES = 2**21  # number of probabilities of one segmentation that are in memory at once
 
-# The decision of one segmentation at some pixels: the number of a class, −1 for none, or the
-# probabilities of all classes.
+# The decision of one segmentation at some pixels: the number of the class of each pixel (−1 without
+# a class), or the probabilities of all classes.
 Decision = NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -48,10 +48,11 @@ class Content:
     Attributes
     ----------
     keys : ndarray of int
-        Labels in the order of their first pixels, or channels sorted by their values. This order
-        does not depend on the numbers of labels or channels.
+        Labels in the order of their first pixels, or channels sorted by the digests of their
+        values. Neither order depends on the numbers of the labels or channels.
     digest : bytes
-        Digest that is identical for two segmentations that differ only in their labels.
+        Digest of the values, which is identical for two segmentations that differ only in their
+        labels.
     """
 
     keys: NDArray[Any]
@@ -62,7 +63,7 @@ class Content:
 class Combinations:
     """Number of pixels of each combination of classes.
 
-    There is one row per combination and one column per segmentation.
+    `classes` has one row per combination and one column per segmentation.
     """
 
     classes: Integers
@@ -82,7 +83,8 @@ class Combinations:
             if size > MOST_COMBINATIONS:
                 raise TooLargeError(
                     f"{part.classes.shape[1]} segmentations divide the image into more than "
-                    f"{MOST_COMBINATIONS:,} combinations of regions, too many for memory. Use ",
+                    f"{MOST_COMBINATIONS:,} combinations of regions, which do not fit in memory. "
+                    f"Use ",
                     Option("method", "mean"),
                     ".",
                 )
@@ -102,9 +104,9 @@ class Combinations:
 class Several:
     """Named segmentations of one image on one grid.
 
-    A pixel that has an ignored label in any segmentation is excluded from all segmentations. `mask`
-    excludes these pixels and the pixels outside the given mask; `not_ignored` excludes only these
-    pixels.
+    A pixel that has an ignored label in any segmentation is excluded from all segmentations.
+    `not_ignored` excludes only these pixels. `mask` also excludes the pixels outside the given mask
+    and outside the field of view of a segmentation.
     """
 
     sides: Mapping[str, Segmentation]
@@ -126,10 +128,10 @@ class Several:
         interpolation: Interpolation | None = None,
         background: Label | None = None,
     ) -> "Several":
-        """Return all segmentations on one grid; see `Images.of`.
+        """Return all segmentations on one grid. The parameters are those of `Images.of`.
 
-        If several grids are equivalent, the choice of the grid does not depend on their order. With
-        an `interpolation`, the grid with the smallest pixels is used.
+        The grid with the smallest pixels is used. The choice does not depend on the order of the
+        segmentations.
         """
         first = min(named, key=lambda name: _place(named[name]))
         sides, views, notes = {}, [], []
@@ -174,7 +176,7 @@ class Several:
 
     @property
     def any(self) -> Segmentation:
-        """One of the segmentations. They all have the same shape and geometry."""
+        """One of the segmentations. All segmentations have the same shape and geometry."""
         return next(iter(self.sides.values()))
 
     @property
@@ -183,7 +185,7 @@ class Several:
         return all(side.crisp for side in self.sides.values())
 
     def only(self, names: Sequence[str]) -> "Several":
-        """Return a selection of the segmentations, in this order."""
+        """Return the segmentations with these names, in this order."""
         return replace(self, sides={name: self.sides[name] for name in names})
 
     def pair(self, first: str, second: str) -> Images:
@@ -195,7 +197,7 @@ class Several:
         return Blocks(*self.sides.values(), mask=self.mask)
 
     def contents(self) -> dict[str, Content]:
-        """Return the content of each segmentation. This first pass also checks the values."""
+        """Return the content of each segmentation. This pass also checks the values."""
         contents: dict[str, Content] = {}
         if self._blocks.blocks:
             task = Pass(partial(_described, names=self.names), _Described.total)
@@ -217,7 +219,7 @@ class Several:
         return f"the shape of the images is {self.any.shape}"
 
     def combinations(self, numbers: Sequence[Mapping[int, int]]) -> Combinations:
-        """Return the number of pixels of each combination of classes of label maps.
+        """Return the number of pixels of each combination of classes. All sides are label maps.
 
         `numbers` contains, for each segmentation, the class of every label.
         """
@@ -230,7 +232,10 @@ class Several:
         classes: int,
         work: Callable[[list[Decision]], R],
     ) -> R:
-        """Apply `work` to the decisions at all compared pixels, and return the sum of results."""
+        """Apply `work` to the decisions at all compared pixels, and return the sum of its results.
+
+        `numbers` contains, for each segmentation, the class of every label or channel.
+        """
         sides = self.sides.values()
         blocks = Blocks(*sides, mask=self.mask, most=max(1, BOX_VALUES // classes))
         task = Pass(partial(_worked, numbers=numbers, classes=classes, work=work), summed)
@@ -245,20 +250,20 @@ class Several:
 
 
 class Reader:
-    """Reads boxes of a segmentation, with its regions as classes."""
+    """Reader of the decisions of a segmentation, which converts regions to classes."""
 
     def __init__(self, side: Segmentation, number_of: Mapping[int, int], classes: int):
         self.number_of, self.classes = number_of, classes
         self.decoder = decoder_of(side, tuple(range(len(side.shape))))
 
     def read(self, box: tuple[slice, ...]) -> Decision:
-        """Return the decision at the pixels of a box, in C order."""
+        """Return the decisions at the pixels of a box, in C order."""
         decoded, _ = self.decoder.read(Block(box, 0), None)
         return _decision(decoded, self.number_of, self.classes)
 
 
 def _decision(side: Soft | Crisp, number_of: Mapping[int, int], classes: int) -> Decision:
-    """Return the decision of a segmentation at some pixels, with its regions as classes."""
+    """Return the decisions of a segmentation at some pixels, with its regions as classes."""
     if isinstance(side, Crisp):
         numbers = [number_of.get(label, -1) for label in side.labels.tolist()]
         return np.array(numbers or [-1], np.int64)[side.codes]
@@ -281,7 +286,7 @@ def _worked(
 
 
 def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
-    """Return boxes of an image that are small enough for this number of classes."""
+    """Return boxes of an image whose probabilities of all classes fit in memory."""
     return [block.box for block in cut(shape, max(1, BOX_VALUES // classes))]
 
 
@@ -289,8 +294,8 @@ def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
 class _Pattern:
     """The arrangement of the labels of one label map, independent of their numbers.
 
-    `labels` are in the order of their first pixels. `blocks` contains, per block, the digest of its
-    codes and the indices of its labels in `labels`.
+    `labels` is in the order of the labels' first pixels. For each block, `blocks` contains the
+    digest of the block's codes and the indices of its labels in `labels`.
     """
 
     labels: list[int]
@@ -352,7 +357,7 @@ class _Described:
 
 
 def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _Described:
-    """Return the content of a block. Raise an error if the values of a segmentation are invalid."""
+    """Return the contents of a block. Raise an error if the values of any side are invalid."""
     ready = blocks.ready(block)
     for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
         if fault is None and isinstance(side, Soft):
@@ -371,7 +376,7 @@ def _pattern(side: Soft | Crisp) -> _Pattern | _Rows:
             [[blake2b(np.ascontiguousarray(row).data, digest_size=16).digest()] for row in rows]
         )
     first = np.full(side.labels.size, side.size, np.int64)
-    first[side.codes[::-1]] = np.arange(side.size - 1, -1, -1)  # the last write is the first pixel
+    first[side.codes[::-1]] = np.arange(side.size - 1, -1, -1)  # the first pixel is written last
     order = np.argsort(first, kind="stable")
     order = order[first[order] < side.size]
     renumbered = np.zeros(side.labels.size, np.int32)
@@ -393,7 +398,7 @@ def _combinations(
 
 
 def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
-    """Return the combinations of codes that occur, one per row, and their numbers of pixels."""
+    """Return the combinations of codes, one per row, and the number of pixels of each."""
     codes, rows = sides[0].codes, np.arange(sides[0].labels.size)[:, None]
     for side in sides[1:]:
         pairs = (codes.astype(np.uint64) << np.uint64(32)) | side.codes.astype(np.uint64)

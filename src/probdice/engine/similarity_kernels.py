@@ -1,6 +1,6 @@
 """The interface between passes and the kernels of a similarity.
 
-Rows are regions and columns are pixels. A group is a range of a list of rows.
+In arrays of probabilities, rows are regions and columns are pixels. A group is a list of rows.
 """
 
 from functools import lru_cache
@@ -21,18 +21,18 @@ Codes = NDArray[np.int32]
 
 @lru_cache
 def kernels_of(similarity: Similarity) -> "BlockKernels":
-    """Return the kernels that a similarity names."""
+    """Return the kernels that are named by the attribute `kernels` of a similarity."""
     module, factory = similarity.kernels.split(":")
     kernels: BlockKernels = getattr(import_module(module), factory)(similarity)
     return kernels
 
 
 class PairSums(NamedTuple):
-    """Sums over some pixels for the regions of two soft sides and for every pair of regions.
+    """Sums over some pixels for the regions of two probabilistic sides and their pairs.
 
     `likeliest` contains the number of pixels at which each region is the most probable. `losses`
     contains Σ (1 − f) of each region against an empty region, or is None if this sum equals the
-    volume. `sound` is False if the values of a side may be invalid and must be checked.
+    volume. `sound` is False for a side whose values may be invalid and must be checked.
     """
 
     volumes: tuple[Floats, Floats]
@@ -43,7 +43,10 @@ class PairSums(NamedTuple):
 
 
 class LabelPairSums(NamedTuple):
-    """The same sums for the codes of a label map and the regions of a soft side."""
+    """Sums over some pixels for the codes of a label map and the regions of a probabilistic side.
+
+    The fields have the same meaning as in `PairSums`. `counts` contains the volumes of the codes.
+    """
 
     counts: Integers
     volumes: Floats
@@ -54,9 +57,9 @@ class LabelPairSums(NamedTuple):
 
 
 class RowGroups(NamedTuple):
-    """Groups of rows of one side, starting at the column `start`.
+    """Groups of rows of one side. The pixels start at column `start`.
 
-    Group g is ``members[bounds[g] : bounds[g + 1]]``.
+    The rows of group g are ``members[bounds[g] : bounds[g + 1]]``.
     """
 
     rows: Rows
@@ -69,10 +72,10 @@ class BlockKernels(Protocol):
     """The sums of a similarity over the pixels of a block."""
 
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
-        """Compute the sums for every region and every pair of regions of two soft sides."""
+        """Compute the sums for each region and each pair of regions of two probabilistic sides."""
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Compute the sums for every label and every pair of a label and a soft region."""
+        """Compute the sums for each label and each pair of a label and a probabilistic region."""
 
     def joined(
         self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
@@ -82,8 +85,8 @@ class BlockKernels(Protocol):
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """Write f at every pixel and add Σ|p − q| of each group.
+        """Write f at every pixel, and add Σ|p − q| of each group to `differences`.
 
-        Return Σ (1 − f), if the differences do not determine it, and the number of pixels at an
-        infinite distance.
+        Return Σ (1 − f), or 0 if the differences determine this sum, and the number of pixels with
+        an infinite distance.
         """

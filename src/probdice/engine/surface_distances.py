@@ -1,7 +1,7 @@
 """Distances between the surfaces of the groups of two images.
 
-One pass collects the cells with a surface of all groups (`surface_pass`). Then, for every pair of
-surfaces, the kernels find the nearest point of the other surface for every element
+One pass collects the cells that contain a surface of any group (`surface_pass`). Then, for every
+pair of surfaces, the kernels find the point of the other surface that is nearest to each element
 (`surface_search`), and summarise the distances (`surface_summary`). Results depend neither on the
 division into blocks nor on the number of workers.
 """
@@ -31,11 +31,11 @@ __all__ = ["Elements", "Outlines"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-PIXELS = 2**18, 2**23  # the smallest and the largest block, which needs some 16 bytes per pixel
-LARGE = 2**18  # cells in the box of a pair; larger boxes are divided among workers
-TOGETHER = 2**16  # cells in the boxes of small pairs that one worker visits at once
-DENSE = 2**24  # cells in the box of a pair; larger boxes are stored in bricks
-SOME = 2**11  # cells with a surface that one worker visits at once
+PIXELS = 2**18, 2**23  # smallest and largest number of pixels in a block, at 16 bytes per pixel
+LARGE = 2**18  # the box of a pair with more cells is divided among workers
+TOGETHER = 2**16  # number of cells in the boxes of small pairs that one worker visits at once
+DENSE = 2**24  # the box of a pair with more cells is stored in bricks
+SOME = 2**11  # number of cells with a surface that one worker visits at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +45,10 @@ class Elements:
     Attributes
     ----------
     points : ndarray
-        Centroids as pixel indices, one per row.
+        Centroids in pixel coordinates, one per row.
     distances : ndarray
-        Distance from each centroid to the nearest point of the other surface; infinite if the other
-        surface is empty.
+        Distance from each centroid to the nearest point of the other surface, or infinity if the
+        other surface is empty.
     weights : ndarray
         Areas of triangles, or lengths of segments.
     """
@@ -67,7 +67,8 @@ class Outlines:
     images : Images
         The images, the mask and the number of workers. Every method reads the images again.
     groups : Both
-        Per side, the regions of every group, by channel or label. Groups may share regions.
+        The regions of every group on each side, given by channel or label. Groups may share
+        regions.
     """
 
     images: Images
@@ -75,7 +76,7 @@ class Outlines:
 
     @property
     def crisp(self) -> bool:
-        """Whether both sides are label maps, which are the same at every level."""
+        """Whether both sides are label maps, whose outlines do not depend on the level."""
         return all(side.crisp for side in self.images.sides)
 
     def numbers(
@@ -85,11 +86,12 @@ class Outlines:
         tolerances: Sequence[float],
         levels: Sequence[float],
     ) -> Floats:
-        """Compute the distances between the surfaces of every group, at every level.
+        """Return the distances between the surfaces of every group, at every level.
 
         The axes of the result are the groups, the levels (one if both sides are label maps) and the
-        measures: hd, assd, masd, the percentiles, and nsd at the tolerances. All measures are NaN
-        if both surfaces are empty. If one surface is empty, distances are infinite and nsd is 0.
+        measures. The measures are hd, assd, masd, the percentiles, and nsd at each tolerance. All
+        measures are NaN if both surfaces are empty. If one surface is empty, distances are infinite
+        and nsd is 0.
         """
         groups, count = len(self.groups.reference), 1 if self.crisp else len(levels)
         sets = (
@@ -101,7 +103,7 @@ class Outlines:
         return table.reshape(groups, count, -1)
 
     def elements(self, group: int, level: float) -> Both[Elements]:
-        """Return the elements of both surfaces of one group, at one level of probabilities."""
+        """Return the elements of both surfaces of one group, at one probability level."""
         alone = Outlines(self.images, self.groups.map(lambda lists: lists[group : group + 1]))
         return alone._pairs([level], np.zeros((1, 2), np.int64)).elements(0)
 
@@ -119,13 +121,13 @@ class Outlines:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The surfaces of pairs of sets, which are given by their cells."""
+    """Pairs of sets, whose surfaces are given by their cells."""
 
     sides: Both[Collected]
-    sets: Integers  # the set number of each side, per pair
-    boxes: Integers  # the first cell and the number of cells, per pair
-    sizes: Integers  # cells of the image along each axis
-    order: tuple[int, ...]  # the axes of the image
+    sets: Integers  # per pair, the set number of each side
+    boxes: Integers  # per pair, the first cell and the number of cells along each axis
+    sizes: Integers  # number of cells in the image along each axis
+    order: tuple[int, ...]  # the axes of the image in the order of traversal
     shapes: Shapes
     workers: int
 
@@ -146,7 +148,7 @@ class _Pairs:
         return cls(Both(*sides), sets, boxes, sizes, blocks.order, shapes, workers)
 
     def numbers(self, percentiles: Floats, tolerances: Floats) -> Floats:
-        """Return one row per pair: hd, assd, masd, the percentiles, and nsd at the tolerances."""
+        """Return one row per pair with hd, assd, masd, the percentiles, and nsd per tolerance."""
         columns = surface_summary.FIXED + percentiles.size + tolerances.size
         table = np.empty((len(self.sets), columns))
         volumes = self.boxes[:, 3:].prod(axis=1)
@@ -207,7 +209,7 @@ class _Pairs:
         return Directed(*self._distances(part, other.pyramid), shared, surface.part.cells.size == 0)
 
     def _distances(self, part: Part, other: Pyramid) -> tuple[Floats, Floats]:
-        """Return the distances from the elements of cells to another surface, and their weights."""
+        """Return the distance from each element to another surface, and each element's weight."""
         distances, weights = np.empty((2, part.starts[-1]))
 
         def visit(first: int) -> None:
@@ -220,11 +222,11 @@ class _Pairs:
 
 
 def _by_set(cells: Cells, count: int, sizes: Integers) -> tuple[Collected, Integers, Integers]:
-    """Sort cells by set and then by position, and return the first and the last cell of each set.
+    """Sort cells by set and then by position, so that sums do not depend on the blocks.
 
-    In this order, sums do not depend on the division into blocks.
+    Also return the smallest and the largest index of each set's cells along each axis.
     """
-    if (cells.cells[1:] < cells.cells[:-1]).any():  # blocks that follow chunks
+    if (cells.cells[1:] < cells.cells[:-1]).any():  # if blocks follow chunks
         order = np.argsort(cells.cells, kind="stable")
         cells = Cells(*(array[order] for array in cells))
     low, high = np.full((count, 3), np.iinfo(np.int64).max), np.full((count, 3), -1)

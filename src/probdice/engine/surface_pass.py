@@ -1,7 +1,7 @@
 """A pass over the pixels that collects the surfaces of all groups of two images.
 
-A cell is the 2 × 2 × 2 (or 2 × 2) pixels around a corner of the pixel grid. Only cells with a
-surface, which are far fewer than pixels, are kept in memory.
+A cell consists of the 2 × 2 × 2 pixels (2 × 2 in 2-D) around a corner of the pixel grid. Only cells
+with a surface are kept in memory, and there are far fewer of these cells than pixels.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ Codes = NDArray[np.int32]
 
 
 class Cells(NamedTuple):
-    """Cells with a surface: the set, the position and the configuration of each cell."""
+    """Cells with a surface: the set number, the position and the configuration of each cell."""
 
     numbers: NDArray[Any]  # int32
     cells: NDArray[Any]  # int64: flat indices in the image
@@ -45,17 +45,17 @@ class Cells(NamedTuple):
 
 
 def cells_pass(groups: Both[Lists], levels: Sequence[float], shapes: Shapes) -> Pass[Both[Cells]]:
-    """Return the cells with a surface of every group of both sides.
+    """Return a pass that collects the cells with a surface of any group, for both sides.
 
-    For soft groups, the set number is ``group · len(levels) + level``. For label maps, the set
-    number is the group number.
+    For probabilities, the set number is ``group · len(levels) + level``, where `level` is the index
+    of the level. For label maps, the set number is the group number.
     """
     visit = partial(_cells, groups=groups.map(_layers), levels=tuple(levels), shapes=shapes)
     return Pass(visit, _all, halo=1)
 
 
 def cell_counts(shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return the number of cells along three axes; a 2-D image has one layer."""
+    """Return the number of cells along three axes. A 2-D image has one layer of cells."""
     return np.array([1, *(length + 1 for length in shape)][-3:], np.int64)
 
 
@@ -96,7 +96,10 @@ def _cells(
 def _numbered(
     side: Crisp | Soft, layers: list[Members], levels: tuple[float, ...], dtype: np.dtype[Any]
 ) -> Iterator[tuple[Codes, Sequence[int]]]:
-    """Return a code per pixel, and the set number of every code; −1 if a code has no set."""
+    """Yield a code per pixel, and the set number of every code (−1 for a code without a set).
+
+    A label map gives one item per layer, and probabilities give one item per group and level.
+    """
     for layer in layers:
         if isinstance(side, Crisp):
             yield side.codes, layer.group_of(side.labels, surfaces.NONE).tolist()
@@ -112,7 +115,7 @@ def _numbered(
 
 
 def _layers(groups: Lists) -> list[Members]:
-    """Divide all groups into layers such that no two groups of a layer share a region."""
+    """Divide the groups into layers so that no two groups in a layer share a region."""
     layers: list[list[Sequence[int]]] = []
     occupied: list[set[int]] = []
     for k, regions in enumerate(groups):
@@ -129,4 +132,4 @@ def _layers(groups: Lists) -> list[Members]:
 def _all(results: Iterable[Both[Cells]]) -> Both[Cells]:
     sides = [list(parts) for parts in zip(*results, strict=True)] or [[], []]
     sides.reverse()
-    return Both(*(Cells.joined(sides.pop()) for _ in SIDES))  # frees the parts of a side at once
+    return Both(*(Cells.joined(sides.pop()) for _ in SIDES))  # the parts of a side are freed early

@@ -11,19 +11,22 @@ __all__ = ["run", "watched", "watcher"]
 B = TypeVar("B")
 R = TypeVar("R")
 
-# Called with the number of finished blocks and of all blocks, in every pass over the pixels.
+# The watcher is called with the number of finished blocks and the number of all blocks in a pass.
 watcher: ContextVar[Callable[[int, int], None] | None] = ContextVar("watcher", default=None)
 
 
 def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:
-    """Return the results of all blocks, in order, so that sums do not depend on the workers."""
+    """Return an iterator over the results in the order of the blocks.
+
+    Sums of the results therefore do not depend on the number of workers.
+    """
     if min(workers, len(blocks)) < 2:
         return watched(map(visit, blocks), len(blocks))
     return watched(_ahead(visit, blocks, workers), len(blocks))
 
 
 def watched(results: Iterable[R], total: int) -> Iterator[R]:
-    """Yield the same results. The watcher is called before each block, and may raise an error."""
+    """Yield the same results. The watcher is called before each result, and may raise an error."""
     watch = watcher.get()
     for done, result in enumerate(results, start=1):
         if watch is not None:
@@ -32,7 +35,7 @@ def watched(results: Iterable[R], total: int) -> Iterator[R]:
 
 
 def _ahead(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[R]:
-    """Yield results from as many threads as there are workers."""
+    """Yield results that are computed ahead of time by `workers` threads."""
     with ThreadPoolExecutor(workers) as pool:
         ahead: deque[Future[R]] = deque()
         try:

@@ -1,14 +1,16 @@
 """Find the files of every case in a folder.
 
-Without a pattern, a case is a file, and its name is the file name without the suffix. In a folder
-without supported files, a case is a subfolder with one file, or with one file per region. In a
-pattern (`patterns`), ``{case}`` marks the name of the case. If a case has several files, each file
-is one region. ``{method}`` marks the name of the method, if one folder contains several methods.
+Without a pattern, a case is a file, and the name of the case is the file name without the suffix.
+In a folder without supported files, a case is a subfolder with one file, or with one file per
+region. In a pattern (`patterns`), ``{case}`` marks the name of the case. If a case has several
+files, each file is one region. ``{method}`` marks the name of the method, if one folder contains
+several methods.
 
-A folder of BIDS derivatives needs no pattern (`derivatives`). A pattern overrides this.
+A folder of BIDS derivatives needs no pattern (`derivatives`), but a given pattern takes precedence.
 
-Two conventions of nnU-Net are supported: ``case_0000.nii.gz`` in the same folder as ``case.nii.gz``
-is an image, not a segmentation; and ``case.npz`` contains the probabilities of the label map.
+Two conventions of nnU-Net are supported. If a folder contains ``case.nii.gz``, then
+``case_0000.nii.gz`` is an image, not a segmentation. ``case.npz`` contains the probabilities of the
+label map.
 """
 
 import re
@@ -54,7 +56,7 @@ def find_cases(
     probabilities: bool,
     suffixes: tuple[str, ...] = (LABELS, PROBABILITIES),
 ) -> dict[str, tuple[str, ...]]:
-    """Return the files of every case in a folder. `suffixes` are those of BIDS derivatives."""
+    """Return the files of every case in a folder. `suffixes` lists suffixes of BIDS derivatives."""
     if not folder.is_dir():
         reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {reason}")
@@ -97,7 +99,7 @@ def name_regions(
         shared = len(several) == 1 or len(known) < sum(len(files[case]) for case in several)
         if distinct and shared:
             break
-    else:  # no two cases have a name in common
+    else:  # no part of the file names identifies the regions
         return {case: tuple(map(str, region_names(files[case]))) for case in several}
     names = dict(zip(known, map(str, region_names(known)), strict=True))
     return {
@@ -108,7 +110,7 @@ def name_regions(
 
 
 def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict[str, str]:
-    """Return the background image of every case that has one."""
+    """Return the background image of every case that has a background image."""
     cases = list(cases)
     files = find_cases(folder, pattern, probabilities=False)
     images = {case: files[case][0] for case in cases if case in files}
@@ -125,7 +127,7 @@ def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict
 def find_methods(
     folder: Path, text: str, reference_files: Files
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the methods whose files are in one folder, each with its cases.
+    """Return the methods whose files are in one folder, and the cases of each method.
 
     Case names are taken from the reference, and method names are the rest of the file names. A file
     that belongs to no reference case is included if its method is known. Reference files in the
@@ -214,7 +216,7 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Reject a * before {case}, unless it matches the same characters in every case."""
+    """Reject a * before {case}, unless the * matches the same characters in every case."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
@@ -249,7 +251,7 @@ def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...
 
 
 def _supported_files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files with supported suffixes, by name without suffix."""
+    """Return the files with supported suffixes, by file name without the suffix."""
     files: dict[str, list[Path]] = {}
     for file in folder.iterdir():
         suffix = next((s for s in SUFFIXES if file.name.lower().endswith(s)), "")
@@ -267,7 +269,7 @@ def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
         if not packed:
             raise InputError(
                 f"{files[0]}: case {case} has no .npz file with probabilities in the same folder; "
-                f"save them with nnU-Net's --save_probabilities, or omit ",
+                f"use nnU-Net's --save_probabilities to save this file, or omit ",
                 Option("probabilities", python="probabilities=True"),
             )
         return packed[0]
@@ -287,7 +289,7 @@ def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
 def _stem(
     folder: Path, pattern: str | None, case: str, method: str, path: str, without_case: bool
 ) -> str:
-    """Return the name of a file of a case, optionally without the name of the case."""
+    """Return the name of a file, optionally without the names of the case and the method."""
     file, inside = split_inside(path)
     text = as_name(file.relative_to(folder).as_posix())
     if not without_case:

@@ -1,4 +1,4 @@
-"""Score one case: record its files, estimate the required memory, and create its journal line."""
+"""Score one case: record the files, estimate the required memory, and create the journal line."""
 
 import json
 import math
@@ -73,7 +73,7 @@ class Request:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Request":
-        """Inverse of `to_dict`."""
+        """Restore a request from the result of `to_dict`."""
         import_module(content["similarity_module"])  # registers the similarity under its name
         job = content["job"]
         paths, regions = (
@@ -102,7 +102,7 @@ def score_case(request: Request, threads: int) -> str:
             comparison.compute("chance", "explained")  # to store them in the journal
             compute_requested(comparison)
         text = comparison.to_json()
-    except Exception as error:  # any error fails this case only
+    except Exception as error:  # makes only this case fail
         message, seconds = message_of(error), _seconds_since(start)
         return failed_line(_with_fingerprints(request), *message, seconds=seconds)
     return _line(_with_fingerprints(request), _seconds_since(start), f'"comparison": {text}')
@@ -132,7 +132,7 @@ def compare_job(
     """Read and compare the two sides of a job. `names` contains the file names that pages show."""
     mask = as_paths(job.files["mask"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ProbdiceWarning)  # the notes contain them too
+        warnings.simplefilter("ignore", ProbdiceWarning)  # the notes contain these warnings too
         images, _ = read_images(
             as_paths(job.files["reference"], job.regions.get("reference", ())),
             as_paths(job.files["prediction"], job.regions.get("prediction", ())),
@@ -152,7 +152,7 @@ def compare_job(
 
 
 def as_paths(paths: tuple[str, ...], regions: tuple[str, ...] = ()) -> Paths:
-    """Return the files of one side for a reader: one path, several, or one path per region."""
+    """Return the files of one side for a reader: one or several paths, or one path per region."""
     if regions:
         return dict(zip(regions, paths, strict=True))
     return paths[0] if len(paths) == 1 else paths
@@ -164,7 +164,7 @@ def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
 
 
 def inputs_of(job: Job, *, verify: bool) -> Inputs:
-    """Return the size and modification time of the files of a job; with `verify`, their content."""
+    """Return the name, size and modification time of all files; with `verify`, also the SHA-256."""
     inputs: Inputs = {}
     for role in ROLES:
         folders = [os.path.dirname(_file(path)) for path in job.files[role]]
@@ -174,7 +174,7 @@ def inputs_of(job: Job, *, verify: bool) -> Inputs:
 
 
 def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
-    """Return whether the current files are the same as the recorded files."""
+    """Return whether the current files are identical to the recorded files."""
 
     def identities(inputs: Inputs) -> list[Any]:
         return [
@@ -197,7 +197,7 @@ def bytes_needed(job: Job) -> int:
 
 
 def _line(request: Request, seconds: float, outcome: str) -> str:
-    """Return a journal line. The outcome is inserted as text because it may be long."""
+    """Return a journal line. The outcome may be long, so it is inserted as text."""
     job = request.job
     head = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
     about = json.dumps(
@@ -283,6 +283,6 @@ def _unpacked(path: str) -> int:
 
 
 def _relative(path: str, folder: Path) -> str:
-    """Return the path relative to a folder, with the path inside the file if there is one."""
+    """Return the path relative to a folder, including the path inside the file, if any."""
     file, inside = split_inside(path)
     return relative_path(file, folder) + (f":{inside}" if inside else "")

@@ -15,7 +15,7 @@ COMPARED = ("at ", "below ", "above ")  # starts of comparisons with inter-rater
 def conclusion(summary: Mapping[str, Any]) -> str:
     """Describe the first method, significant differences from it, and agreement with raters.
 
-    Differences are tested by the paired test of the run with Holm's correction. The sentences also
+    Differences are tested with the paired test of the run and Holm's correction. The sentences also
     report whether another ranking scheme has a different winner.
 
     Parameters
@@ -32,7 +32,7 @@ def conclusion(summary: Mapping[str, Any]) -> str:
 
 
 def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the sentences of the conclusion, the most important first."""
+    """Return the sentences of the conclusion, starting with the most important one."""
     ranks = [rank for rank in summary["ranking"]["ranks"] if rank["place"] is not None]
     if not ranks:
         return ()
@@ -89,7 +89,7 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], first: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the methods without a significant difference from the first, and a sentence."""
+    """Return the methods that do not differ significantly from the first, and a sentence."""
     if len(first) > 1:
         return [], []
     tests: dict[str, float | None] = {}
@@ -106,10 +106,21 @@ def _separation(
             f"methods."
         ]
     close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
-    if not close:
-        return [], [f"All other methods differ significantly from it ({_test(summary)})."]
-    named = join_names([f"{_quoted(method)} (p = {_p(tests[method])})" for method in close])
-    return close, [f"{named} cannot be separated from it ({_test(summary)})."]
+    winner = _quoted(first[0])
+    if close:
+        named = join_names([f"{_quoted(method)} (p = {_p(tests[method])})" for method in close])
+        sentence = f"{winner} does not differ significantly from {named} ({_test(summary)})."
+    else:
+        tested = [_quoted(method) for method in others if method not in untested]
+        named = join_names(tested) if untested else "all other methods"
+        sentence = f"{winner} differs significantly from {named} ({_test(summary)})."
+    if not untested:
+        return close, [sentence]
+    few = join_names([_quoted(method) for method in untested])
+    return close, [
+        sentence,
+        f"There are too few cases to test whether {winner} differs from {few}.",
+    ]
 
 
 def _test(summary: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Look up measures by name: from the registry, for one region, or from external columns.
+"""Look up measures by name: registered measures, measures of one region, and external columns.
 
 A name is ``MEASURE[@TOLERANCE][:REGION]``: ``foreground_dice``, ``dice:2``, ``hd95:tumour``,
 ``nsd@1:whole tumour``. Without a region, a measure that has one value per region is averaged over
@@ -114,7 +114,7 @@ class Criterion:
 
 
 def as_rank_by(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names of the ranking measures without duplicates; empty for the default.
+    """Return the names of the ranking measures without duplicates; () for the default measure.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = (
     Raises
     ------
     InputError
-        If the run has no such measure.
+        If the run has no measure with this name.
 
     Examples
     --------
@@ -227,12 +227,12 @@ def _check_options(name: Name, others: Others) -> None:
 
 
 def _foreground_mean(comparison: Comparison, measure: str) -> float:
-    """Return the mean of a value over the foreground groups, without faint groups."""
+    """Return the mean of a measure over the foreground groups, without faint groups."""
     return region_mean(comparison.foreground, measure)
 
 
 def _value(comparison: Comparison, measure: str, others: Others) -> float:
-    """Return a measure of one case, from the registry or from an additional column."""
+    """Return the value of a measure for one case, from the registry or an additional column."""
     if measure in REGISTRY:
         return REGISTRY[measure].compute(comparison)
     if measure in others.distances:

@@ -1,4 +1,4 @@
-"""Find the cases of a folder of BIDS derivatives.
+"""Find the cases in a folder of BIDS derivatives.
 
 A case is a subject, optionally with a session, a run or another entity of the recording. Its files
 are one label map (``*_dseg.nii.gz``), or one map of probabilities per region
@@ -25,14 +25,14 @@ __all__ = [
 LABELS, PROBABILITIES, MASKS = "dseg", "probseg", "mask"  # suffixes
 
 EXTENSIONS = (".nii.gz", ".nii")
-# Entities that describe how an image was derived. All others describe its recording, so they are
-# part of the name of the case.
+# Entities that describe how an image was derived. All other entities describe the recording of the
+# image, so they are part of the case name.
 DERIVED = ("hemi", "space", "cohort", "atlas", "seg", "scale", "res", "den", "label", "desc")
 REGION = "label"
 
 
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the files of every case with the first suffix that exists; {} in other folders.
+    """Return the files of every case with the first suffix that occurs; {} if no suffix occurs.
 
     If the files with this suffix differ in derivative entities such as `space` or `desc`, the files
     that have none of these entities except `label` are used. An error is raised if this does not
@@ -58,7 +58,7 @@ def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple
 
 
 def regions_in_names(files: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the regions in the entity "label" of all files, by case; {} if a file has none."""
+    """Return the regions (entity "label") of all files, by case; {} if a file has no region."""
     names = {case: [BidsName.of(Path(file).name) for file in files[case]] for case in files}
     regions = {
         case: tuple("" if name is None else name.value(REGION) for name in several)
@@ -107,7 +107,7 @@ def _case(name: BidsName) -> str:
 
 
 def _chosen(folder: Path, endings: Mapping[str, object]) -> str:
-    """Return the only kind of file, or the kind without entities other than the region."""
+    """Return the only kind of file, or the kind whose only entity is the region."""
     if len(endings) == 1:
         return next(iter(endings))
     plain = [ending for ending in endings if not set(_keys(ending)) - {REGION}]

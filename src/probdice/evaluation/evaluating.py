@@ -95,14 +95,14 @@ def evaluate(
 
     By default, a case is a file (the case name is the file name without its suffix) or a subfolder.
     Use `pattern` for other file names. Each finished case is stored in ``out/cases.jsonl``
-    immediately, so an interrupted run continues when it is started again. A failed case is recorded
-    with its error message and is computed again by the next run.
+    immediately, so the same call continues an interrupted run. A failed case is recorded with its
+    error message and is computed again by the next run.
 
     Parameters
     ----------
     reference : path or None
-        The folder of reference segmentations (ground truth). If `raters` are given, it may be None.
-        The reference of a case is then the consensus: the mean of all raters who segmented the
+        The folder of reference segmentations (ground truth), or None if `raters` are given. With
+        None, the reference of a case is the consensus: the mean of all raters who segmented the
         case.
     predictions : mapping of str to path, or path
         The folder of every method, by name. A single path is one method with the name of its
@@ -112,9 +112,9 @@ def evaluate(
         is the reference of an additional evaluation of all methods and all other raters, in
         ``out/raters``. The agreement of methods with raters is compared with inter-rater agreement.
     out : path, optional
-        The results folder, created if it does not exist. The run writes cases.jsonl (all records,
-        in the order of completion), cases.csv, regions.csv, ranking.csv, table.md, table.tex,
-        how.md, files.csv and summary.json into it. By default, no files are written.
+        The results folder, created if it does not exist. The run writes the following files:
+        cases.jsonl (all records, in the order of completion), cases.csv, regions.csv, ranking.csv,
+        table.md, table.tex, how.md, files.csv and summary.json. By default, no files are written.
     similarity, match, merge
         As in `compare`.
     correspondence : {"case", "set"}, optional
@@ -125,7 +125,7 @@ def evaluate(
     ignore : int or iterable of int, optional
         Labels of the reference whose pixels are excluded.
     sums : {"error", "normalise", "background"} or mapping, optional
-        How to handle probabilities that do not sum to 1 (see `read`); a mapping such as
+        How to handle probabilities that do not sum to 1 (see `read`). A mapping such as
         ``{"prediction": "background"}`` applies to one side.
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
@@ -135,7 +135,7 @@ def evaluate(
         The names of labels (see `read`). Use ``{"reference": …, "prediction": …}`` if the sides
         differ.
     priority : sequence of str or mapping, optional
-        The order of regions where masks overlap (see `read`); a mapping sets one order per side.
+        The priority of regions where masks overlap (see `read`). A mapping sets one order per side.
     nested : iterable of int or mapping, optional
         The labels of nested channels (whole ⊇ core ⊇ enhancing), as in `Segmentation.from_nested`:
         the labels of the background, of the differences of successive channels, and of the last
@@ -166,7 +166,7 @@ def evaluate(
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
         Whether methods are ordered by their mean rank within cases, by their mean (the median if a
-        value is infinite), or by the number of methods that they beat significantly.
+        value is infinite), or by the number of other methods that they beat significantly.
     column : str, iterable of str or mapping, optional
         Measures from CSV files with the columns case, method and the name of the measure, as
         ``"NAME=FILE"`` or ``{"NAME": FILE}``. Lower values are better by default. If higher values
@@ -183,12 +183,13 @@ def evaluate(
         Whether to ignore image geometry and compare in array order. Cannot be combined with
         `geometry_tolerance` or `resample`.
     geometry_tolerance : float, optional
-        The maximum accepted distance between the grids, in pixels; 0.1 by default.
+        The maximum accepted distance between corresponding corners of two grids, in pixels; 0.1 by
+        default.
     max_bytes : int, optional
         The maximum accepted size of the decompressed values of one file (see `read`).
     workers : int, optional
-        The number of cores for processes and threads together; all by default. The result does
-        not depend on it.
+        The number of cores for processes and threads together; all cores by default. The result
+        does not depend on this number.
     scheduler : str, optional
         The address of a Dask scheduler, such as ``tcp://host:8786``. The workers of that cluster
         then compare the cases, one case per thread. The files must have the same paths on
@@ -200,7 +201,7 @@ def evaluate(
         Whether to also write the tables as Parquet (requires pandas and pyarrow).
     columns : str or iterable of str, optional
         The columns of table.md and table.tex: "place", "mean_rank", "stability", "wins",
-        "equal_labels", "cases" or measures. All by default.
+        "equal_labels", "cases" or names of measures. All columns by default.
     booktabs : bool, optional
         Whether table.tex uses the rules of the LaTeX package booktabs.
     indices : bool, optional
@@ -216,17 +217,17 @@ def evaluate(
     derived : mapping of str to label or sequence of labels, optional
         Unions of regions to compare in every case, as in `Comparison.derived`:
         ``{"whole tumour": (1, 2, 3)}``. A member that is absent from a case is empty in that case;
-        a member that is absent from all cases is an error. The tables contain the Dice of each
-        union and, with `boundaries`, its distances. To rank by a union, use
+        a member that is absent from all cases is an error. The tables contain the Dice and, with
+        `boundaries`, the boundary distances of each union. To rank by a union, use
         ``rank_by="dice:whole tumour"``.
     components : bool, label or iterable of labels, optional
         Whether to divide both sides into connected components (lesions), or the classes to divide.
         Components are matched one-to-one and many-to-one within corresponding classes. The table of
         cases contains the numbers of found, missed and false components, F1, and the panoptic
-        quality and its factors, in total and per class. components.csv contains one row per
+        quality with its two factors, in total and per class. components.csv contains one row per
         component. Requires label maps and `background`.
     connectivity : {4, 8, 6, 18, 26}, optional
-        The number of neighbours of a pixel that are connected to it; all neighbours by default.
+        The number of neighbours that are connected to a pixel; all neighbours by default.
     minimum_size : float, optional
         Minimum component size in mm³ (in pixels for 2-D images and images without geometry).
         Smaller components of both sides are removed.
@@ -309,7 +310,7 @@ def evaluate_folders(
             target = folder_for_results(Path(place), images)
             return _with_raters(run, reference, methods, raters, target, out)
     if reference is None:
-        raise InputError("reference must be a folder, found None; None requires raters")
+        raise InputError("reference is None, which requires raters. Pass a folder of references.")
     return run.against(reference, methods, out=out, pattern=options.pattern)
 
 
@@ -336,7 +337,7 @@ def _with_raters(
     shared = {"mask": given.mask, "image": given.image}
 
     def patterns(names: Iterable[str], reference: str | None) -> dict[str, str] | None:
-        """Return the patterns of these methods or raters; None if they have no pattern."""
+        """Return the patterns of the given methods or raters; None if there are no patterns."""
         own = {name: by_name.get(name) for name in names} | shared | {"reference": reference}
         return {name: text for name, text in own.items() if text is not None} or None
 

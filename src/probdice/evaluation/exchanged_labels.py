@@ -1,4 +1,4 @@
-"""Check whether labels have the same meaning in all cases, and which labels are exchanged.
+"""Check whether labels have the same meaning in all cases, and find exchanged labels.
 
 All results are computed from the stored overlaps.
 """
@@ -33,18 +33,18 @@ SHOWN = 5  # pairs of labels in a sentence
 
 @dataclass(frozen=True)
 class LabelDifference:
-    """How often a method's regions are matched to reference regions with different labels.
+    """Different labels that are matched in the cases of a method.
 
     Attributes
     ----------
     method : str
     cases : int
-        The number of cases with at least one such pair.
+        The number of cases with at least one matched pair of different labels.
     of : int
         The number of scored cases.
     pairs : tuple of (label, label, int)
-        For each pair, the reference label, the prediction label and the number of cases in which
-        they are matched. The most frequent pair comes first.
+        For each pair, the reference label, the prediction label, and the number of cases in which
+        both labels are matched. The most frequent pair comes first.
     """
 
     method: str
@@ -69,8 +69,8 @@ def label_difference(
     """Return how often a method's labels are matched to different reference labels.
 
     The result is None if equal labels are matched in all cases. It is also None if the method uses
-    a label that is not in `labels` (the labels of the reference), because its labels then have a
-    different meaning.
+    a label that is not in `labels` (the labels of the reference), because the method's labels then
+    have a different meaning.
     """
     counts: Counter[tuple[Label, Label]] = Counter()
     cases = total = 0
@@ -92,7 +92,7 @@ def label_difference(
 def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
     """Return the matched pairs (reference label, prediction label) whose labels differ.
 
-    Regions that are merged into a pair are ignored.
+    Regions that were merged into a pair are ignored.
     """
     groups = comparison.correspondence.matched
     pairs = []
@@ -107,9 +107,9 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
 
 
 def equal_labels_value(record: Record, measure: str) -> float:
-    """Return the value of a measure for a case whose equal labels are matched.
+    """Return the value that a measure would have for a case if equal labels were matched.
 
-    The value is NaN if the case failed, or if it can only be computed from the images.
+    The value is NaN if the case failed, or if the measure can only be computed from the images.
     """
     if record.comparison is None or measure in EXPLAINED:
         return record.value(measure)

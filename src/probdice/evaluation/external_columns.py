@@ -1,4 +1,4 @@
-"""Read columns computed by other programs, such as the run time of every method and case."""
+"""Read measures from tables of other programs, such as the run time of every method and case."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +67,7 @@ class ExternalColumn:
             if not own:
                 raise InputError(
                     f"{self.file}: column {self.name!r} has no value for any case of method "
-                    f"{method!r}; expected rows with this name in the method column"
+                    f"{method!r}; add rows with this name in the column method"
                 )
         return replace(self, values=table)
 

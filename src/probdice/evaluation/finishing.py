@@ -1,4 +1,4 @@
-"""Finish all comparisons of a run: read them from the journal, or compute and record them."""
+"""Finish all comparisons of a run: read results from the journal, or compute and record them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from json import dumps, loads
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
+from probdice.comparison.comparing import compare_overlap
 from probdice.errors import InputError, Note
 from probdice.evaluation.case_scoring import (
     Inputs,
@@ -24,7 +25,7 @@ from probdice.evaluation.record import Record
 from probdice.evaluation.running import run, run_on_cluster
 from probdice.method.matching import Given
 from probdice.method.overlap import Overlap
-from probdice.options import CompareOptions, Match
+from probdice.options import CompareOptions
 from probdice.version import __version__
 
 __all__ = [
@@ -95,12 +96,7 @@ def correspondences_over_set(
     groups = {}
     for method, several in overlaps.items():
         try:
-            total = Overlap.total(several)
-            result = total.compare(
-                match=cast(Match, options.match),
-                merge=options.merge,
-                background=None if options.background is None else options.background.to_dict(),
-            )
+            result = compare_overlap(Overlap.total(several), options)
         except InputError as error:
             raise error.prefixed(f"{method}: cannot match regions over all cases: ") from None
         groups[method] = Given(
@@ -161,7 +157,7 @@ def finish_requests(
 def _recorded(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """Return the journal's results of requests whose version, options and files are unchanged.
+    """Return the recorded results of requests whose version, options and files are unchanged.
 
     If a case has several lines, the last one is used.
     """
@@ -186,7 +182,7 @@ def _recorded(
             == {side: list(names) for side, names in request.job.regions.items()}
             and same_inputs(line["inputs"], request.inputs, verify=verify)
         ):
-            with suppress(InputError):  # an invalid line is computed again
+            with suppress(InputError):  # the case of an invalid line is computed again
                 records[key] = Record.from_line(line | {"files": request.files}, out)
                 if line["files"] != request.files:
                     moved[key] = number

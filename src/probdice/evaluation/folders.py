@@ -38,7 +38,8 @@ NO_PATTERNS = Patterns()
 def as_name(text: str) -> str:
     """Return the name of a case, method or rater in Unicode normal form C (NFC).
 
-    macOS stores é as two characters, most other systems as one. Paths are not normalised.
+    macOS stores é as two characters, and most other systems store it as one. Paths are not
+    normalised.
     """
     return unicodedata.normalize("NFC", text)
 
@@ -84,7 +85,7 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
 
 
 def relative_path(path: Folder, folder: Folder) -> str:
-    """Return a path relative to a folder, with forward slashes; on another drive, the full path."""
+    """Return a path relative to a folder, or the full path on another drive, with slashes (/)."""
     try:
         relative = os.path.relpath(path, folder)
     except ValueError:

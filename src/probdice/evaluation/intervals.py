@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals over cases, or over subjects whose cases belong together.
+"""Bootstrap confidence intervals over cases, or over subjects with several cases.
 
 Each resample draws subjects with replacement, and every drawn subject contributes all of its cases
 (cluster bootstrap). Without subjects, every case is its own subject.
@@ -39,9 +39,9 @@ __all__ = [
 
 FEWEST = 6  # subjects; with fewer, confidence intervals and tests are withheld
 FEW = 50  # subjects; with fewer, confidence intervals may be too narrow
-LEVEL = 0.95  # of all confidence intervals
+LEVEL = 0.95  # confidence level of all intervals
 RESAMPLES = 2000
-CELLS = 2**20  # numbers of a bootstrap in memory at once
+CELLS = 2**20  # largest number of bootstrap values in memory at once
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -61,7 +61,7 @@ class Interval:
         Whether the interval is bias-corrected and accelerated (BCa), uses percentiles, or is
         withheld.
     reason : str
-        The reason why the kind is not "bca"; "" if it is.
+        The reason why the kind is not "bca"; "" for a BCa interval.
     """
 
     low: float
@@ -76,7 +76,7 @@ class Interval:
 
 
 def subject_numbers(subjects: Sequence[Hashable] | None, cases: int) -> Numbers | None:
-    """Number the subjects 0, 1, … in order of appearance; None if every case is its own subject.
+    """Return the subject number (0, 1, …) of every case; None if every case is its own subject.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def mean_interval(
         return withheld(n, subjects is not None)
     if np.all(values == values[0]):
         same = float(values[0])
-        return Interval(same, same, "percentile", "BCa is undefined: all values are equal")
+        return Interval(same, same, "percentile", "BCa is undefined because all values are equal")
     low, high = _bootstrap(groups, "BCa", resamples, seed)
     if not (isnan(low) or isnan(high)):
         return Interval(low, high, "bca")
@@ -164,7 +164,7 @@ def median_interval(
 def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> Iterator[Floats]:
     """Yield how often each resample draws each subject, in blocks of shape (resamples, subjects).
 
-    `width` is the number of values that the caller computes per resample; it limits the block size.
+    The block size depends on `width`, the number of values that the caller computes per resample.
     """
     generator = np.random.default_rng(seed)
     step = max(1, CELLS // max(width, subjects, 1))
@@ -225,7 +225,7 @@ def _grouped(values: Floats, subjects: Numbers | None) -> tuple[Floats, ...]:
 def _bootstrap(
     groups: tuple[Floats, ...], method: Literal["BCa", "percentile"], resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Return the interval of the mean; sums and counts of subjects are resampled together."""
+    """Return the interval of the mean. Sums and counts of subjects are resampled together."""
     import warnings
 
     from scipy.stats import DegenerateDataWarning, bootstrap
@@ -250,6 +250,6 @@ def _bootstrap(
 
 
 def _ratio(sums: Floats, counts: Floats, axis: int = -1) -> Floats:
-    """Return the mean over the cases of the given subjects."""
+    """Return the mean over all cases, from the sums and counts of the subjects."""
     means: Floats = np.sum(sums, axis=axis) / np.sum(counts, axis=axis)
     return means

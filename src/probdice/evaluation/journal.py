@@ -111,7 +111,7 @@ def _lists_by_role(value: dict[str, Any]) -> bool:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Lock the folder, so that no other run writes into it."""
+    """Lock the folder, so that no other run writes into the folder."""
     path = out / ".lock"
     with _os_errors_with_path(path):
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -120,7 +120,7 @@ def locked(out: Path) -> Iterator[None]:
             lock(file)
         except BlockingIOError:
             raise InputError(
-                f"{out}: another run is writing into this folder; wait until it ends, or use "
+                f"{out}: another run is writing into this folder; wait until that run ends, or use "
                 f"another folder"
             ) from None
         except OSError as error:
@@ -159,11 +159,11 @@ def _complete_length(path: Path) -> int:
 
 @contextmanager
 def _os_errors_with_path(path: Path, action: Literal["write", "read"] = "write") -> Iterator[None]:
-    """Raise errors of the operating system as InputError with the name of the file."""
+    """Raise errors of the operating system as `InputError` with the path of the file."""
     try:
         yield
     except InputError as error:  # the path is not a regular file
         raise error.prefixed(f"{path}: ") from None
     except OSError as error:
-        hint = "; finished cases are stored; run again to continue" if action == "write" else ""
+        hint = ". Finished cases are stored; run again to continue." if action == "write" else ""
         raise InputError(f"{path}: cannot {action} this file: {error.strerror}{hint}") from error

@@ -48,7 +48,7 @@ def kind_of(segmentation: Segmentation) -> Kind:
 
 @dataclass(frozen=True)
 class Grid:
-    """The grid of one case: the shape, and the position in space if it is known."""
+    """The grid of one case: the shape and, if known, the position in space."""
 
     shape: tuple[int, ...]
     geometry: Geometry | None
@@ -94,9 +94,9 @@ class Manifest:
     labels : tuple of AllowedLabel
         The labels that occur in at least one reference.
     kinds : tuple of {"labels", "probabilities"}
-        The accepted kinds of segmentation. The default is the kinds of the references.
+        The accepted kinds of segmentation; by default, the kinds of the references.
     pattern : str or None
-        The file names of a submission, with ``{case}``; None for the default names.
+        The pattern of the file names of a submission, with ``{case}``; None for the default names.
     probabilities : bool
         Whether the submission contains nnU-Net's probabilities (.npz) in addition to the label
         maps.
@@ -186,7 +186,7 @@ class Manifest:
 
     @property
     def strict_labels(self) -> bool:
-        """Whether unlisted labels are errors, because regions are matched by equal labels."""
+        """Whether unlisted labels are errors. They are if regions are matched by equal labels."""
         return self.options.match == "labels"
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,7 +229,9 @@ class Manifest:
             options = CompareOptions.from_dict(content["options"])
             pattern, probabilities = content["pattern"], bool(content["probabilities"])
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"is not a valid manifest ({error}); write it again") from error
+            raise InputError(
+                f"is not a valid manifest ({error}); write the manifest again"
+            ) from error
         if not kinds or not set(kinds) <= set(get_args(Kind)):
             raise InputError(f"kinds must list 'labels', 'probabilities' or both, found {kinds}")
         return cls(cases, labels, cast(tuple[Kind, ...], kinds), pattern, probabilities, options)
@@ -276,7 +278,7 @@ def _patterns(options: EvaluateOptions) -> tuple[str | None, str | None, str | N
     predicted = given.get("prediction")
     if predicted is not None and METHOD in predicted:
         raise InputError(
-            f"pattern {predicted!r} has {METHOD}, but a submission holds one method; write the "
+            f"pattern {predicted!r} has {METHOD}, but a submission contains one method; write the "
             f"manifest with a pattern that has only {{case}}"
         )
     return given.get("reference"), predicted, given.get("mask")
@@ -288,7 +290,7 @@ def _grid(segmentation: Segmentation, options: CompareOptions) -> Grid:
 
 
 def _labels(regions: Regions) -> Iterable[AllowedLabel]:
-    """Yield the labels that occur.
+    """Yield the labels that occur in a segmentation.
 
     A channel that has neither a number nor a name is numbered by its index.
     """

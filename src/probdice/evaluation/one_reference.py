@@ -32,8 +32,7 @@ from probdice.evaluation.subjects import subjects_of
 from probdice.evaluation.tables import Others
 from probdice.files.inputs import as_surfaces
 from probdice.files.sources import natural
-from probdice.method.background import check_background
-from probdice.method.matching import Given, check_fixed, listed
+from probdice.method.matching import Given, check_labels, listed
 from probdice.method.sides import SIDES
 from probdice.metrics.boundary_measures import boundary_names
 from probdice.metrics.component_measures import component_classes
@@ -185,7 +184,7 @@ def _plan(
     others: Others,
     failed: Mapping[str, Note],
 ) -> _Plan:
-    """Find the cases, and reject options that are incompatible with them."""
+    """Find the cases, and reject options that are incompatible with the cases."""
     if options.parquet:
         _check_parquet()
     others = replace(
@@ -237,12 +236,12 @@ def _plan(
 
 
 def temporary_folder() -> TemporaryDirectory[str]:
-    """Return a folder for the journal of a run whose results are not stored."""
+    """Return a temporary folder for the journal of a run whose results are not stored."""
     return TemporaryDirectory(prefix="probdice-")
 
 
 def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
-    """Create the results folder if it does not exist. It must not be an input folder."""
+    """Create the results folder if it does not exist, and reject an input folder."""
     if any(out.resolve() == Path(folder).resolve() for folder in images):
         raise InputError(f"{out}: is an input folder; use another folder for the results")
     try:
@@ -260,7 +259,7 @@ def _default_measure(options: CompareOptions) -> MeasureName:
 
 
 def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
-    """Reject a priority with names that are not regions of any case.
+    """Reject a priority that names a region that no case has.
 
     This function checks sides with one file per region, whose names are known before reading.
     `_check_noted_priority` checks regions inside files.
@@ -277,7 +276,7 @@ def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
 
 
 def _check_noted_priority(records: Iterable[Record]) -> None:
-    """Reject a priority with names that are absent from every scored case."""
+    """Reject a priority that names a region that no scored case has."""
     absent: list[dict[Message, Message]] = [  # side, option and name, with the regions
         {
             note.message[:3]: note.message
@@ -301,8 +300,7 @@ def _check_records(
     if not scored:
         return
     overlaps = [comparison.overlap for comparison in scored]
-    check_fixed(options.match, overlaps)
-    check_background(options.background, overlaps)
+    check_labels(options.matching, overlaps)
     if options.derived:
         check_members(dict(options.derived), overlaps)
     for label in options.components or ():

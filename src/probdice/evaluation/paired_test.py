@@ -1,4 +1,4 @@
-"""The test of paired differences between two methods: its name, its level and its p-values.
+"""The test of paired differences between two methods: name, significance level and p-values.
 
 `two_sided` tests the differences between two methods, and `one_sided` is used by the test-based
 ranking scheme. Summaries record `TEST`, and texts about a run use the recorded name.
@@ -75,8 +75,8 @@ def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
     Returns
     -------
     tuple of two arrays
-        The p-values of the alternative that differences are above 0, and of the alternative that
-        they are below 0, one per resample. They are 1 if all differences are 0.
+        The p-values, one per resample, of the alternative that differences are above 0, and of the
+        alternative that differences are below 0. The p-values are 1 if all differences are 0.
 
     Examples
     --------

@@ -27,12 +27,12 @@ __all__ = ["ROLES", "Job", "Missing", "Role", "pair"]
 Role = Literal["reference", "prediction", "mask"]  # the role of a file of a case
 ROLES: tuple[Role, ...] = ("reference", "prediction", "mask")
 
-BIDS = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # group 1 follows the case
+BIDS = re.compile(r"sub-[^_]+(?:_ses-[^_]+)?_(.+)")  # group 1 is the text after the case name
 
 
 @dataclass(frozen=True)
 class Job:
-    """One case of one method: its files by role, and the region names of sides that have them.
+    """One case of one method: the files by role, and the region names of each side.
 
     A side has region names if it has one file per region. A case without reference files fails.
     """
@@ -71,7 +71,7 @@ def pair(
     probabilities: bool = False,
     failed: Collection[str] = (),
 ) -> tuple[tuple[Job, ...], tuple[Missing, ...], dict[str, Path]]:
-    """Return the jobs (case by case), the missing cases, and the folder of every method.
+    """Return the jobs in the order of cases, the missing cases, and the folder of every method.
 
     A pattern with ``{method}`` finds all methods in its folder. Cases in `failed` have no consensus
     as reference, so their jobs have no reference files.
@@ -133,7 +133,7 @@ def _check_sides_differ(
     reference_files: Files,
     prediction_files: Files,
 ) -> None:
-    """Reject cases with the same files on both sides, because they would always agree perfectly."""
+    """Reject cases whose two sides are the same files, because both sides would always be equal."""
     for case, files in prediction_files.items():
         sides = files, reference_files.get(case, ())
         names = [[Path(file).name for file in side] for side in sides]
@@ -203,7 +203,7 @@ def _deeper_files(folder: Path) -> list[str]:
 
 
 def _pattern_for(file: str) -> str:
-    """Return a pattern that matches files named like this one.
+    """Return a pattern that matches files with names like the given name.
 
     In BIDS file names, the subject and session form the case name.
     """

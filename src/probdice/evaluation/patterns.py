@@ -5,7 +5,7 @@ folders, such as ``site1/p1``. If a placeholder occurs more than once, it matche
 time. ``{method}`` matches a method name if one folder has the files of several methods. Other
 characters work as in a shell: ``*`` matches any characters, ``?`` matches one character, ``[123]``
 matches one of these characters, and ``**`` matches any folders. A colon after the suffix of a file
-selects a part of it, as in ``{case}.mat:groundTruth/0``.
+selects a part of the file, as in ``{case}.mat:groundTruth/0``.
 """
 
 import re

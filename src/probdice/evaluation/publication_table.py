@@ -52,7 +52,7 @@ def table_tex(summary: Summary, columns: Sequence[str] = (), *, booktabs: bool =
     alignment = "".join("l" if head == "method" else "r" for head in heads)
     top, middle, bottom = RULES[booktabs]
     lines = [
-        *([r"% needs \usepackage{booktabs}"] if booktabs else []),
+        *([r"% requires \usepackage{booktabs}"] if booktabs else []),
         rf"\begin{{tabular}}{{{alignment}}}",
         top,
         " & ".join(map(tex, heads)) + r" \\",
@@ -77,7 +77,7 @@ def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str,
     known = (*TABLE_COLUMNS, *measures)
     for column in columns:
         if column not in known:
-            raise InputError(f"columns: expected names of {', '.join(known)}, found {column!r}")
+            raise InputError(f"columns: expected names among {', '.join(known)}, found {column!r}")
     return tuple(columns)
 
 
@@ -96,7 +96,7 @@ def as_sentence(text: str) -> str:
 
 
 def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and rows; the method comes first, or after the place."""
+    """Return the headings and the rows. The method comes first, or directly after the place."""
     available = _columns(summary)
     names = list(check_columns(columns, list(summary["measures"])) or _default(summary))
     if "method" not in names:
@@ -150,7 +150,7 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
 
 
 def _measure_column(summary: Summary, measure: str) -> tuple[str, Callable[[Rank], str]]:
-    """Return a heading, and cells with the mean or median (with 95 % CI if the measure ranks)."""
+    """Return a heading, and cells with the mean or median (with 95 % CI for ranking measures)."""
     rows = {one["method"]: one for one in summary["measures"][measure]["methods"]}
     kind = next(iter(rows.values()))["aggregate"]
     ranks = measure in summary["rank_by"]

@@ -44,7 +44,7 @@ Summary = Mapping[str, Any]
 
 
 def ranking_csv(summary: Summary) -> bytes:
-    """Return one row per measure and method, with ranking measures and better methods first.
+    """Return ranking.csv, with one row per measure and method, sorted by measure and place.
 
     If there are several ranking measures, the first rows contain the combined ranking.
     """

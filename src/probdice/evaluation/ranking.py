@@ -45,7 +45,7 @@ __all__ = [
     "ranks",
 ]
 
-FEW_VALUES = "ranks have few values"
+FEW_VALUES = "ranks have few distinct values"
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,15 @@ class Rank:
     place_interval : Interval
         The bootstrap confidence interval of the place, from the same resamples.
     kept : float
-        Rank stability: the share of resamples in which the method has the same place; NaN if
-        withheld.
+        Rank stability: the share of resamples in which the method has the same place; NaN if rank
+        stability is withheld.
     shares : tuple of float
-        The shares of resamples in which the method has place 1, 2, …; empty if withheld.
+        The shares of resamples in which the method has place 1, 2, …; empty if the shares are
+        withheld.
     value : float
         The number by which the scheme orders the methods: the mean rank, the mean or median, or the
         share of other methods that this method beats significantly. With several measures, the mean
-        of the ranks by each measure replaces the last two numbers.
+        of the ranks by each measure replaces the mean or median and the share.
     """
 
     method: str
@@ -143,7 +144,7 @@ def ranks(
         The significance level of the test-based scheme, without a correction for multiple
         comparisons.
     subjects : sequence, optional
-        The subject of every case; resamples then draw subjects, and tests use subject means.
+        The subject of every case. If given, resamples draw subjects, and tests use subject means.
     resamples, seed : int, optional
         The number of bootstrap resamples, and the seed.
 
@@ -237,8 +238,8 @@ def case_ranks(
 ) -> dict[str, Floats]:
     """Return the rank of every method within every case, averaged over the measures.
 
-    NaN for cases that are not ranked. Differences between these ranks compare methods by several
-    measures.
+    The rank is NaN for cases that are not ranked. Differences between these ranks compare methods
+    by several measures.
 
     Parameters
     ----------

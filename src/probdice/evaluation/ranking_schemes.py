@@ -72,13 +72,13 @@ class Costs:
     Attributes
     ----------
     costs : array of float
-        The values.
+        The cost of each method and case.
     absent : array of bool
-        Where values are missing.
+        Whether each value is missing.
     counted : array of bool
-        The cases that enter the ranking.
+        Whether each case is included in the ranking.
     within : array of float
-        The ranks within every case.
+        The rank of each method within each case.
     """
 
     costs: Floats
@@ -158,7 +158,7 @@ def _by_tests(prepared: Sequence[Costs], owners: Numbers, alpha: float, grouped:
 
 
 def _joint(orders: Sequence[Ordering]) -> Ordering:
-    """Return the order by one measure, or by the mean rank over several measures."""
+    """Return the ordering by one measure, or by the mean rank over several measures."""
     return orders[0] if len(orders) == 1 else lambda counts: _mean_of_ranks(orders, counts)
 
 
@@ -182,12 +182,12 @@ def _aggregated(one: Costs, owners: Numbers) -> Ordering:
 
 
 def _tested(one: Costs, owners: Numbers, alpha: float, *, grouped: bool) -> Ordering:
-    """Order by the negative share of other methods that a method beats significantly."""
+    """Order by the share of other methods that a method beats significantly, times −1."""
     costs, own = one.costs[:, one.counted], owners[one.counted]
     methods = costs.shape[0]
     pairs = {}
     for first, second in combinations(range(methods), 2):
-        paired = gaps(costs[second], costs[first])  # above 0 where the first is better
+        paired = gaps(costs[second], costs[first])  # above 0 where the first method is better
         pairs[first, second] = subject_aggregates(paired, own) if grouped else paired
     drawn = np.unique(own)
 

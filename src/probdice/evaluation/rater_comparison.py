@@ -54,9 +54,9 @@ class RaterFile:
     file : str
         The full path of the file.
     bytes : int or None
-        The size of the file in bytes; None if it could not be read.
+        The size of the file in bytes; None if the file could not be read.
     sha256 : str or None
-        The SHA-256 of the file; None if it could not be read.
+        The SHA-256 of the file; None if the file could not be read.
     """
 
     rater: str
@@ -137,7 +137,7 @@ class RaterComparison:
         return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
 
     def with_paths(self, path_of: Callable[[str], str]) -> "RaterComparison":
-        """Return the same comparison with other paths of folders and files."""
+        """Return the same comparison with converted paths of folders and files."""
         raters = {name: path_of(path) for name, path in self.raters.items()}
         files = tuple(replace(file, file=path_of(file.file)) for file in self.files)
         return replace(self, raters=raters, files=files)
@@ -152,7 +152,7 @@ class RaterComparison:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "RaterComparison":
-        """Inverse of `to_dict`."""
+        """Restore a comparison from the result of `to_dict`."""
         return cls(
             content["measure"],
             dict(content["raters"]),
@@ -257,7 +257,7 @@ def _mean_by_case(
 
 
 def _files(evaluations: Mapping[str, "Evaluation"]) -> Iterator[RaterFile]:
-    """Yield every file that was read as reference, rater by rater."""
+    """Yield every file of the raters that was read as a reference, sorted by rater."""
     for rater, evaluation in evaluations.items():
         files: dict[str, RaterFile] = {}
         for record in evaluation.records:
@@ -273,7 +273,7 @@ def write_consensus(
     """Write the mean of the raters for every case that at least two raters segmented.
 
     The files are written to a subfolder of `out`. A file that is newer than its sources is not
-    written again, so that an interrupted run continues. Returns the pattern of the files if case
+    written again, so that an interrupted run continues. Return the pattern of the files if case
     names contain folders, and the reason for every case without a consensus.
     """
     files: dict[str, dict[str, Record]] = {}
@@ -347,5 +347,5 @@ def _summary(content: Mapping[str, Any]) -> Summary:
 
 
 def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the summary with NaN in place of None, which JSON stores as null."""
+    """Return the summary with NaN instead of None, which represents NaN in JSON data."""
     return {name: float("nan") if value is None else value for name, value in content.items()}

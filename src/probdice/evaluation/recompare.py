@@ -30,7 +30,7 @@ def compare_again(
     options : CompareOptions
         The options of the `Evaluation`.
     seen_from : path, optional
-        File names on pages are relative to this folder. By default, full paths are shown.
+        The folder to which file names on pages are relative. By default, pages show full paths.
     workers : int, optional
         The number of threads; all cores by default.
 

@@ -1,4 +1,4 @@
-"""The record of one case of one method in the journal, and the measures of the case."""
+"""The record of one case and one method in the journal, and the measures of the case."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -40,8 +40,8 @@ class Record:
     mask : tuple of str
         The full paths of the mask files; empty without a mask.
     inputs : dict
-        The name, size, modification time and SHA-256 of every file that was read, for "reference",
-        "prediction" and "mask".
+        The name, size, modification time and SHA-256 of every file that was read, by role:
+        "reference", "prediction" and "mask".
     regions : dict
         The names of the regions, for sides with one file per region.
     """
@@ -94,7 +94,7 @@ class Record:
         return "" if self.failure is None else str(self.failure)
 
     def paths(self, role: Role) -> tuple[str, ...]:
-        """Return the full paths of the files of one side, or of the mask."""
+        """Return the full paths of the files of one side or of the mask."""
         return {"reference": self.reference, "prediction": self.prediction, "mask": self.mask}[role]
 
     def files_of(self, role: Role) -> Iterator[tuple[str, int | None, str | None]]:
@@ -109,11 +109,11 @@ class Record:
             yield path, size, content
 
     def value(self, measure: str) -> float:
-        """Return a measure of this case; NaN if the case failed."""
+        """Return the value of a measure for this case; NaN if the case failed."""
         return self.of_comparison(REGISTRY[measure].compute)
 
     def of_comparison(self, compute: Callable[[Comparison], float]) -> float:
-        """Return a number of the comparison of this case; NaN if the case failed."""
+        """Return a number computed from the comparison of this case; NaN if the case failed."""
         return nan if self.comparison is None else compute(self.comparison)
 
 

@@ -67,7 +67,7 @@ def write_results(
         ("table.md", table_md(summary, columns)),
         ("table.tex", table_tex(summary, columns, booktabs=booktabs)),
         ("how.md", how_text(summary, files)),
-        ("summary.json", as_json(summary)),  # the last one: if it exists, the run is finished
+        ("summary.json", as_json(summary)),  # written last, so its existence means a finished run
     ):
         # Names that are not valid text have lone surrogates; their escapes are valid JSON.
         replace_file(out / name, text.encode(errors="backslashreplace"))
@@ -109,9 +109,7 @@ def write_pages(
     elif evaluation.out is not None:
         page, lock = evaluation.out / PAGE, locked(evaluation.out)
     else:
-        raise InputError(
-            "path: expected a file to write, found None; None requires a results folder"
-        )
+        raise InputError("path is None, which requires a results folder. Pass the file to write.")
 
     def again(case: str, method: str) -> Comparison:
         record = evaluation.record(case, method)
@@ -170,6 +168,6 @@ def _case_columns(evaluation: "Evaluation") -> tuple[str, ...]:
 
 
 def _added_columns(evaluation: "Evaluation") -> tuple[str, ...]:
-    """Return the measures of the run that are not yet in the table."""
+    """Return the measures of the run that are not standard columns of the table."""
     known = {*CASES, *evaluation.others.columns}
     return tuple(measure for measure in evaluation.measures if measure not in known)

@@ -241,7 +241,7 @@ class Evaluation:
 
     @property
     def failures(self) -> tuple[Record, ...]:
-        """The cases that could not be compared."""
+        """The records of cases that could not be compared."""
         return tuple(record for record in self.records if record.comparison is None)
 
     @cached_property
@@ -266,7 +266,7 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Methods that use the reference labels but have regions matched to different labels.
+        """Methods that use the labels of the reference, but whose regions match different labels.
 
         The result is empty if a label does not mean the same region in every case.
         """
@@ -298,7 +298,7 @@ class Evaluation:
         return self._criterion(measure).title
 
     def higher_is_better(self, measure: str) -> bool:
-        """Return whether a ranking by a measure sorts by descending value."""
+        """Return whether higher values of a measure are better."""
         return self._criterion(measure).higher_is_better
 
     def values(self, measure: str | None = None) -> dict[str, NDArray[np.float64]]:
@@ -330,7 +330,7 @@ class Evaluation:
         }
 
     def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
-        """Return means with equal labels matched, for the methods in `label_differences`.
+        """Return the means that equal labels would give, for the methods in `label_differences`.
 
         A mean is NaN if the measure can only be computed from the images. To compute it, evaluate
         with ``match="labels"``.
@@ -356,7 +356,7 @@ class Evaluation:
         return differences(self._counted(measure), subjects=self._subjects_of_cases)
 
     def joint_differences(self) -> tuple[Difference, ...]:
-        """Compare every pair of methods by all measures of `rank_by`.
+        """Compare every pair of methods using all measures of `rank_by`.
 
         With several measures, differences are computed from the mean rank within a case; lower is
         better.
@@ -389,7 +389,7 @@ class Evaluation:
         )
 
     def worst(self, measure: str | None = None, count: int = WORST) -> dict[str, list[str]]:
-        """Return the cases with the worst values of every method, the worst first."""
+        """Return the cases with the worst values of every method, starting with the worst case."""
         sign = 1 if self.higher_is_better(measure or self.rank_by[0]) else -1
         worst = {}
         for name, values in self.values(measure).items():
@@ -462,17 +462,17 @@ class Evaluation:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Return the content of summary.json as built-in Python types, with None for NaN."""
+        """Return the content of summary.json as built-in Python types, with None instead of NaN."""
         return summary_of(self)
 
     @property
     def conclusion(self) -> str:
-        """The result in sentences: the first method, significant differences, and raters."""
+        """Sentences about the first method, significant differences, and agreement with raters."""
         return conclusion(self.summary)
 
     @property
     def conclusion_sentences(self) -> tuple[str, ...]:
-        """The sentences of `conclusion`, the most important first."""
+        """The sentences of `conclusion`, starting with the most important one."""
         return conclusion_sentences(self.summary)
 
     def cases_frame(self) -> "pandas.DataFrame":
@@ -500,8 +500,8 @@ class Evaluation:
         parquet : bool, optional
             Whether to write cases.parquet and regions.parquet too (requires pandas and pyarrow).
         table_columns : sequence of str, optional
-            The columns of table.md and table.tex after the names of the methods, as in
-            `publication_table.TABLE_COLUMNS`, or measures; all by default.
+            The columns of table.md and table.tex, in addition to the method: names in
+            `publication_table.TABLE_COLUMNS` or names of measures. All columns by default.
         booktabs : bool, optional
             Whether table.tex uses the rules of the LaTeX package booktabs.
         """
@@ -584,7 +584,7 @@ class Evaluation:
         return plot_evaluation(self, kind, measure=measure, ax=ax, figsize=figsize)
 
     def __repr__(self) -> str:
-        """Return one line without computing statistics. `print` shows the numbers."""
+        """Return one line without computing statistics. `print` computes and shows the numbers."""
         methods = ", ".join(map(repr, self.methods))
         return f"Evaluation({len(self.records)} comparisons of {methods})"
 
@@ -663,7 +663,7 @@ class Evaluation:
     def _with_missing(
         self, method: str, values: NDArray[np.float64], measure: str
     ) -> NDArray[np.float64]:
-        """Return the values of a method. With "zero", unscored cases get the worst value."""
+        """Return the values of a method. The rule "zero" gives unscored cases the worst value."""
         if self.missing_rule != "zero":
             return values
         scored = self._over_cases(lambda record: float(record.comparison is not None))

@@ -96,7 +96,7 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
 
 
 def _importable(similarity: Similarity) -> bool:
-    """Return whether other processes can import the class. Scripts cannot be imported."""
+    """Return whether other processes can import the class. They cannot import it from a script."""
     kind = type(similarity)
     return kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
 

@@ -1,4 +1,4 @@
-"""Summaries of the values of a method over its cases, and paired tests between methods.
+"""Summaries of a method's values over its cases, and paired tests between methods.
 
 This module takes numbers and returns frozen results; it does not read files or images. NaN values
 are excluded, and every mean is reported with the number of values. If a value is infinite, such as
@@ -158,7 +158,7 @@ def summarise(
     values : array_like
         One value per case; NaN for missing values.
     subjects : sequence, optional
-        The subject of every case; the confidence interval then resamples subjects.
+        The subject of every case. If given, the confidence interval resamples subjects.
     aggregate : {"mean", "median"}, optional
         The statistic that summarises the values. The median is always used if a value is infinite.
     resamples : int, optional
@@ -169,7 +169,7 @@ def summarise(
     Returns
     -------
     Summary
-        The statistics; all are NaN, with n = 0, if there is no value.
+        The statistics. If there is no value, n is 0 and the statistics are NaN.
 
     Examples
     --------
@@ -222,9 +222,9 @@ def differences(
 ) -> tuple[Difference, ...]:
     """Compare every pair of methods on the cases for which both have a value.
 
-    Differences are rounded to 12 decimals, so equal ones are ties. The test is
-    `paired_test.two_sided`. With `subjects`, the test uses one value per subject: the mean of the
-    subject's differences, or the median if a difference is infinite.
+    Differences are rounded to 12 decimals, so that differences that are equal up to rounding errors
+    are ties. The test is `paired_test.two_sided`. With `subjects`, the test uses one value per
+    subject: the mean of the subject's differences, or the median if a difference is infinite.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
 
 
 def gaps(first: Floats, second: Floats) -> Floats:
-    """Subtract values, rounded to 12 decimals; two equal infinite values differ by 0.
+    """Return first − second, rounded to 12 decimals; two equal infinite values differ by 0.
 
     Examples
     --------
@@ -354,7 +354,7 @@ def subject_aggregates(paired: Floats, owners: Numbers) -> Floats:
         sums = np.bincount(places, weights=paired, minlength=numbers.size)
         means: Floats = np.round(sums / np.bincount(places), DECIMALS) + 0.0
         return means
-    with np.errstate(invalid="ignore"):  # the middle between −∞ and +∞
+    with np.errstate(invalid="ignore"):  # the midpoint between −∞ and +∞
         medians = np.array([np.median(paired[places == k]) for k in range(numbers.size)])
     aggregates: Floats = np.where(np.isnan(medians), 0.0, medians)
     return aggregates

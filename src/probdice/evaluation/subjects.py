@@ -88,7 +88,7 @@ def _subjects_in_table(table: Mapping[str, str], names: list[str], source: str) 
 
 
 def _subjects_by_pattern(pattern: str, names: list[str]) -> dict[str, str]:
-    """Return the subject of every case by a pattern, which must match in only one way."""
+    """Return the subject of every case according to a pattern, which must match in only one way."""
     shortest, longest = (_expression(pattern, lazy) for lazy in ("?", ""))
     subjects, absent = {}, []
     for name in names:

@@ -34,7 +34,7 @@ VALUE_FIXES = {
     "fraction": "Store a label map as whole numbers.",
     "infinite": "Replace NaN and infinite values.",
     "negative": "Store probabilities instead of logits, and clip rounding errors to 0.",
-    "above": "Divide by the value that means probability 1.",
+    "above": "Divide all values by the value that means probability 1.",
     "nothing": "Set one region, such as the background, to 1 at these voxels.",
     "sum": "Divide the values of every voxel by their sum.",
 }
@@ -42,7 +42,7 @@ VALUE_FIXES = {
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem of a submission.
+    """A problem of a submission.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ def _case_names(
     if extra:
         cases = "1 case is" if len(extra) == 1 else f"{len(extra)} cases are"
         text = f"{cases} not part of the challenge ({listed(extra)})"
-        consequence = "The evaluation ignores such files."
+        consequence = "The evaluation ignores these files."
         fix = "Remove the files, or rename them if they belong to missing cases."
         yield Problem("extra", "warning", tuple(extra), text, consequence, fix)
 
@@ -235,7 +235,7 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
 
 
 def _certain(segmentation: Segmentation) -> bool:
-    """Return whether a label map may be the probabilities of one region that are all 0 or 1."""
+    """Return whether the values of a label map may be probabilities of one region (all 0 or 1)."""
     array = segmentation.array
     return segmentation.crisp and array.dtype.kind == "f" and beyond_one(array) is None
 
@@ -285,7 +285,7 @@ def _labels(case: str, images: Images, regions: Regions, manifest: Manifest) -> 
     if manifest.strict_labels:
         yield Problem(
             *("labels", "error", (case,), f"{text} not allowed; expected {allowed}"),
-            *("Such regions match no reference region.", "Use the labels of the challenge."),
+            *("Other labels match no reference region.", "Use the labels of the challenge."),
         )
     else:
         yield Problem(

@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 FORMAT = 4  # version of summary.json
-PACKAGES = ("numpy", "scipy", "numba", "nibabel")  # whose versions are recorded
-KEYS: dict[str, type] = {  # besides the format
+PACKAGES = ("numpy", "scipy", "numba", "nibabel")  # packages whose versions are recorded
+KEYS: dict[str, type] = {  # required keys and their types, in addition to the format
     "options": dict,
     "words": str,
     "versions": dict,
@@ -70,7 +70,7 @@ INFINITE = "\x00inf"  # cannot occur in a name
 
 
 def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
-    """Return the content of summary.json as built-in Python types, with None for NaN."""
+    """Return the content of summary.json as built-in Python types, with None instead of NaN."""
 
     def relative(path: str) -> str:
         return relative_path(path, evaluation.out or Path())

@@ -174,7 +174,7 @@ def component_rows(
 ) -> list[Row]:
     """Return one row per connected component of every case and method.
 
-    `pages` contains the addresses of the pages of cases, relative to the table.
+    `pages` contains the addresses of case pages, relative to the table.
     """
     rows: list[Row] = []
     for record in records:

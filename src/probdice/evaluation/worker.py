@@ -1,8 +1,8 @@
 """A worker process that reads requests from standard input and writes lines to standard output.
 
-It does not use `multiprocessing`, because `fork` is incompatible with compiled threads, and `spawn`
-runs the user's script again in every worker. The worker exits immediately when its standard input
-closes, which means that the run ended or was killed.
+Workers do not use `multiprocessing`, because `fork` is incompatible with compiled threads, and
+`spawn` runs the user's script again in every worker. The worker exits immediately when its standard
+input closes, which means that the run ended or was killed.
 """
 
 import json

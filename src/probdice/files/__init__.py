@@ -1,8 +1,8 @@
 """Read segmentations, and write label maps, probabilities and similarity maps.
 
 Each module implements one family of formats. `FORMATS` lists the formats in the order in which they
-are tried. The first format that recognises a file reads it. Third-party libraries are imported when
-they are needed.
+are tried. The first format that recognises a file reads it. Third-party libraries are imported only
+when a format requires them.
 """
 
 import os
@@ -69,12 +69,12 @@ __all__ = [
     "write",
 ]
 
-# A path, a nibabel or SimpleITK image, or several of them, one per region.
+# A path, a nibabel or SimpleITK image, or several paths or images, one per region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
 
-# CIFTI precedes NIfTI because CIFTI is NIfTI-2 with a further header. DICOM precedes TIFF because
-# some DICOM files start like TIFF. MATLAB precedes HDF5 because MATLAB 7.3 files are HDF5. ITK is
-# last because it also reads other formats of this list.
+# CIFTI precedes NIfTI because CIFTI is NIfTI-2 with an additional header. DICOM precedes TIFF
+# because some DICOM files start like TIFF. MATLAB precedes HDF5 because MATLAB 7.3 files are HDF5.
+# ITK is last because it also reads other formats in this list.
 FORMATS: tuple[Format, ...] = (
     *(ANNOT, GIFTI, CIFTI),
     *(NIFTI, NPY, NPZ, PNG, DICOM, TIFF, JPEG, BMP, MATLAB, HDF5, ZARR, METAIMAGE, ITK),
@@ -93,48 +93,49 @@ def read(
 ) -> Segmentation:
     """Read a segmentation from a file, or from one file per region.
 
-    A file with one whole number per voxel contains labels, whatever their stored type. A file with
-    one fractional number per voxel contains the probability of a single foreground region. A file
-    with several numbers per voxel contains the probabilities of as many regions. Arrays remain on
-    disk if the format allows it. "Voxel" here and "pixel" elsewhere mean the same: one element of a
-    2-D or 3-D image.
+    If a file has one number per voxel and all numbers are whole, they are labels, whatever their
+    stored type. If some of these numbers are fractional, they are the probability of a single
+    foreground region. If a file has several numbers per voxel, they are the probabilities of as
+    many regions. Arrays remain on disk if the format allows this. "Voxel" and "pixel" both mean one
+    element of a 2-D or 3-D image.
 
     Parameters
     ----------
-    path : path, image, or sequence or mapping of them
-        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file. The extras `itk`, `dicom`, `hdf5` and
-        `zarr` add MHA, NRRD and other SimpleITK formats, DICOM SEG, HDF5, and Zarr and OME-Zarr (a
-        folder or a URL). Select an array inside a file after a colon: ``file.h5:/path``,
-        ``file.npz:key``, ``file.mat:groundTruth/0``. Select an array inside a Zarr store by its
-        path: ``volume.zarr/labels/cells``. If there are several paths (a list,
-        ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``), each file is one region. The region names
-        are the parts in which the file names differ: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are
-        regions 0 and 1. Set names with ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``.
-        A nibabel or SimpleITK image is read like its file.
+    path : path, image, sequence or mapping
+        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file. The extra `itk` adds MHA, NRRD and
+        other SimpleITK formats. The extra `dicom` adds DICOM SEG, and the extra `hdf5` adds HDF5.
+        The extra `zarr` adds Zarr and OME-Zarr, from a folder or a URL. To select an array inside a
+        file, add a colon and its name: ``file.h5:/path``, ``file.npz:key``,
+        ``file.mat:groundTruth/0``. To select an array inside a Zarr store, use its path:
+        ``volume.zarr/labels/cells``. If there are several paths (a list, ``"a.nii.gz,b.nii.gz"``,
+        or a pattern with ``*``), each file is one region. The region names are the parts in which
+        the file names differ: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1. To set
+        names, use ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``. A nibabel or
+        SimpleITK image is read like its file.
     names : mapping, sequence or path, optional
         Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the
-        first region, or the path of a table (FreeSurfer or 3D Slicer colour table, ITK-SNAP label
-        description, BIDS dseg.tsv, FSL .lut or .xml, CSV or JSON). A table may name more labels
-        than the image has. By default, a file ``sub-…_dseg.nii.gz`` uses the dseg.tsv of its BIDS
-        data set.
+        first region, or the path of a table. A table is a FreeSurfer or 3D Slicer colour table, an
+        ITK-SNAP label description, a BIDS dseg.tsv, an FSL .lut or .xml, CSV or JSON. A table may
+        name labels that the image does not contain. By default, the names of a file
+        ``sub-…_dseg.nii.gz`` are read from the dseg.tsv of its BIDS data set.
     scale : float, optional
-        Value that means probability 1: 100 for percentages, 255 for 8-bit maps. With `scale`, any
+        Value that means probability 1: 100 for percentages, 255 for 8-bit maps. With `scale`, all
         values are read as probabilities.
     sums : {"error", "normalise", "background"}, optional
-        How to treat probabilities that do not sum to 1; see `Segmentation.from_probabilities`.
-        Overlapping masks require `priority`, "normalise" or "background". For masks, "normalise"
-        and "background" are equivalent: a shared voxel is divided equally among its masks, and
-        voxels outside all masks are background.
+        How to treat probabilities that do not sum to 1, as in `Segmentation.from_probabilities`.
+        Overlapping masks require `priority`, "normalise" or "background". For overlapping masks,
+        "normalise" and "background" are equivalent: a shared voxel is divided equally among its
+        masks, and voxels outside all masks are background.
     priority : sequence of str, optional
         Region names in order of priority for overlapping masks of 0 and 1:
-        ``("tumour", "kidney")``. A shared voxel gets the first region that covers it. The result
-        is a label map.
+        ``("tumour", "kidney")``. A shared voxel is assigned to the first of these regions that
+        contains it. The result is a label map.
     ignore : int or iterable of int, optional
         Labels whose voxels are excluded from the comparison. Only a reference may have ignored
         labels.
     max_bytes : int, optional
         Maximum memory, in bytes, for the decompressed values of one file. The default is the memory
-        of the machine. Values that remain on disk do not count.
+        of the machine. Values that remain on disk are not limited.
 
     Returns
     -------
@@ -145,7 +146,7 @@ def read(
     Raises
     ------
     FormatError
-        If a file is missing, corrupt, of an unknown format, or not a segmentation.
+        If a file is missing or corrupt, has an unknown format, or is not a segmentation.
     GeometryError
         If the files of one segmentation are not on the same grid.
     MissingExtraError
@@ -196,7 +197,7 @@ def read_case(
     ignore: Iterable[int] | int,
     max_bytes: int | None,
 ) -> Segmentation:
-    """Read one of many cases like `read`, but allow unknown regions in `priority`.
+    """Read one case like `read`, but allow unknown regions in `priority`.
 
     Each name in `priority` that is not a region of this case adds a note of kind "priority".
     """
@@ -237,7 +238,7 @@ def read_case(
 
 
 def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
-    """Read a mask of whole numbers from a file or image. Pixels with the value 0 are outside."""
+    """Read a mask of whole numbers from a file or an image. Pixels with value 0 are outside."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"expected one mask file, found {len(parts)}")
@@ -250,7 +251,7 @@ def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
 
 
 def read_background_image(path: Readable) -> BackgroundImage:
-    """Read a background image to show under segmentations; JPEG and PNG may be in colour."""
+    """Read a background image to show under segmentations. JPEG and PNG may be in colour."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"expected one background image file, found {len(parts)}")
@@ -265,7 +266,7 @@ def read_background_image(path: Readable) -> BackgroundImage:
 
 
 def read_surface(path: str) -> Surface:
-    """Read the mesh of one hemisphere, on which values at vertices are shown."""
+    """Read the mesh of one hemisphere, on which the values of vertices are shown."""
     with _naming(path):
         return surface_of(open_source(path, memory()))
 
@@ -277,10 +278,11 @@ def write(
 ) -> None:
     """Write a segmentation or a map, such as a similarity map, in the format of the suffix.
 
-    `read` restores the same segmentation: labels, names, kind, shape, and geometry if there is one.
-    If the format cannot store all of these properties, `write` raises `InputError`. The file is
-    replaced atomically: `write` creates a temporary file in the same folder, flushes it to disk,
-    and renames it. If writing fails, an existing file remains unchanged.
+    `read` restores the same segmentation, with its labels, names, kind and shape, and with its
+    geometry if there is one. If the format cannot store all of these properties, `write` raises
+    `InputError`. The file is replaced atomically: `write` creates a temporary file in the same
+    folder, flushes it to disk, and renames it. If writing fails, an existing file remains
+    unchanged.
 
     Parameters
     ----------
@@ -290,11 +292,11 @@ def write(
         nor names.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that can represent its labels.
-        Probabilities are stored as they are compared: with an added background or divided by their
-        sum, if necessary. The region axis is last in NIfTI, MGZ, NRRD and MHA, and first in other
-        formats. The probability of a single foreground region is stored as one map, or as two
-        regions in .npy. An integer array is a label map. A floating-point array is a map, which is
-        stored as float32. NaN is preserved.
+        Probabilities are stored in the form in which they are compared. For example, probabilities
+        of a segmentation with ``sums="normalise"`` are divided by their sum. The region axis is
+        last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a single
+        foreground region is stored as one map, or as two regions in .npy. An integer array is a
+        label map. A floating-point array is a map, which is stored as float32. NaN is preserved.
     geometry : Geometry, optional
         Position of the image in space. The default is the geometry of the segmentation.
 
@@ -333,10 +335,10 @@ def write(
 def streaming(
     path: str, geometry: Geometry | None, like: Segmentation
 ) -> Iterator[NewStore | None]:
-    """Yield a Zarr store to write an image block by block, or None if it must be written at once.
+    """Yield a Zarr store to which an image can be written block by block, or None.
 
-    Writing by blocks requires a chunked input (`like`) and a geometry whose axes need no
-    reordering.
+    Writing by blocks requires a path that ends in .zarr, a chunked input (`like`), and a geometry
+    whose axes need no reordering. Otherwise, the image must be written at once.
     """
     chunks = chunks_of(like.array)
     if not path.lower().endswith(ZARR.writes) or chunks is None or not is_upright(geometry):
@@ -348,7 +350,7 @@ def streaming(
 
 
 def contents_of(path: str) -> list[Content]:
-    """List the arrays in a container such as .npz, .mat or .h5. Other files have an empty list."""
+    """List the arrays in a container such as .npz, .mat or .h5. For other files, return []."""
     with _naming(path):
         source = open_source(path)
         form = _format(source)
@@ -429,8 +431,9 @@ def _naming(path: str, action: str = "read") -> Iterator[None]:
     """Prefix errors with the name of the file.
 
     This applies to `ProbdiceError`, `OSError` and `MemoryError`. Readers convert errors of
-    third-party libraries to `FormatError`. Any other exception is a bug and passes unchanged. NumPy
-    does not warn if values of a corrupt file overflow. Infinite values are rejected later.
+    third-party libraries to `FormatError`. Any other exception is a bug and passes unchanged.
+    NumPy's warnings about overflowing values of a corrupt file are suppressed, because infinite
+    values are rejected later.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,10 +1,11 @@
 """Read and write FreeSurfer annotations (.annot): one label per vertex of a hemisphere.
 
 A file stores a colour per vertex, and a table of colours and names. The label of a vertex is the
-number of its colour in the table, or −1 if it has no colour. Files are written with nibabel, but
-read by this module, because nibabel 5.4 returns a neighbouring label for a colour that the table
-does not contain, shifts names if the table skips a number, and allocates memory based on unchecked
-lengths.
+number of its colour in the table, or −1 if the vertex has no colour.
+
+Files are written with nibabel, but read by this module. The reader of nibabel 5.4 has three errors:
+it returns a neighbouring label for a colour that the table does not contain, it shifts names if the
+table skips a number, and it allocates memory based on unchecked lengths.
 """
 
 import struct
@@ -30,10 +31,10 @@ from probdice.files.surface_maps import (
 __all__ = ["ANNOT"]
 
 UNLABELLED = -1
-MISSING = -2  # no label; rows of a table are not negative
+MISSING = -2  # marks a vertex without a label; numbers of rows are not negative
 BLOCK = 1 << 16  # number of vertices that are converted together
 MOST_ROWS = 1 << 16  # largest number of rows that `write` accepts
-NEWER = -2  # version of the table, stored in place of the number of rows
+NEWER = -2  # negative version of the table, stored in place of the number of rows
 
 
 def _recognises(source: Source) -> bool:
@@ -130,8 +131,8 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
     if count <= 0:
         if version != NEWER:
             raise corrupt(f"its colour table has version {-version}, expected 2")
-        content.integer()  # the largest number of a row
-    content.text()  # the file that the table comes from
+        content.integer()  # the largest row number
+    content.text()  # the file from which the table was read
     if version == NEWER:
         count = content.integer()
     rows: dict[int, tuple[LabelRow, int]] = {}
@@ -147,7 +148,7 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
 
 
 def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np.int32]:
-    """Return the label of each vertex from pairs of a vertex and the number of its colour.
+    """Return the label of each vertex, given pairs of a vertex and the number of its colour.
 
     If rows share a colour, the first row is used. Pairs are converted in blocks to save memory.
     """

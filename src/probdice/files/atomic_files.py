@@ -20,9 +20,9 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
     """Yield a temporary path in the folder of the target, and rename it to the target at the end.
 
     The temporary file is flushed to disk before it is renamed. If an error occurs, the temporary
-    file is removed and the target remains unchanged. If the target is a symbolic link, the file
-    that it points to is replaced. A writer that has a lock sets `alone`. The temporary name is then
-    always the same, so that the next run overwrites the file of a killed run.
+    file is removed and the target remains unchanged. If the target is a symbolic link, the file to
+    which it points is replaced. A writer that holds a lock sets `alone`. The temporary name is then
+    always the same, so that the next run overwrites the temporary file of a killed run.
     """
     target = Path(os.path.realpath(target))
     if target.is_dir():
@@ -47,7 +47,7 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder, and replace the target with the folder once it is complete."""
+    """Yield a temporary folder, and replace the target with this folder at the end."""
     target = Path(os.path.realpath(target))
     stem, suffix = target.stem, target.suffix
     token = secrets.token_hex(4)

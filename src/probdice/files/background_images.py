@@ -1,4 +1,4 @@
-"""Background images to show under a segmentation: grey values or RGB colours."""
+"""Background images (grey values or RGB colours) that are shown under a segmentation."""
 
 from dataclasses import dataclass, replace
 
@@ -28,7 +28,7 @@ class BackgroundImage:
     geometry : Geometry or None
         Position of the image in space, if known.
     name : str
-        Name to display.
+        Displayed name of the image.
     """
 
     array: Array
@@ -45,7 +45,7 @@ class BackgroundImage:
 
 def background_image_of(image: Image) -> BackgroundImage:
     """Convert the content of a file to a background image."""
-    if image.assumed:  # the rule "regions first" applies to segmentations only
+    if image.assumed:  # only in segmentations is the first axis of a plain array the region axis
         image = replace(image, regions=None)
     image = without_single_region(image)
     if image.regions is not None:
@@ -60,7 +60,7 @@ def background_image_of(image: Image) -> BackgroundImage:
 
 
 def read_photograph(source: Source, *, png: bool) -> BackgroundImage:
-    """Read grey values or colours from a JPEG or PNG file; palette indices become colours."""
+    """Read grey values or colours from a JPEG or PNG file. Palette indices become colours."""
     from PIL.JpegImagePlugin import JpegImageFile
 
     opened = png_picture(source) if png else sized_picture(JpegImageFile, source, JPEG_RATIO)
@@ -77,10 +77,11 @@ def onto_grid(
     tolerance: float,
     placed: bool,
 ) -> BackgroundImage:
-    """Reorder a background image to the grid of the segmentations, or raise an error.
+    """Reorder the axes of a background image to match the grid of the segmentations.
 
-    With `placed`, either both or neither must have a geometry. Without `placed`, as for a plain
-    array, equal shapes are enough if either has no geometry.
+    An error is raised if the grids cannot be aligned. With `placed`, either both the image and the
+    segmentations or neither must have a geometry. Without `placed`, as for a plain array, equal
+    shapes are sufficient if one of them has no geometry.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"

@@ -1,4 +1,4 @@
-"""File names of BIDS derivatives: entities, suffixes, and tables of label names.
+"""File names of BIDS derivatives, and the tables of label names that belong to them.
 
 A name such as ``sub-01_ses-2_space-T1w_dseg.nii.gz`` consists of entities, a suffix (dseg) and an
 extension. A table ``…_dseg.tsv`` in the same folder, or in a folder above it, names the labels of a
@@ -22,11 +22,11 @@ class BidsName:
     Attributes
     ----------
     entities : tuple of (str, str)
-        Keys and values, in the order of the name.
+        Keys and values, in the order of the file name.
     suffix : str
-        The last part, such as "dseg" or "probseg".
+        The last part before the extension, such as "dseg" or "probseg".
     extension : str
-        Everything from the first dot.
+        The part of the name from the first dot on.
     """
 
     entities: tuple[tuple[str, str], ...]
@@ -35,7 +35,7 @@ class BidsName:
 
     @classmethod
     def of(cls, name: str) -> "BidsName | None":
-        """Split a name into its parts; return None if it does not follow BIDS.
+        """Split a name into its parts, or return None if the name does not follow BIDS.
 
         Examples
         --------
@@ -52,7 +52,7 @@ class BidsName:
         return cls(entities, suffix, dot + extension) if len(set(keys)) == len(keys) else None
 
     def value(self, key: str) -> str:
-        """Return the value of an entity, or ""."""
+        """Return the value of an entity, or "" if the name does not contain the entity."""
         return dict(self.entities).get(key, "")
 
 

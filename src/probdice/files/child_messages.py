@@ -1,7 +1,7 @@
 """Messages between this process and its child: JSON, errors, and arrays in shared memory.
 
 A message consists of a length in 8 bytes, followed by as many bytes of JSON. A corrupt file might
-take control of the child, so the parent checks every field and never unpickles anything.
+take control of the child, so the parent checks every field and never unpickles data.
 """
 
 import json
@@ -60,7 +60,7 @@ __all__ = [
 LONGEST = 1 << 26  # largest message in bytes
 MOST_AXES = 32
 TOO_MUCH = "needs far more memory than expected for a file of this size"
-NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in library errors
+NO_MEMORY = re.compile(r"bad_alloc|memory allocation|allocate memory")  # in errors of libraries
 TYPES = np.typecodes["AllInteger"] + np.typecodes["Float"] + "?"
 NUMBERS = frozenset(order + np.dtype(code).str[1:] for code in TYPES for order in "<>|")
 ERRORS = {
@@ -85,7 +85,7 @@ class Filling:
 class Answer:
     """The result of a reader: a JSON value and numeric arrays.
 
-    The parent receives an array for each `Filling`.
+    The parent receives each `Filling` as an array.
     """
 
     value: Any
@@ -104,9 +104,9 @@ def conforms(value: object, kind: Any) -> bool:
     value : object
         The value that `json.loads` returned.
     kind : type
-        ``object`` for any value, a JSON type, a union, a `Literal`, ``list[…]``, a `TypedDict`, or
-        ``tuple[…]`` for a list of fixed length. For ``Annotated[type, test]``, ``test(value)`` must
-        also be true.
+        A JSON type, a union, a `Literal`, ``list[…]`` or a `TypedDict`. ``object`` allows any
+        value, and ``tuple[…]`` means a list of fixed length. For ``Annotated[type, test]``,
+        ``test(value)`` must also be true.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is object:
@@ -150,7 +150,7 @@ class _LayoutValue(TypedDict):
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of an array in shared memory: C order after a permutation of its axes."""
+    """The layout of an array in shared memory, with its axes permuted to C order."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -173,7 +173,7 @@ class Layout:
 
     @classmethod
     def checked(cls, content: Any) -> "Layout":
-        """Restore a layout from a message."""
+        """Check the layout in a message and return it."""
         if not conforms(content, _LayoutValue):
             raise Malformed
         shape, axes = content["shape"], content["axes"]
@@ -182,12 +182,12 @@ class Layout:
         return cls(np.dtype(content["dtype"]), tuple(shape), tuple(axes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the layout as JSON data."""
+        """Return the layout as a dictionary for JSON."""
         return {"dtype": self.dtype.str, "shape": self.shape, "axes": self.axes}
 
 
 def map_memory(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
-    """Map the first bytes of a memory file if it is sealed; otherwise copy them."""
+    """Map the first bytes of a memory file if the file is sealed. Otherwise, copy the bytes."""
     if not size or os.fstat(descriptor).st_size < size:
         raise Malformed
     if machine.is_sealed(descriptor, write=True):
@@ -213,7 +213,7 @@ def library_failure(library: str, reason: str) -> FormatError:
 
 
 def error_to_dict(error: Exception, library: str) -> dict[str, Any]:
-    """Convert the error of a reader to JSON data."""
+    """Convert the error of a reader to a dictionary for JSON."""
     ours = isinstance(error, ProbdiceError)
     if NO_MEMORY.search(str(error.__cause__)) or (isinstance(error, MemoryError) and not ours):
         error = library_failure(library, TOO_MUCH)

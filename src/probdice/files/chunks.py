@@ -5,13 +5,13 @@ This module limits each codec to the size that follows from the metadata of the 
 the compressed bytes declare must be within the limit. Bytes that declare no size are decompressed
 up to the limit.
 
-Zarr reads on its own threads and passes each chunk between them, which suits slow remote stores.
-Local stores are read on the calling thread instead, into memory that earlier chunks used. In
-processes that return freed memory to the system at once, such as Dask workers, allocating new
-memory pages for each chunk takes as long as decompression.
+Zarr reads chunks on its own threads, which is efficient for slow remote stores. Local stores are
+read on the calling thread instead, into memory that earlier chunks used. In processes that
+immediately return freed memory to the system, such as Dask workers, allocating new memory pages for
+each chunk takes as long as decompression.
 
-Both features rely on private parts of Zarr. If a Zarr version changes them, chunks are read by Zarr
-itself, without these limits.
+Both features rely on private parts of Zarr. If a Zarr version changes these parts, Zarr reads the
+chunks without the limits.
 """
 
 import asyncio
@@ -53,8 +53,8 @@ R = TypeVar("R")
 
 KEPT = 1 << 27  # largest free memory of one size that is kept for reuse, in bytes
 PIECES = 16  # largest number of free pieces of one size
-SLACK = 1 << 20  # bytes that codecs may add to a chunk
-WIDEST = 16  # bytes of a number; filters of format 2 may store wider numbers than they return
+SLACK = 1 << 20  # number of bytes that codecs may add to a chunk
+WIDEST = 16  # filters of format 2 may store numbers that are this many times as wide
 ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # magic numbers of Zstandard frames
 ZSTD_BLOCK = 1 << 17  # largest decompressed size of a Zstandard block in bytes
 
@@ -99,10 +99,10 @@ class LocalArray(zarr.Array):  # type: ignore[misc]
         except RuntimeError:
             with suppress(AttributeError, TypeError), closing(_SameThreadLoop()) as loop:
                 return loop.run_until_complete(self._selected(selection))
-        return super().__getitem__(selection)  # in a notebook, this thread already runs a loop
+        return super().__getitem__(selection)  # as in a notebook, where a loop is already running
 
     async def _selected(self, selection: Any) -> Any:
-        into = REUSED_MEMORY if self.shards is None else None  # Zarr assembles shards itself
+        into = REUSED_MEMORY if self.shards is None else None  # Zarr allocates memory for shards
         try:
             return await self.async_array.getitem(selection, prototype=into)
         finally:  # after an error, cancel the remaining chunks
@@ -113,7 +113,7 @@ class LocalArray(zarr.Array):  # type: ignore[misc]
 
 
 class _SameThreadLoop(asyncio.SelectorEventLoop):
-    """An event loop that runs functions for executors on its own thread."""
+    """An event loop that runs the functions of executors on its own thread."""
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Args], R], *args: *Args
@@ -142,13 +142,13 @@ def _bounded_v3(codecs: Any) -> list[Any]:
 
 
 def _name_of(codec: Any) -> str:
-    """Return the name of a format 3 codec in metadata, without the prefix of numcodecs."""
+    """Return the name of a format 3 codec in its metadata, without the prefix "numcodecs."."""
     return str(codec.to_dict()["name"]).removeprefix("numcodecs.")
 
 
 @dataclass(frozen=True)
 class BoundedCodecV3(BytesBytesCodec):  # type: ignore[misc]
-    """A format 3 codec that rejects chunks that decompress to more bytes than the array allows."""
+    """A format 3 codec that rejects a chunk if it decompresses to more bytes than expected."""
 
     codec: Any
     is_fixed_size = False
@@ -158,7 +158,7 @@ class BoundedCodecV3(BytesBytesCodec):  # type: ignore[misc]
         return self.codec.to_dict()
 
     def evolve_from_array_spec(self, array_spec: Any) -> "BoundedCodecV3":
-        """Return the codec for chunks of this type."""
+        """Return the codec for chunks with this specification."""
         return BoundedCodecV3(self.codec.evolve_from_array_spec(array_spec))
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
@@ -175,7 +175,7 @@ class BoundedCodecV3(BytesBytesCodec):  # type: ignore[misc]
 
 
 class BoundedCodecV2(Codec):  # type: ignore[misc]
-    """A format 2 codec that rejects chunks that decompress to more than `most` bytes."""
+    """A format 2 codec that rejects a chunk if it decompresses to more than `most` bytes."""
 
     codec_id = "bounded"
 
@@ -216,7 +216,7 @@ def _check(size: int, most: int) -> None:
 
 
 def _unpacked(name: str, settings: Mapping[str, Any], content: memoryview, most: int) -> Any:
-    """Decompress to bytes or to a byte array."""
+    """Decompress `content` to at most `most` bytes. Return bytes or a byte array."""
     if name in STREAMS:
         return _streamed(name, settings, content, most)
     codec, size_of = SIZES[name]
@@ -243,7 +243,7 @@ def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, most:
 
 
 def _number_at(place: int) -> Callable[[memoryview, int], int | None]:
-    """Return a function that reads the decompressed size from four bytes (Blosc, LZ4)."""
+    """Return a function that reads the decompressed size from the four bytes at `place`."""
 
     def size_of(content: memoryview, most: int) -> int | None:
         if len(content) < place + 4:
@@ -256,7 +256,10 @@ def _number_at(place: int) -> Callable[[memoryview, int], int | None]:
 
 
 def _size_of_zstandard(content: memoryview, most: int) -> int | None:
-    """Check all Zstandard block sizes, and return the size declared by a single frame, or None."""
+    """Check the sizes of all Zstandard blocks, and return the declared size of a single frame.
+
+    Return None if there are several frames or the frame does not declare its size.
+    """
     size, place = 0, 0
     frames: list[int | None] = []  # declared sizes
     while place + 5 <= len(content):
@@ -288,14 +291,14 @@ def _size_of_zstandard(content: memoryview, most: int) -> int | None:
     return frames[0] if len(frames) == 1 else None
 
 
-# Codecs whose compressed bytes may declare their size, and functions that read it.
+# Codecs whose compressed bytes may declare their size, and functions that read this size.
 SIZES: dict[str, tuple[Any, Callable[[memoryview, int], int | None]]] = {
     "blosc": (Blosc(), _number_at(4)),
     "lz4": (LZ4(), _number_at(0)),
     "zstd": (Zstd(), _size_of_zstandard),
 }
 
-# Decompressors by codec; each takes the settings of the codec.
+# Functions that return a decompressor for each codec, given the settings of the codec.
 STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "gzip": lambda _: zlib_module().decompressobj(wbits=31),
     "zlib": lambda _: zlib_module().decompressobj(),
@@ -310,12 +313,12 @@ STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 
 Free: TypeAlias = deque[NDArray[np.uint8]]
 
-# Free memory by size; sizes are powers of two.
+# Free memory by size. Sizes are powers of two.
 _free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bit_length())]
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:
-    """Return a byte array whose memory is reused once nothing refers to it."""
+    """Return a byte array whose memory is reused once no object refers to the array."""
     power = max(size - 1, 0).bit_length()
     if power >= len(_free):
         return np.empty(size, np.uint8)
@@ -338,7 +341,7 @@ class _ReusedMemory:
 
 
 class _ReusedBuffer(_Array):  # type: ignore[misc]
-    """The buffer in reused memory that Zarr writes values to."""
+    """A buffer in reused memory, to which Zarr writes values."""
 
     @classmethod
     def empty(

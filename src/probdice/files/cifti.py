@@ -1,8 +1,8 @@
 """Read and write CIFTI-2: dense labels (.dlabel.nii) and dense scalars (.dscalar.nii).
 
 The pixels are the vertices of both hemispheres and the voxels of other structures. Structures are
-identified by name and sorted: the left cortex, the right cortex, then all others by name. nibabel
-parses the XML of the header; declarations of XML entities are rejected. Values stay on disk.
+sorted: first the left cortex, then the right cortex, then all other structures by name. The XML in
+the header is parsed with nibabel. Declarations of XML entities are rejected. Values remain on disk.
 """
 
 import re
@@ -40,20 +40,20 @@ __all__ = ["CIFTI", "of_cifti"]
 
 INTENTS = range(3000, 3100)  # NIfTI intent codes of dense labels, parcels, …
 EXTENSION = 32  # code of the header extension that contains the XML
-HEADER = 540  # bytes of a NIfTI-2 header
+HEADER = 540  # number of bytes in a NIfTI-2 header
 LABELS, SCALARS, MODELS = (
     f"CIFTI_INDEX_TYPE_{kind}" for kind in ("LABELS", "SCALARS", "BRAIN_MODELS")
 )
 SURFACE = "CIFTI_MODEL_TYPE_SURFACE"
 CORTEX = ("left cortex", "right cortex")
-KINDS = {  # by suffix: the intent, and whether it stores labels
+KINDS = {  # by suffix: the intent, and whether the values are labels
     ".dlabel.nii": ("NIFTI_INTENT_CONNECTIVITY_DENSE_LABELS", True),
     ".dscalar.nii": ("NIFTI_INTENT_CONNECTIVITY_DENSE_SCALARS", False),
 }
 
 
 def _recognises(source: Source) -> bool:
-    """Return whether a NIfTI-2 header is CIFTI, by its intent code or its extension."""
+    """Return whether the intent code or the extension of a NIfTI-2 header is that of CIFTI."""
     head = source.head
     if head[4:7] not in (b"n+2", b"ni2") or len(head) < HEADER + 12:
         return False
@@ -198,7 +198,7 @@ def _entries(table: Mapping[int, Any] | None) -> Any:
 
 
 def _space(mapping: Any, size: int) -> tuple[VertexSpace, NDArray[np.int64] | None]:
-    """Return the sorted structures and the column order, which is None if columns are sorted."""
+    """Return the sorted structures, and the order of columns or None if columns are sorted."""
     volume = None
     if mapping.volume is not None:
         matrix = mapping.volume.transformation_matrix_voxel_indices_ijk_to_xyz
@@ -243,7 +243,7 @@ def _structure(model: Any, volume: Geometry | None) -> Structure:
 
 
 def _models(space: VertexSpace) -> Any:
-    """Yield the brain model of each structure for nibabel."""
+    """Yield nibabel's brain model of each structure."""
     cifti2 = import_module("nibabel.cifti2")
     for structure in space.structures:
         code = "CIFTI_STRUCTURE_" + "_".join(structure_words(structure.name)).upper()

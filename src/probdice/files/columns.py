@@ -11,12 +11,16 @@ __all__ = ["as_number", "read_columns"]
 
 
 def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Read columns of a table. Each row consists of its file and line (for messages) and its cells.
+    """Read columns of a table, and return one pair per row.
+
+    The first item of a pair is the file and line of the row, for messages. The second item contains
+    the cells of the row in the order of `columns`.
 
     Parameters
     ----------
     path : path
-        A file with a header line; .tsv files are separated by tabs, other files by commas.
+        A file with a header line. The columns are separated by tabs in .tsv files, and by commas in
+        other files.
     columns : sequence of str
         The names of the columns. Other columns are ignored.
 
@@ -61,7 +65,7 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tupl
 
 
 def as_number(text: str, column: str, place: str) -> float:
-    """Check that a cell is a finite number; `place` is its file and line.
+    """Convert a cell to a finite number. `place` is the file and line of the cell, for messages.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def answer_of(image: Image) -> Answer:
 def contained_image(
     source: Source, reader: Callable[..., Answer], *arguments: Any, library: str
 ) -> Image:
-    """Read an image in the child process; `reader` returns it with `answer_of`."""
+    """Read an image in the child process. `reader` must return the result of `answer_of`."""
     most = source.max_bytes
     answer = run_in_child(
         reader, source.path, *arguments, most, returns=_ImageValue, library=library, max_bytes=most

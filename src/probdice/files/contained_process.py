@@ -1,4 +1,4 @@
-"""The child process of `containment`: it runs readers under limits and returns their results."""
+"""The child process of `containment`, which runs readers under limits and returns their results."""
 
 import json
 import mmap
@@ -26,11 +26,11 @@ from probdice.files.containment import PER_VALUE, SCRATCH, WALL, be_child
 
 __all__ = ["serve"]
 
-GROWTH = 1 << 28  # bytes of unreleased memory after which the process is replaced
+GROWTH = 1 << 28  # growth of memory in bytes after which the process is replaced
 
 
 def serve(descriptor: int) -> None:
-    """Answer requests from a socket until it closes."""
+    """Answer requests from a socket until the socket closes."""
     machine.prepare_child()
     server = _Server.current = _Server(socket.socket(fileno=descriptor))
     be_child(server.grant)
@@ -51,7 +51,7 @@ class _Server:
         self.scratch: mmap.mmap | None = None
 
     def run(self) -> None:
-        """Answer requests; return when too much memory remains in use."""
+        """Answer requests until too much memory remains in use."""
         self._start()
         first: int | None = None
         while True:
@@ -65,7 +65,7 @@ class _Server:
             self._answer(request)
 
     def _start(self) -> None:
-        """Report to the parent and share memory with it."""
+        """Report to the parent that the child is ready, and share memory with the parent."""
         if not machine.seals_memory():
             self._send({"ready": True})
             return
@@ -102,7 +102,10 @@ class _Server:
                 os.close(descriptor)
 
     def _shared(self, arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
-        """Copy arrays to shared memory; return its descriptor, if new, and the array layouts."""
+        """Copy arrays to shared memory, and return the layouts of the arrays.
+
+        Also return the descriptor of the shared memory, or None if the buffer is reused.
+        """
         parts = [Layout.of(array) for array in arrays]
         total = sum(part.space for part in parts)
         descriptor = None
@@ -121,7 +124,7 @@ class _Server:
         return descriptor, [part.to_dict() for part in parts]
 
     def _send(self, message: dict[str, Any], descriptor: int | None = None) -> None:
-        if os.getpid() != self.process:  # a library has forked, and this is the forked copy
+        if os.getpid() != self.process:  # this process was forked by a library
             os._exit(0)
         send_message(self.connection, message, descriptor)
 
@@ -161,7 +164,7 @@ class _Limits:
 
 
 def _write(parts: Sequence[Layout], arrays: Sequence[Any], content: mmap.mmap) -> None:
-    """Write arrays consecutively."""
+    """Write arrays one after another to shared memory."""
     start = 0
     for part, array in zip(parts, arrays, strict=True):
         target: NDArray[Any] = np.ndarray(part.shape, part.dtype, content, start)

@@ -1,20 +1,22 @@
 """Run the readers of native libraries in one disposable child process.
 
-HDF5, ITK, DICOM, MATLAB and GIFTI files are parsed by native libraries. A corrupt file can make
-such a library crash, run forever, or allocate more memory than the machine has. `run_in_child` runs
-a reader in a child process, so that such a file only causes an error message.
+Native libraries parse HDF5, ITK, DICOM, MATLAB and GIFTI files. A corrupt file can make a library
+crash, run forever, or allocate more memory than the machine has. `run_in_child` runs a reader in a
+child process, so that a corrupt file only causes an error message.
 
-The child starts when the first file needs it, which takes 0.3 to 0.7 seconds of CPU time, mostly
-for importing NumPy and the library. It reads all later files, one at a time. It is replaced after a
-crash, and killed on a timeout, on an interrupt and at exit. It creates no files and no named shared
-memory: it only has a socket, and exits when the socket closes.
+The child starts when the first file requires it. The start takes 0.3 to 0.7 seconds of CPU time,
+mostly for importing NumPy and the library. The child reads all later files, one at a time. The
+child is replaced after a crash, and killed on a timeout, on an interrupt and at exit. The child
+creates no files and no named shared memory. The child has only a socket, and exits when the socket
+closes.
 
 **Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
 and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
-shared memory (memfd). Up to `SCRATCH` bytes are in a buffer that is reused for each answer. The
-parent copies its content, because a copy is faster than allocating new pages. Larger arrays have
-their own memory, which is sealed and mapped without a copy. On systems without memfd, all arrays
-are in an unnamed temporary file. The parent maps only memory that is sealed against shrinking.
+shared memory (memfd). Arrays of up to `SCRATCH` bytes are in a buffer that is reused for each
+answer. The parent copies the content of this buffer, because a copy is faster than allocating new
+pages. Larger arrays have their own memory, which is sealed and mapped without a copy. On systems
+without memfd, all arrays are in an unnamed temporary file. The parent maps only memory that is
+sealed against shrinking.
 
 **Limits.** A file may take `SECONDS` of CPU time and `BYTES` of memory, plus a share proportional
 to its size. After checking a header, a reader calls `grant` to get time and memory for the values,
@@ -62,18 +64,19 @@ from probdice.files.child_messages import (
 
 __all__ = ["PER_VALUE", "SCRATCH", "WALL", "Answer", "Filling", "be_child", "grant", "run_in_child"]
 
-# Limits per file and per byte of it. highdicom takes 0.6 seconds and 12 MB per megabyte of small
-# frames, and 70 MB for its own tables.
+# Limits per file and per byte of the file. highdicom takes 0.6 seconds and 12 MB per megabyte of
+# small frames, and 70 MB for its own tables.
 SECONDS, BYTES = 5.0, 5 << 25  # CPU time and memory for any file
 PER_BYTE = 4.0 / (1 << 20), 24  # CPU seconds and bytes of memory per byte of the file
-MOST = 600.0, 1 << 31  # largest CPU seconds and bytes of memory for the size of a file
+MOST = 600.0, 1 << 31  # most CPU seconds and bytes of memory that the size of a file may add
 PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
 WALL = 4.0, 60.0  # seconds of wall time: per second of CPU time, and in addition
-START = 120.0  # seconds of wall time until the child is ready
-SCRATCH = 1 << 25  # bytes of reused shared memory
+START = 120.0  # seconds of wall time until the child must be ready
+SCRATCH = 1 << 25  # size of the reused shared memory in bytes
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 COMMAND += "from probdice.files.contained_process import serve; serve(int(sys.argv[2]))"
-# Callers that read several files use the cores themselves, and threads take memory.
+# Libraries use one thread, because callers use all cores to read several files, and because threads
+# take memory.
 ONE_THREAD = {
     "ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -82,7 +85,7 @@ ONE_THREAD = {
 CRASHED = "crashed while reading it"
 TOO_LONG = "did not finish reading it within its time limit"
 
-_granting: Callable[[int], None] | None = None  # in the child process
+_granting: Callable[[int], None] | None = None  # set only in the child process
 
 
 def run_in_child(
@@ -102,9 +105,9 @@ def run_in_child(
     path : Path
         The file to read. The size of the file determines the limits of time and memory.
     *arguments : JSON values
-        Further arguments of `reader`.
+        Additional arguments of `reader`.
     returns : type
-        The type of the value in the answer; see `conforms`.
+        The type of the value in the answer, as for `conforms`.
     library : str
         The module that parses the file. This module is imported before time and memory are limited.
     max_bytes : int
@@ -113,7 +116,7 @@ def run_in_child(
     Returns
     -------
     Answer
-        The arrays are read-only.
+        The answer of the reader. The arrays are read-only.
 
     Raises
     ------
@@ -155,7 +158,7 @@ def grant(nbytes: int) -> None:
 
 
 def be_child(granting: Callable[[int], None]) -> None:
-    """Mark this process as the child process; from now on, `grant` calls `granting`."""
+    """Mark this process as the child process, in which `grant` calls `granting`."""
     global _granting
     _granting = granting
 
@@ -192,7 +195,7 @@ class _Ended(Exception):
 
 
 class _Child:
-    """The parent's handle of the child process."""
+    """The child process, as seen by the parent."""
 
     lock = threading.Lock()
     current: "_Child | None" = None
@@ -212,7 +215,7 @@ class _Child:
                     stderr=subprocess.DEVNULL,
                     env=os.environ | ONE_THREAD,
                     pass_fds=(other.fileno(),),
-                    start_new_session=True,  # to kill processes that a library starts as well
+                    start_new_session=True,  # to also kill processes that a library starts
                 )
             except BaseException:
                 self.socket.close()
@@ -220,7 +223,7 @@ class _Child:
 
     @classmethod
     def running(cls) -> "_Child | None":
-        """Return the running child or a new child; None if no child can be started."""
+        """Return the running child or a new child, or None if no child can be started."""
         if cls.current is None:
             try:
                 child = cls()
@@ -241,7 +244,7 @@ class _Child:
                 os.close(descriptor)
 
     def answer(self, request: dict[str, Any], returns: Any, max_bytes: int) -> Answer:
-        """Return the answer to a request; end the child if there is no valid answer."""
+        """Return the answer to a request. End the child if there is no valid answer."""
         factor, more = WALL
         deadline = time.monotonic() + more + factor * request["seconds"]
         descriptor = None
@@ -265,7 +268,7 @@ class _Child:
         except Malformed:
             self.end()
             raise _Ended(CRASHED, certain=True) from None
-        except BaseException:  # for example an interrupt; a later request would receive this answer
+        except BaseException:  # such as an interrupt; the next request would receive this answer
             self.end()
             raise
         finally:  # a memory map has its own descriptor
@@ -301,7 +304,7 @@ class _Child:
             self._raise_end()
 
     def _receive(self, deadline: float) -> tuple[dict[str, Any], int | None]:
-        """Return the next message and the open file sent with it, or None."""
+        """Return the next message, and the open file that was sent with it or None."""
         descriptors: list[int] = []
         try:
             size = struct.unpack("<Q", self._bytes(8, deadline, descriptors))[0]
@@ -373,7 +376,7 @@ class _Child:
 
     @classmethod
     def left_to_parent(cls) -> None:
-        """After a fork, leave the child to the original process."""
+        """In a forked process, discard the child, which belongs to the original process."""
         if cls.current is not None:
             cls.current.socket.close()
             cls.current.process.returncode = 0

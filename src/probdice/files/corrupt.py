@@ -22,13 +22,13 @@ __all__ = [
 ]
 
 DEFLATE_RATIO = 1032  # largest compression ratio of zlib, gzip and zip
-SMALLEST_CHUNK = 1024  # bytes, if there are many chunks
+SMALLEST_CHUNK = 1024  # smallest size of a chunk in bytes, if there are many chunks
 MOST_SMALL = 1 << 14  # largest number of smaller chunks
 PROGRAMMING_ERRORS = (AssertionError, AttributeError, NameError, TypeError)
 
 
 def corrupt(reason: str) -> FormatError:
-    """Return the error for a corrupt file: the reason, and the advice to copy it again."""
+    """Return the error for a corrupt file, with the reason and the advice to copy it again."""
     return FormatError(f"is corrupt or incomplete: {reason}. Copy or write it again.")
 
 
@@ -41,7 +41,7 @@ def one_line(error: Exception) -> str:
 def library_call() -> Iterator[None]:
     """Convert exceptions of a third-party reader to `FormatError`.
 
-    Libraries raise exceptions of any type on a corrupt file, so all types are converted. Only
+    Libraries raise exceptions of any type for corrupt files, so all types are converted. Only
     library calls should be inside the `with` block. Errors of the operating system, `MemoryError`,
     `ProbdiceError` and programming errors in this package pass unchanged.
     """
@@ -58,7 +58,7 @@ def library_call() -> Iterator[None]:
 
 
 def _raised_by_us(error: Exception) -> bool:
-    """Return whether this package, and not a library that it called, raised the error."""
+    """Return whether the error was raised in this package, and not in a library."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -69,7 +69,8 @@ def _raised_by_us(error: Exception) -> bool:
 def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int = 1) -> None:
     """Reject a header that describes more data than the file can contain.
 
-    `stored` is the number of bytes in the file, and `ratio` the largest compression ratio.
+    `needed` is the size of the data in bytes, `stored` is the number of bytes in the file, and
+    `ratio` is the largest compression ratio.
     """
     if needed > stored * ratio:
         compressed = "" if ratio == 1 else " compressed"
@@ -119,20 +120,20 @@ def whole_number(value: Any, name: str) -> int:
 def select_name(
     wanted: str, names: Sequence[str], kind: str, example: str, shown: Sequence[str] = ()
 ) -> str:
-    """Return the name of the array to read: the requested array, or the only array.
+    """Return the name that the user selected, or the only name in the file.
 
     Parameters
     ----------
     wanted : str
         The name that the user selected, or "".
     names : sequence of str
-        All names in the file.
+        All names that can be selected.
     kind : str
         A plural noun for the named objects, such as "data sets".
     example : str
         The text before a name in a path, such as "file.h5:".
     shown : sequence of str, optional
-        The names to list in the error.
+        The names that the error message lists. The default is `names`.
     """
     if wanted in names:
         return wanted

@@ -1,9 +1,9 @@
-"""Store properties for which a format has no field in one line of JSON, the description.
+"""The description: one line of JSON with properties for which a format has no field.
 
 `write` stores the kind of segmentation and the shape of the image in the description. If the format
-cannot store the labels and names of regions or the geometry, the description includes them too.
-Another program may change the values of a file and keep this text, so `read` ignores a description
-that does not match the values.
+cannot store the geometry or the labels and names of regions, the description includes them too.
+Another program may change the values of a file and keep the description. Therefore, `read` ignores
+a description that does not match the values.
 """
 
 import json
@@ -26,7 +26,7 @@ DESCRIPTION = "probdice"  # the key of the description in all formats
 def description_of(
     payload: Payload, *, names: bool = False, affine: bool = False, shape: bool = False
 ) -> str:
-    """Return the description of a payload; "" if the format stores all properties itself.
+    """Return the description of a payload, or "" if the format can store all properties.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def description_of(
         Whether to include the names and colours of a label map. The regions of probabilities are
         always included.
     affine : bool, optional
-        Whether to include the geometry, which is null if the image has none.
+        Whether to include the geometry, or null if the image has no geometry.
     shape : bool, optional
-        Whether the format would change the shape.
+        Whether the format would change the shape of the image.
     """
     if payload.kind == "map":
         return ""
@@ -57,7 +57,7 @@ def description_of(
 
 
 def with_description(image: Image, text: object) -> Image:
-    """Apply the description in a file, if there is one and it matches the values."""
+    """Apply the description in a file if it exists and matches the values."""
     if not isinstance(text, str) or not text:
         return image
     try:
@@ -95,7 +95,7 @@ def with_description(image: Image, text: object) -> Image:
 
 
 def description_in(content: bytes) -> str:
-    """Find the null-terminated description among other bytes; "" if there is none."""
+    """Return the null-terminated description in `content`, or "" if there is none."""
     start = content.find(f"{DESCRIPTION} {{".encode())
     if start < 0:
         return ""
@@ -114,7 +114,7 @@ def _number(label: Any) -> int | None:
 def _shaped(
     image: Image, kind: str, shape: tuple[int, ...], content: dict[str, Any]
 ) -> Array | None:
-    """Return the values in the described shape; None if the description does not match them."""
+    """Return the values in the described shape, or None if the description does not match."""
     array, axis = image.array, image.regions
     floating = array.dtype.kind == "f" or (image.slope, image.inter) != (1, 0)
     count = 1 if axis is None else array.shape[axis]
@@ -136,7 +136,7 @@ def _shaped(
 
 
 def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.float64] | None:
-    """Return the affine for the described axes, from the file itself or from the description."""
+    """Return the affine for the described axes, from the file or from the description."""
     affine = image.affine
     if "affine" in content:
         given = content["affine"]
@@ -146,7 +146,7 @@ def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.floa
             return None
     if affine is None or len(affine) == axes + 1:
         return affine
-    # Further axes have length 1. If they are not separable, the affine was changed later.
+    # The other axes have length 1. If they are not separable, the affine was changed later.
     kept, further = [*range(axes), len(affine) - 1], [*range(axes, len(affine) - 1)]
     if affine[np.ix_(kept, further)].any() or affine[np.ix_(further, kept)].any():
         return affine

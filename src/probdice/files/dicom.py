@@ -1,7 +1,7 @@
-"""Read DICOM SEG with highdicom (extra `dicom`): BINARY, LABELMAP and FRACTIONAL.
+"""Read DICOM SEG of types BINARY, LABELMAP and FRACTIONAL with highdicom (extra `dicom`).
 
-Arrays are transposed to (column, row, slice). Segment numbers are labels, segment labels are names,
-and 0 is the background. Overlapping masks remain separate regions.
+Arrays are transposed to (column, row, slice). DICOM's segment numbers become labels, and its
+segment labels become names. The background is 0. Overlapping masks remain separate regions.
 """
 
 import math
@@ -96,10 +96,10 @@ def _image(path: Path, max_bytes: int) -> Image:
 
 
 def _checked_frames(pydicom: Any, dataset: Any) -> int:
-    """Return the number of frames, after checking it against the size of the stored values."""
+    """Return the number of frames, after comparing it with the size of the stored values."""
     with library_call():
         values = {name: dataset[name].value for name in SIZES}
-        stored = len(dataset["PixelData"].value or b"")  # pydicom returns None if it is empty
+        stored = len(dataset["PixelData"].value or b"")  # pydicom returns None for empty values
         # pydicom returns a corrupt UID as text.
         packed = pydicom.uid.UID(str(dataset.file_meta.TransferSyntaxUID)).is_encapsulated
     frames, rows, columns, bits = (whole_number(values[name], name) for name in SIZES)
@@ -137,5 +137,5 @@ def _colour(seg: Any, number: int) -> str | None:
 
 
 def _affine(volume: Any) -> Any:
-    """Convert highdicom's affine, which is for (slice, row, column) in LPS."""
+    """Convert highdicom's affine, which maps (slice, row, column) to LPS coordinates."""
     return lps_to_ras(np.asarray(volume.affine)[:, [2, 1, 0, 3]])

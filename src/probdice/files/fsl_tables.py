@@ -1,4 +1,4 @@
-"""Name tables of FSL: lookup tables (.lut of FSLeyes) and descriptions of atlases (.xml)."""
+"""Parse the name tables of FSL: lookup tables of FSLeyes (.lut) and atlas descriptions (.xml)."""
 
 import re
 from collections.abc import Sequence
@@ -13,11 +13,14 @@ __all__ = ["is_atlas", "parse_atlas", "parse_lut"]
 
 NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
 LINE = re.compile(rf"(\d+)\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+(\S.*)")
-ENTITIES = re.compile("<!(DOCTYPE|ENTITY)")  # could expand to far more text than the file has
+ENTITIES = re.compile("<!(DOCTYPE|ENTITY)")  # entities can expand to much more text
 
 
 def parse_lut(lines: Sequence[str]) -> dict[Label, Entry]:
-    """Parse lines of a label, red, green and blue from 0 to 1, and a name; {} for other lines."""
+    """Parse lines that consist of a label, red, green and blue from 0 to 1, and a name.
+
+    Return {} if a line has another form.
+    """
     rows = [row.groups() for row in map(LINE.fullmatch, lines) if row]
     if len(rows) < len(lines):
         return {}
@@ -25,16 +28,16 @@ def parse_lut(lines: Sequence[str]) -> dict[Label, Entry]:
 
 
 def is_atlas(text: str) -> bool:
-    """Return whether a text is an XML file with an atlas."""
+    """Return whether a text is XML with an atlas."""
     return text.lstrip().startswith("<") and "<atlas" in text
 
 
 def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
-    """Parse the regions of an atlas by label or, with `channels`, by volume of the 4D image.
+    """Parse the regions of an atlas by label or, with `channels`, by volume of the 4-D image.
 
-    The index of a region of a *label* atlas is its label. The index of a region of a
-    *probabilistic* atlas is its volume in the 4D image; its label in the 3D summary image is the
-    index plus 1. An attribute ``value`` sets the label in the summary image.
+    In a *label* atlas, the index of a region is its label. In a *probabilistic* atlas, the index of
+    a region is its volume in the 4-D image. The label of the region in the 3-D summary image is the
+    attribute ``value`` or, by default, the index plus 1.
     """
     if ENTITIES.search(text):
         refuse_entities()

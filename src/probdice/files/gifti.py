@@ -1,8 +1,8 @@
 """Read and write GIFTI: labels (.label.gii), and maps of probabilities (.func.gii, .shape.gii).
 
-nibabel parses files in the child process, because a small file can contain compressed arrays that
-fill the memory. Declarations of XML entities are rejected; no GIFTI file needs them. `write` stores
-the description of probabilities in the metadata.
+Files are parsed with nibabel in the child process, because a small file can contain compressed
+arrays that fill the memory. Declarations of XML entities are rejected, because no GIFTI file needs
+them. `write` stores the description of probabilities in the metadata.
 """
 
 import math
@@ -61,7 +61,7 @@ class _Value(TypedDict):
 
 
 def is_gifti(source: Source) -> bool:
-    """Return whether the first bytes are those of a GIFTI file, with or without a document type."""
+    """Return whether the file starts like GIFTI, with or without a document type."""
     head = source.head
     return bool(START.match(head)) or (b"<!DOCTYPE GIFTI" in head and head.lstrip()[:1] == b"<")
 
@@ -128,7 +128,7 @@ GIFTI = Format(
 
 
 def gifti_arrays(source: Source) -> Answer:
-    """Return the arrays of a file, and their intents, names, label table and structure."""
+    """Return the arrays of a file, with their intents, names, label table and structure."""
     most = source.max_bytes
     answer = run_in_child(
         parse_gifti, source.path, most, returns=_Value, library="nibabel", max_bytes=most
@@ -178,7 +178,7 @@ def _maps_of(answer: Answer, file: str) -> Maps:
 
 
 def parse_gifti(file: str, max_bytes: int) -> Answer:
-    """Parse a file with nibabel; sizes are checked before an array is decompressed."""
+    """Parse a file with nibabel, and check the size of each array before it is decompressed."""
     with library_call():
         base: Any = import_module("nibabel.gifti.parse_gifti_fast").GiftiImageParser
         size, total = os.path.getsize(file), 0

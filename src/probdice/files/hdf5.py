@@ -1,8 +1,8 @@
 """Read HDF5 (extra `hdf5`): `file.h5:/path/to/dataset`, or `file.h5` with a single data set.
 
-The `axistags` of ilastik define the axes. Without `axistags`, a floating-point array of up to three
-axes contains one value per voxel, and an array of four axes contains the probabilities of regions,
-with the regions first.
+The `axistags` of ilastik define the axes. Without `axistags`, a floating-point array with four axes
+contains the probabilities of regions, with the regions along the first axis. A floating-point array
+with fewer axes contains one value per voxel.
 """
 
 import json
@@ -50,7 +50,7 @@ class _Dataset(TypedDict):
     dtype: Dtype
     chunks: list[Size] | None
     axes: str | None
-    version: list[Size]  # of the file; see `_version`
+    version: list[Size]  # the version of the file, from `_version`
 
 
 def _read(source: Source) -> Image:
@@ -82,7 +82,7 @@ def _run_in_child(source: Source, reader: Any, *arguments: Any, returns: Any) ->
 
 
 def _region_axis(dataset: _Dataset) -> int | None:
-    """Return the axis of regions: ilastik's axis "c", or the first of four axes."""
+    """Return the region axis: ilastik's axis "c", or the first of four axes without axistags."""
     if dataset["axes"] is None:
         return 0 if len(dataset["shape"]) == 4 else None
     return dataset["axes"].index("c") if "c" in dataset["axes"] else None
@@ -92,10 +92,10 @@ HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, cont
 
 
 class Hdf5Array(Lazy):
-    """A data set in a file; the child process reads one box at a time.
+    """A data set in a file. The child process reads one box at a time.
 
-    This process never loads h5py, and a file larger than memory remains on disk. Reading takes 1.1
-    to 1.5 times as long as with h5py in this process.
+    This process never imports h5py, and a file that is larger than the memory remains on disk.
+    Reading takes 1.1 to 1.5 times as long as with h5py in this process.
     """
 
     def __init__(self, path: Path, dataset: _Dataset, source: str) -> None:
@@ -105,7 +105,7 @@ class Hdf5Array(Lazy):
         self.chunks = regular_chunks(self.shape, self.chunk)
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of one slice per axis."""
+        """Return the values of a block, which is given by one slice per axis."""
         parts = [part.indices(size) for part, size in zip(index, self.shape, strict=True)]
         shape = tuple(len(range(*part)) for part in parts)
         if not math.prod(shape):
@@ -155,7 +155,7 @@ def list_datasets(file: str) -> Answer:
 def read_box(
     file: str, name: str, version: list[int], parts: list[list[int]], needed: int
 ) -> Answer:
-    """Read the values of one slice per axis."""
+    """Read the values of a box, which is given by one slice per axis."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     if _version(file) != list(version):
         raise FormatError("was modified while it was being read. Read it again.")
@@ -169,7 +169,10 @@ def read_box(
 
 
 def filling_of(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
-    """Return an array that is filled with a part of a data set; filling it closes the file."""
+    """Return an array that will be filled with a part of a data set.
+
+    The file is closed when the array is filled.
+    """
 
     def fill(target: NDArray[Any]) -> None:
         with content, library_call():
@@ -179,7 +182,7 @@ def filling_of(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> 
 
 
 def open_file(h5py: Any, file: str) -> Any:
-    """Open the file."""
+    """Open an HDF5 file for reading."""
     with library_call():
         return h5py.File(file, "r")
 
@@ -203,7 +206,7 @@ def _version(file: str) -> list[int]:
 
 
 def datasets(h5py: Any, group: Any) -> dict[str, Any]:
-    """Return all numeric data sets by path."""
+    """Return all numeric data sets of a group by path."""
     numeric: dict[str, Any] = {}
 
     def visit(name: str, item: Any) -> None:
@@ -216,7 +219,7 @@ def datasets(h5py: Any, group: Any) -> dict[str, Any]:
 
 
 def check_dataset(dataset: Any, path: Path) -> None:
-    """Reject a data set that is larger than the file can contain, except for unwritten chunks."""
+    """Reject a data set that declares more values than the file can contain."""
     with library_call():
         shape, chunks, itemsize = tuple(dataset.shape), dataset.chunks, dataset.dtype.itemsize
         stored = dataset.id.get_storage_size()
@@ -239,7 +242,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
 
 
 def _dataset(h5py: Any, file: Any, inside: str) -> Any:
-    """Return the data set with this path, or the only numeric data set."""
+    """Return the data set at the path `inside`, or the only numeric data set."""
     numeric = datasets(h5py, file)
     with library_call():
         linked = file.get(inside) if inside else None  # links are not listed
@@ -250,7 +253,7 @@ def _dataset(h5py: Any, file: Any, inside: str) -> Any:
 
 
 def _axes(dataset: Any) -> str | None:
-    """Return the keys of the axes, such as "zyxc", or None if the file has no `axistags`."""
+    """Return the keys of the axes, such as "zyxc", or None if there are no `axistags`."""
     with library_call():
         tags = dataset.attrs.get("axistags")
     if tags is None:

@@ -1,4 +1,4 @@
-"""Convert arrays, paths and images of other libraries to a Segmentation."""
+"""Convert arrays, paths and images of other libraries to a `Segmentation`."""
 
 from collections.abc import Iterable
 from os import PathLike
@@ -16,14 +16,15 @@ from probdice.files.sources import is_image, split_paths
 
 __all__ = ["Comparable", "as_background_image", "as_mask", "as_segmentation", "as_surfaces"]
 
-# The types that can be compared or used as a mask. See the table in docs/how-to/inputs.md.
+# Types that can be compared or used as a mask. See the table in docs/how-to/inputs.md.
 Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 
 
 def as_segmentation(value: Comparable, name: str) -> Segmentation:
-    """Convert integers (labels) or floating-point numbers (probabilities) to a segmentation.
+    """Convert an array, a path or an image to a segmentation.
 
-    Errors use `name` as the name of the argument.
+    Integers are labels, and floating-point numbers are probabilities. Error messages start with
+    `name`, the name of the argument.
     """
     if isinstance(value, Segmentation):
         return value
@@ -61,7 +62,10 @@ def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
 def as_background_image(
     value: BackgroundImage | Comparable, shape: tuple[int, ...]
 ) -> BackgroundImage:
-    """Convert a background image for segmentations of `shape`; the last axis may be RGB."""
+    """Convert an array, a path or an image to a background image for segmentations of `shape`.
+
+    The last axis of an array may contain red, green and blue.
+    """
     if isinstance(value, BackgroundImage):
         return value
     if _is_file(value):
@@ -73,7 +77,7 @@ def as_background_image(
 
 
 def as_surfaces(value: Any) -> tuple[Surface, ...]:
-    """Read one or more surfaces from their paths; `Surface` objects are returned unchanged."""
+    """Read one or more surfaces from their paths. `Surface` objects are returned unchanged."""
     if isinstance(value, Surface):
         return (value,)
     if isinstance(value, str | PathLike):
@@ -84,7 +88,7 @@ def as_surfaces(value: Any) -> tuple[Surface, ...]:
 
 
 def _is_file(value: Any) -> bool:
-    """Return whether a value is a path, an image of another library, or several of them."""
+    """Return whether a value is a path or an image of another library, or a list of these."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     if isinstance(first, np.ndarray | list | tuple | int | float):
         return False

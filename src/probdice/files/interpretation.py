@@ -7,11 +7,11 @@
 
 | values, one per pixel and region | meaning |
 |---|---|
-| floating-point numbers, scaled integers, any numbers with `scale` | probabilities |
-| integers that are all 0 or 1 | masks, one-hot |
-| other integers | an error: perhaps a time series or percentages |
+| floating-point numbers, scaled integers, or any numbers with `scale` | probabilities |
+| integers that are all 0 or 1 | masks, one per region |
+| other integers | an error, because they may be a time series or percentages |
 
-The comparison checks that probabilities are in [0, 1] and sum to 1; this module does not.
+The comparison, not this module, checks that probabilities are in [0, 1] and sum to 1.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -100,7 +100,7 @@ def segmentation_of(
 def _channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the label of every region (None if there are no labels), and the names by channel."""
+    """Return the label of every region, or None without a label, and the names by channel."""
     if names is not None and labels is None:
         names = _distinct(names)
     elif labels is None:
@@ -111,7 +111,7 @@ def _channels(
 def _foreground(
     image: Image,
 ) -> tuple[Sequence[int | None], Mapping[int, str], Mapping[int, str]]:
-    """Return the labels, names and colours of a single foreground and its complement."""
+    """Return the labels, names and colours of the two regions: complement and foreground."""
     if image.kind == "foreground":
         labels, names = _channels(image.region_labels, image.region_names, 2)
         return labels, names, image.colours
@@ -122,7 +122,7 @@ def _foreground(
 
 
 def ignore_option(labels: Sequence[int]) -> Option:
-    """Return the option that excludes the pixels with these labels."""
+    """Return the option that excludes the pixels with these labels, for messages."""
     command = " ".join(f"--ignore {label}" for label in labels)
     return Option("ignore", python=f"ignore={list(labels)}", command=command)
 
@@ -177,7 +177,7 @@ def segmentation_of_many(
 
 
 def fraction_in(array: Array) -> float | None:
-    """Return the first fractional number, or None; the comparison reports NaN."""
+    """Return the first fractional number, or None. The comparison reports NaN."""
     for block in blocks(array):
         fractions = (block != np.trunc(block)) & (block == block)
         if fractions.any():
@@ -206,7 +206,7 @@ def without_single_region(image: Image) -> Image:
 
 
 def scaled_values(image: Image, scale: float | None) -> Array:
-    """Apply the slope and intercept of the file and the user's scale."""
+    """Apply the slope and the intercept of the file and the user's scale to the values."""
     if image.array.dtype.kind not in "biuf" or image.array.dtype.itemsize > 8:
         raise FormatError(
             f"values must be integers or floating-point numbers of at most 64 bits, "
@@ -226,7 +226,10 @@ def _are_labels(image: Image, values: Array) -> bool:
 def _divided(
     masks: Sequence[Array], names: Sequence[Label], sums: Sums, prefix: str = ""
 ) -> tuple[Sums, tuple[Note, ...]]:
-    """Return the rule for pixels in several masks, and a note. Raise an error if no rule is set."""
+    """Return the option `sums` for masks, and a note if masks share pixels.
+
+    If masks share pixels and `sums` is "error", raise an error.
+    """
     shared = shared_pixels(masks, names)
     if not shared.pixels:
         return sums, ()

@@ -1,11 +1,12 @@
 """Read and write MetaImage, NRRD and other SimpleITK formats (extra `itk`).
 
-The child process parses files. Arrays are transposed to (x, y, z). The components, or the fourth
-axis, are regions. A 3D Slicer .seg.nrrd names its segments; segments in several layers may overlap.
-MetaImage values remain on disk if they are uncompressed and in one file.
+The child process parses files. Arrays are transposed to (x, y, z). The region axis is the axis of
+the components or the fourth axis. A .seg.nrrd file of 3D Slicer contains the names of its segments.
+Segments in different layers may overlap. MetaImage values remain on disk if they are uncompressed
+and in one file.
 
-If a VTK, GIPL or MRC file lacks lengths or values, SimpleITK returns uninitialised memory. This
-module therefore also parses these headers, as far as needed to detect such files.
+If a VTK, GIPL or MRC file lacks lengths or values, SimpleITK returns uninitialised memory. To
+detect these files, this module also parses the relevant parts of their headers.
 """
 
 import math
@@ -41,7 +42,7 @@ __all__ = ["ITK", "METAIMAGE", "of_simpleitk"]
 READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
 WRITES = (".nrrd", ".mha")  # single files; a pair of .mhd and .raw cannot be replaced atomically
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
-PACKED = ("MINCImageIO",)  # may be gzipped internally
+PACKED = ("MINCImageIO",)  # readers of formats that may be gzipped internally
 WIDEST = 8  # largest size in bytes of a number that is stored as text
 VTK_BINARY = re.compile(rb"\n\s*binary", re.IGNORECASE)
 VTK_VALUES = re.compile(
@@ -50,12 +51,15 @@ VTK_VALUES = re.compile(
 VTK_LENGTHS = re.compile(rb"\n\s*dimensions\s+(\d+)\s+(\d+)\s+(\d+)", re.IGNORECASE)
 META_OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
 GIPL_HEADER = 256  # bytes
-MOST_AXES = 4  # three spatial axes and one of regions
+MOST_AXES = 4  # three spatial axes and one region axis
 BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # not recognisable by their first bytes
 
 
 def _io(source: Source) -> str:
-    """Return the name of ITK's reader, or "". It is chosen by the first bytes if possible."""
+    """Return the name of ITK's reader for a file, or "" if no reader supports the file.
+
+    The first bytes determine the reader if possible.
+    """
     head = source.head.lstrip()
     for start, io in MAGIC.items():
         if head.startswith(start):
@@ -122,7 +126,7 @@ def _mapped(source: Source) -> Image:
 
 
 def of_simpleitk(image: Any, *, max_bytes: int, no_geometry: bool = False) -> Image:
-    """Convert a SimpleITK image; with `no_geometry`, ignore its default geometry."""
+    """Convert a SimpleITK image. With `no_geometry`, ignore the geometry of the image."""
     sitk = need("SimpleITK", "itk", "reading a SimpleITK image")
     with _itk_call():
         array = _transposed(sitk, image)
@@ -132,7 +136,7 @@ def of_simpleitk(image: Any, *, max_bytes: int, no_geometry: bool = False) -> Im
 
 
 def _regions(array: NDArray[Any], axes: int, components: int) -> int | None:
-    """Return the region axis: the axis of the components, or the fourth axis."""
+    """Return the region axis (the axis of the components or the fourth axis), or None."""
     if axes == 4 and components > 1:
         raise FormatError(f"has shape {array.shape}: expected at most one axis of regions")
     if axes == 4:
@@ -192,7 +196,7 @@ ITK = Format("NRRD or another ITK format", READS, _recognises, _read, WRITES, _w
 
 
 def find_io(file: str) -> Answer:
-    """Return the name of ITK's reader of a file, or ""."""
+    """Return the name of ITK's reader for a file, or "" if no reader supports the file."""
     sitk = need("SimpleITK", "itk", "reading this format")
     return Answer(sitk.ImageFileReader.GetImageIOFromFileName(file))
 
@@ -255,7 +259,7 @@ def _itk_call() -> Iterator[None]:
 
 
 def _dtype(sitk: Any, reader: Any) -> np.dtype[Any]:
-    """Return the type of the values of an image."""
+    """Return the data type of an image."""
     name = sitk.GetPixelIDValueAsString(reader.GetPixelID())
     match = re.fullmatch(r"(?:vector of )?(\d+)-bit (unsigned|signed|float)(?: integer)?", name)
     if match is None:
@@ -268,7 +272,7 @@ def _dtype(sitk: Any, reader: Any) -> np.dtype[Any]:
 
 
 def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
-    """Compare the header with the stored values before SimpleITK allocates memory for them."""
+    """Compare the header with the stored values before SimpleITK allocates memory."""
     packed = source.gzipped
     voxels = None if packed else _voxels_in_header(source.head, io)
     if voxels == 0 or voxels not in (None, math.prod(reader.GetSize())):
@@ -298,9 +302,9 @@ def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
 
 
 def _voxels_in_header(head: bytes, io: str) -> int | None:
-    """Return the number of voxels in a header: 0 if it is missing, and None for other formats.
+    """Return the number of voxels in a VTK, GIPL or MRC header, and None for other formats.
 
-    SimpleITK uses uninitialised memory for missing numbers.
+    Return 0 if the header lacks this number, for which SimpleITK would use uninitialised memory.
     """
     if io == "VTKImageIO":
         lengths = VTK_LENGTHS.search(head)
@@ -320,7 +324,7 @@ def _mrc_number(head: bytes, place: int) -> int:
 
 
 def _header_size(head: bytes, io: str) -> int:
-    """Return the header size of formats whose missing values SimpleITK does not detect."""
+    """Return the header size for formats in which SimpleITK does not detect missing values."""
     if io == "MRCImageIO":
         return 1024 + _mrc_number(head, 92)
     if io == "GiplImageIO":
@@ -330,7 +334,7 @@ def _header_size(head: bytes, io: str) -> int:
 
 
 class _ImageMemory:
-    """A view of an image's memory that, unlike SimpleITK's own view, keeps the image alive."""
+    """A view of an image's memory that keeps the image alive, unlike SimpleITK's own view."""
 
     def __init__(self, image: Any, view: NDArray[Any]) -> None:
         self.image = image
@@ -338,7 +342,7 @@ class _ImageMemory:
 
 
 def _transposed(sitk: Any, image: Any) -> NDArray[Any]:
-    """Return the values as (x, y, z), components last, without a copy."""
+    """Return a view of the values with axes (x, y, z), followed by the components."""
     array: NDArray[Any] = np.asarray(_ImageMemory(image, sitk.GetArrayViewFromImage(image)))
     axes = tuple(range(image.GetDimension()))
     return array.transpose(axes[::-1] + tuple(range(len(axes), array.ndim)))

@@ -1,4 +1,4 @@
-"""Validate LZW streams of TIFF files. imagecodecs does not check their codes and can crash."""
+"""Validate LZW streams in TIFF files, because imagecodecs does not check their codes."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,9 @@ CLEAR, END, FIRST, MOST = 256, 257, 258, 4096  # special codes, and the largest 
 def is_valid(packed: NDArray[np.uint8]) -> bool:
     """Return whether every code of a stream is defined when it is used.
 
-    Codes have 9 bits, highest bit first, and one more bit each time the table is nearly full. Each
-    code except the first after a clear code defines a new code, and may be that new code itself.
+    Codes have 9 bits at first, with the highest bit first. The width increases by one bit each time
+    the table is nearly full. Each code defines a new code, except the first code after a clear
+    code. A code may be equal to the new code that it defines.
     """
     width, next_code = 9, FIRST
     fresh = True

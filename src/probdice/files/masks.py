@@ -1,7 +1,8 @@
-"""Overlapping masks, one per region: count the shared pixels and assign them by priority.
+"""Count the pixels that several masks share, and assign them to regions by priority.
 
-A tumour inside a kidney is part of both masks. Dividing these pixels equally is rarely intended, so
-`priority` sets which region gets them.
+There is one mask per region. For example, the pixels of a tumour in a kidney may be in both masks.
+Dividing these pixels equally is rarely intended, so `priority` sets the region to which they are
+assigned.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,20 +37,23 @@ class OverlappingMasks(FormatError):
 
 @dataclass(frozen=True)
 class SharedPixels:
-    """The number of pixels in several masks, and the names of these masks, smallest mask first."""
+    """The number of pixels that are in several masks, and the names of these masks.
+
+    The smallest mask is first.
+    """
 
     pixels: int
     names: tuple[Label, ...]
 
     @property
     def text(self) -> str:
-        """The problem in words."""
+        """Description of the problem for messages."""
         count = "1 pixel is" if self.pixels == 1 else f"{self.pixels} pixels are"
         return f"{count} in several masks ({listed(self.names)})"
 
     @property
     def error(self) -> "OverlappingMasks":
-        """The error that is raised if no option is set."""
+        """Error that is raised if no option is set."""
         return OverlappingMasks(
             f"{self.text}, so their label is ambiguous. To assign them to the first of several "
             f"regions, use ",
@@ -60,7 +64,7 @@ class SharedPixels:
 
     @property
     def note(self) -> Note:
-        """The note that shared pixels are divided equally."""
+        """Note which states that shared pixels are divided equally."""
         return Note(
             "claimed",
             (
@@ -72,14 +76,14 @@ class SharedPixels:
 
     @property
     def option(self) -> Option:
-        """The suggested priority: smaller regions first, because they are often inside others."""
+        """Suggested priority, with smaller regions first because they are often inside others."""
         names = [str(name) for name in self.names[:SUGGESTED]]
         python = f"priority=({', '.join(repr(name) for name in names)})".replace("'", '"')
         return Option("priority", ",".join(names), python=python)
 
 
 def shared_pixels(masks: Sequence[Array], names: Sequence[Label]) -> SharedPixels:
-    """Find the pixels that are 1 in several masks of 0 and 1."""
+    """Count the pixels that are in several masks."""
     pixels = 0
     volumes = np.zeros(len(masks), np.int64)
     sharing = np.zeros(len(masks), np.bool_)
@@ -101,12 +105,13 @@ def label_map_by_priority(
     geometry: Geometry | None,
     colours: Mapping[int, str],
 ) -> Segmentation:
-    """Create a label map in which every pixel has the first region of `priority` that covers it.
+    """Create a label map, in which shared pixels are assigned by priority.
 
-    Regions keep their labels if all labels are positive. Otherwise they are numbered from 1.
-    Regions that are not in `priority` come last. If two of these regions share a pixel that no
-    region in `priority` covers, an error is raised. Each name in `priority` that is not a region
-    adds a note of kind "priority".
+    A shared pixel is assigned to the first region in `priority` that contains it. Regions keep
+    their labels if all labels are positive. Otherwise, regions are numbered from 1. Regions that
+    are not in `priority` come last. If two of these regions share a pixel that is in no region of
+    `priority`, an error is raised. Each name in `priority` that is not a region adds a note of kind
+    "priority".
     """
     shown = shown_labels(labels, names)
     places = {str(label): k for k, label in enumerate(shown)}
@@ -160,5 +165,5 @@ def label_map_by_priority(
 
 
 def priority_option(priority: Sequence[str]) -> Option:
-    """Return the option with these names, as the user set it."""
+    """Return the option `priority` with these names, for messages."""
     return Option("priority", ",".join(priority), python=f"priority={tuple(priority)}")

@@ -1,14 +1,14 @@
 """Read MATLAB files: `file.mat:variable`, `file.mat:cell/0`, `file.mat:struct/field`.
 
-Cells are numbered from 0. A struct with a field `Segmentation`, as in BSDS, is read as that field.
-MATLAB's numbers are floating-point by default: whole numbers are labels; other arrays of three or
-more axes are probabilities with the regions last, as in MATLAB. Version 7.3 is HDF5 and requires
-the extra `hdf5`.
+Cells are numbered from 0. If a struct has a field `Segmentation`, as in BSDS, this field is read.
+MATLAB's numbers are floating-point by default. An array of whole numbers contains labels. Any other
+array with three or more axes contains probabilities, with the regions along the last axis. Files of
+version 7.3 are HDF5 and require the extra `hdf5`.
 
-The child process parses files. SciPy parses the versions up to 7. SciPy does not verify the
+The child process parses files. SciPy parses files of versions up to 7. SciPy does not verify the
 checksum of a compressed variable whose stream is truncated: it read wrong values from one of 3,000
-corrupted files. This module therefore decompresses the streams first, which also determines how
-much memory the variables require.
+corrupted files. This module therefore decompresses the streams first, which also determines the
+memory that the variables require.
 """
 
 import math
@@ -57,7 +57,7 @@ def _read(source: Source) -> Image:
 
 
 def _contents(source: Source) -> list[Content]:
-    """List every array of more than one number."""
+    """List every array with more than one number."""
     reader = list_newer if _is_hdf5(source) else list_older
     contents = []
     arrays = list[tuple[str, list[Size], Dtype]]
@@ -95,7 +95,7 @@ def _run_in_child(source: Source, reader: Any, *arguments: Any, returns: Any = N
 
 
 def read_older(file: str, inside: str, max_bytes: int) -> Answer:
-    """Read the array at a path inside the file, or the only array."""
+    """Read the array at the path `inside`, or the only array."""
     steps = [step for step in inside.split("/") if step]
     variables = _variables(file, steps[:1], max_bytes)
     with library_call():  # nested cells may exceed the recursion limit
@@ -113,7 +113,7 @@ def read_older(file: str, inside: str, max_bytes: int) -> Answer:
 
 
 def list_older(file: str, max_bytes: int) -> Answer:
-    """List the path, shape and type of every array of more than one number."""
+    """List the path, shape and type of every array with more than one number."""
     with library_call():
         arrays = _arrays(_variables(file, [], max_bytes))
         return Answer([[path, array.shape, array.dtype.str] for path, array in arrays])
@@ -148,7 +148,7 @@ def _unpacked_size(file: str, max_bytes: int) -> int:
 
 
 def _entered(value: Any, step: str) -> Any:
-    """Return a cell or struct by its index, or a field by its name; None if it is missing."""
+    """Return the cell or struct with an index, or the field with a name, or None if missing."""
     if not _is_cells(value) and not _is_structs(value):
         return None
     if step.isdecimal():
@@ -162,7 +162,10 @@ def _entered(value: Any, step: str) -> Any:
 
 
 def _opened(value: Any) -> Any:
-    """Return the array in a cell of one element, or in a struct's field `Segmentation`."""
+    """Return the array in a cell with one element, or in a struct's field `Segmentation`.
+
+    Other values are returned unchanged.
+    """
     if _is_cells(value) and value.size == 1:
         return _opened(value.item())
     if _is_structs(value) and "Segmentation" in value.dtype.names:
@@ -171,13 +174,13 @@ def _opened(value: Any) -> Any:
 
 
 def _field(structs: NDArray[Any], name: str) -> Any:
-    """Return a field of a struct, or one item per struct if there are several."""
+    """Return a field of a struct, or one item per struct if there are several structs."""
     fields = structs[name].ravel(order="F")
     return fields[0] if fields.size == 1 else fields
 
 
 def _arrays(variables: Mapping[str, Any]) -> list[tuple[str, NDArray[Any]]]:
-    """Return every array of more than one number with its path."""
+    """Return every array with more than one number, with its path."""
     return [pair for name, value in variables.items() for pair in _arrays_in(value, name)]
 
 
@@ -205,7 +208,7 @@ def _is_cells(value: Any) -> bool:
 
 
 def _is_structs(value: Any) -> bool:
-    """Return whether a value is an array of structs; functions and opaque objects are not."""
+    """Return whether a value is an array of structs, and not a function or an opaque object."""
     plain = type(value).__name__ not in ("MatlabFunction", "MatlabOpaque")
     return isinstance(value, np.ndarray) and bool(value.dtype.names) and plain
 
@@ -214,7 +217,7 @@ def _is_structs(value: Any) -> bool:
 
 
 def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
-    """Read an HDF5 variable, with its axes in reverse order; cells are not supported."""
+    """Read an HDF5 variable, with its axes in reverse order. Cells are not supported."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     content = open_file(h5py, file)
     variables = _newer_variables(h5py, content)

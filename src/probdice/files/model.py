@@ -1,7 +1,7 @@
-"""Types shared by all readers: a reader converts a `Source` to an `Image`.
+"""Types that all readers share. A reader converts a `Source` to an `Image`.
 
-A reader returns only the content of the file; `interpretation` decides whether the values are
-labels or probabilities. Readers raise short errors, and `read` prefixes them with the file name.
+A reader returns only the content of the file. `interpretation` decides whether the values are
+labels or probabilities. Readers raise short errors, which `read` prefixes with the file name.
 """
 
 import math
@@ -40,8 +40,9 @@ __all__ = [
 ]
 
 
-# "values": interpreted by their values; "regions": probabilities that keep the axis of a single
-# region; "foreground": one probability, with labels and names of both regions.
+# "values" are interpreted according to the numbers. "regions" are probabilities that keep the
+# region axis of a single region. "foreground" is one probability per pixel, with the labels and
+# names of both regions.
 Kind = Literal["values", "labels", "probabilities", "regions", "foreground"]
 
 
@@ -50,11 +51,11 @@ class Source:
     """A file to be read."""
 
     path: Path
-    inside: str  # the data set, key or variable after the colon; or ""
+    inside: str  # the data set, key or variable after the colon, or ""
     head: bytes  # the first bytes, decompressed if the file is gzipped
     gzipped: bool
-    max_bytes: int  # memory limit for values that cannot stay on disk
-    store: str = ""  # folder or URL of a Zarr store; or ""
+    max_bytes: int  # memory limit for values that cannot remain on disk
+    store: str = ""  # folder or URL of a Zarr store, or ""
 
     @property
     def name(self) -> str:
@@ -67,14 +68,14 @@ class Image:
 
     array: Array
     regions: int | None = None  # the region axis, if there is one
-    assumed: bool = False  # the region axis follows the rule for plain arrays, not the file
+    assumed: bool = False  # whether the region axis follows from the rule for plain arrays
     kind: Kind = "values"
     affine: NDArray[np.float64] | None = None  # to millimetres, RAS
     slope: float = 1.0
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
     region_labels: Sequence[int | None] | None = None  # the label of each region
-    region_names: Sequence[Label | None] | None = None  # whole numbers only without region_labels
+    region_names: Sequence[Label | None] | None = None  # a whole number replaces a region label
     colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by region index
     geometry_file: Path | None = None  # another file that contains the geometry
     vertices: VertexSpace | None = None  # the surfaces that the values belong to, if any
@@ -89,7 +90,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Content:
-    """One array in a container, with its inner path and the interpretation by `read`."""
+    """One array in a container, with its path and the meaning that `read` gives to its values."""
 
     inside: str
     shape: tuple[int, ...]
@@ -100,10 +101,10 @@ class Content:
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """The data to write: integer labels, or floating-point values with the regions first.
+    """The data to write: integer labels or floating-point values.
 
-    A foreground is one array with the labels and names of both regions. A map is not a
-    segmentation.
+    Regions are along the first axis. A foreground is one array of probabilities, with the labels
+    and names of both regions. A map is not a segmentation.
     """
 
     array: NDArray[Any]
@@ -131,7 +132,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: functions that recognise, read and, if supported, write it."""
+    """A file format, with functions that recognise, read and, if supported, write files."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -141,16 +142,16 @@ class Format:
     write: Callable[[Path, Payload], None] | None = None
     contents: Callable[[Source], list[Content]] | None = None  # lists the arrays of a container
     folder: bool = False  # whether the format writes a folder
-    surfaces: bool = False  # whether the format stores values at vertices, not on a grid
+    surfaces: bool = False  # whether the format stores values of vertices instead of a grid
 
 
 def meaning_of(
     shape: tuple[int, ...], dtype: np.dtype[Any], regions: int | None, *, labels: bool = True
 ) -> str:
-    """Describe how an array would be interpreted, based on its shape and type alone.
+    """Describe how an array would be interpreted, based only on its shape and type.
 
-    `regions` is the possible region axis. `labels` determines whether whole floating-point numbers
-    are labels.
+    `regions` is the region axis if the values are probabilities. `labels` sets whether whole
+    floating-point numbers are labels.
     """
     if dtype.kind not in "biuf":
         return "not numeric"
@@ -175,7 +176,7 @@ def need(module: str, extra: str, what: str) -> Any:
 
 
 def expect(library: str, extra: str, what: str) -> None:
-    """Raise the same error as `need` if a library is not installed; do not import it."""
+    """Raise the same error as `need` if a library is not installed, without importing it."""
     if sys.modules.get(library, ...) is None or find_spec(library) is None:
         raise _missing(library, extra, what)
 
@@ -188,7 +189,7 @@ def _missing(library: str, extra: str, what: str) -> MissingExtraError:
 
 
 def as_colour(values: Sequence[Any], most: float) -> str | None:
-    """Convert red, green and blue (0 to `most`) to "#RRGGBB", or to None if they are invalid."""
+    """Convert red, green and blue (0 to `most`) to "#RRGGBB", or invalid values to None."""
     try:
         red, green, blue = (round(255 * float(value) / most) for value in values)
     except (TypeError, ValueError, OverflowError):
@@ -206,10 +207,10 @@ def shares_of(colour: str) -> tuple[float, float, float]:
 
 def as_label(name: str) -> Label:
     """Convert the name of a region to an integer label if it is a whole number."""
-    whole = name.isascii() and name.isdecimal() and len(name) < 19  # of 64 bits
+    whole = name.isascii() and name.isdecimal() and len(name) < 19  # fits in 64 bits
     return int(name) if whole else name
 
 
 def lps_to_ras(affine: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Convert coordinates from left, posterior (as in ITK and DICOM) to right, anterior."""
+    """Convert an affine from LPS coordinates, as in ITK and DICOM, to RAS coordinates."""
     return np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine

@@ -6,7 +6,7 @@
 | ITK-SNAP label description | lines of seven numbers and a name in quotes |
 | FSLeyes .lut | lines of a number, red, green and blue from 0 to 1, and a name |
 | FSL atlas .xml | an element called atlas with elements called label |
-| BIDS dseg.tsv, CSV, tables with semicolons | columns: whole numbers are labels, text is a name, and a column called color or colour has colours such as #0072B2 |
+| BIDS dseg.tsv, CSV, table with semicolons | a column of whole numbers (labels), a column of text (names) and, optionally, a column called color or colour (colours such as #0072B2) |
 | JSON | {"1": "grey"}, {"grey": 1}, ["background", "grey"], [{"index": 1, "name": "grey", "color": "#808080"}], or one of the first two under "labels", as in nnU-Net's dataset.json |
 """  # noqa: E501
 
@@ -35,11 +35,11 @@ from probdice.text.escaping import printable
 
 __all__ = ["Names", "labels_in", "read_names", "read_unions", "with_names", "with_region_name"]
 
-SHORT_RANGE = 2**20  # range of labels whose lookup table fits in the cache
+SHORT_RANGE = 2**20  # largest range of labels whose lookup table fits in the cache
 
 Names = str | os.PathLike[str] | Mapping[Any, str] | Sequence[str]
 
-LARGEST = 1 << 24  # bytes; the largest known colour tables have about 100,000 bytes
+LARGEST = 1 << 24  # largest table in bytes; the largest known table has about 100,000 bytes
 TRIPLE = r"\s+(?P<red>\d+)\s+(?P<green>\d+)\s+(?P<blue>\d+)"
 FREESURFER = re.compile(r"(?P<label>-?\d+)\s+(?P<name>\S.*?)" + TRIPLE + r"(?:\s+\d+)?")  # Slicer
 ITK_SNAP = re.compile(r"(?P<label>\d+)" + TRIPLE + r'(?:\s+[\d.]+){3}\s+"(?P<name>.*)"')
@@ -55,9 +55,9 @@ EXPECTED = (
 def with_names(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
-    If a table names labels that are absent from the image, they are dropped. If a mapping or a list
-    given by the user names such labels, they become empty regions. A `required` table must name at
-    least one label.
+    Labels that a table names but the image does not contain are dropped. If a mapping or a list
+    from the user names these labels, they become empty regions. `required` names must include at
+    least one label of the image.
     """
     table = isinstance(names, str | os.PathLike)
     entries = _entries(names, channels=not segmentation.crisp)
@@ -72,7 +72,7 @@ def with_names(segmentation: Segmentation, names: Names, *, required: bool = Tru
 
 
 def with_region_name(segmentation: Segmentation, name: str) -> Segmentation:
-    """Name the only region of a segmentation; the rest is background."""
+    """Name the only region of a segmentation. The other pixels are background."""
     if not segmentation.crisp:
         if segmentation.reading != "foreground":
             raise InputError(
@@ -90,7 +90,7 @@ def with_region_name(segmentation: Segmentation, name: str) -> Segmentation:
 
 
 def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[Label, Entry]:
-    """Read the names, and the colours if there are any, from a table of labels.
+    """Read the names and, if there are any, the colours of labels from a table.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[
         FreeSurfer or 3D Slicer colour table, ITK-SNAP label description, BIDS .tsv, FSL .lut or
         atlas .xml, CSV or JSON.
     channels : bool, optional
-        Whether the regions are channels of probabilities. A probabilistic FSL atlas numbers its
-        channels from 0, and the labels of its label map from 1.
+        Whether the regions are channels of probabilities. In a probabilistic FSL atlas, channels
+        are numbered from 0, and the labels of the label map are numbered from 1.
 
     Examples
     --------
@@ -126,9 +126,9 @@ def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[
 
 
 def read_unions(path: str | os.PathLike[str]) -> dict[str, tuple[Label, ...]]:
-    """Read the derived regions of nnU-Net's dataset.json: labels that are lists of labels.
+    """Read the derived regions of nnU-Net's dataset.json, whose values are lists of labels.
 
-    If there are derived regions, single labels other than 0 become derived regions too.
+    Single labels other than 0 also become derived regions.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def _parsed(content: bytes, channels: bool) -> dict[Label, Entry]:
 
 
 def _columns(text: str) -> dict[Label, Entry]:
-    """Parse a table with a column of labels, one of names and optionally one of colours."""
+    """Parse a table with columns of labels and names and, optionally, columns of colours."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
         raise FormatError(f"is empty; {EXPECTED}")
@@ -273,7 +273,7 @@ def _entry(item: Mapping[str, Any]) -> tuple[int, Entry]:
 
 
 def _colour(parts: Sequence[Any]) -> str | None:
-    """Parse a colour, "#rrggbb" or three numbers from 0 to 255; None if it is neither."""
+    """Parse a colour: "#rrggbb" or three numbers from 0 to 255. Return None for other values."""
     if len(parts) == 1:
         return str(parts[0]).upper() if COLOUR.fullmatch(str(parts[0])) else None
     return as_colour(parts[:3], 255)
@@ -321,7 +321,7 @@ def _named_regions(segmentation: Segmentation, entries: Mapping[Label, Entry]) -
         if entry is None:
             continue
         known, names[k] = True, entry.name
-        if isinstance(label, int):  # a channel without a label is looked up by its index
+        if isinstance(label, int):  # for a channel without a label, its index
             labels[k] = label
         if entry.colour:
             colours[k] = entry.colour

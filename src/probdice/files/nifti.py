@@ -1,14 +1,14 @@
 """Read and write NIfTI (.nii, .nii.gz, .hdr/.img), Analyze and FreeSurfer (.mgh, .mgz).
 
-Values are memory-mapped or decompressed. nibabel writes files and reads the rarer headers. The axes
-are those of the file (i, j, k), with the regions last. The format is three-dimensional: a 2-D image
-has a third axis of length 1.
+Values are memory-mapped or decompressed. Files are written with nibabel, which also reads the rarer
+headers. The axes are those of the file (i, j, k), followed by the region axis. The format is
+three-dimensional, so a 2-D image has a third axis of length 1.
 
-**Geometry.** The sform is used if it is valid, otherwise the qform. Both are converted to
-millimetres. A NIfTI header may have neither. In this case, tools make different assumptions
-(nibabel centres and flips the image, and ITK does neither), so such an image has no geometry. An
-image without geometry can be compared with another such image. Comparing it with an image that has
-a geometry requires `ignore_geometry`. Images in Analyze format have no geometry either.
+**Geometry.** The sform is used if it is valid. Otherwise, the qform is used. The affine is
+converted to millimetres. An image without a valid sform or qform has no geometry, because tools
+make different assumptions in this case (nibabel centres and flips the image, and ITK does neither).
+Two images without geometry can be compared. Comparing an image without geometry with an image that
+has a geometry requires `ignore_geometry`. Images in Analyze format have no geometry.
 """
 
 import math
@@ -35,15 +35,15 @@ from probdice.files.sources import open_source
 
 __all__ = ["NIFTI", "of_nibabel", "other_half", "stored_values"]
 
-HEADER = 352  # bytes of a NIfTI-1 header
-LONGEST = 1 << 24  # bytes to search for a label table
-LONGEST_AXIS = 32767  # length limit of an axis in NIfTI-1
-LONGEST_TRAILER = 1 << 22  # bytes to search after the values of MGH
+HEADER = 352  # number of bytes in a NIfTI-1 header
+LONGEST = 1 << 24  # number of bytes that are searched for a label table
+LONGEST_AXIS = 32767  # largest length of an axis in NIfTI-1
+LONGEST_TRAILER = 1 << 22  # number of bytes after the values of MGH that are searched
 MGH_COMMAND = 3  # tag of a command line in the history of the image
 LABEL = re.compile(
     r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))', re.DOTALL
 )
-SHARE = r'{}="([\d.]+)"'  # of red, green or blue, from 0 to 1
+SHARE = r'{}="([\d.]+)"'  # the value of red, green or blue, from 0 to 1
 
 
 def _recognises(source: Source) -> bool:
@@ -79,7 +79,7 @@ def _read(source: Source) -> Image:
 
 
 def of_nibabel(image: Any) -> Image:
-    """Convert a nibabel image; unscaled file values are used if available."""
+    """Convert a nibabel image. Unscaled values are used if they are available."""
     if not hasattr(image, "affine") or len(image.shape) < 1:
         raise FormatError(
             f"is a {type_named(image)}, which is not an image on a grid. Pass an array of its "
@@ -171,9 +171,10 @@ def other_half(path: Path) -> Path | None:
 def stored_values(
     path: Path, header: Header, head: bytes, max_bytes: int
 ) -> tuple[NDArray[Any], bytes]:
-    """Return the stored values before scaling, memory-mapped or decompressed, and extensions.
+    """Return the stored values before scaling (memory-mapped or decompressed) and the extensions.
 
-    The extensions are the bytes between header and values in NIfTI-1, or after the values in MGH.
+    The extensions are the bytes between the header and the values in NIfTI-1, or the bytes after
+    the values in MGH.
     """
     needed = header.offset + header.dtype.itemsize * math.prod(header.shape)
     with path.open("rb") as stream:
@@ -199,13 +200,13 @@ def stored_values(
 
 
 def _raw(extension: Any) -> bytes:
-    """Return the bytes of a nibabel extension, or no bytes if nibabel parses the extension."""
+    """Return the bytes of a nibabel extension, or b"" if nibabel has parsed the extension."""
     content = extension.content if hasattr(extension, "content") else extension.get_content()
     return content if isinstance(content, bytes) else b""
 
 
 def _label_table(extensions: bytes) -> dict[str, Any]:
-    """Read the names and colours of the label table of Connectome Workbench and Caret."""
+    """Read the names and colours in a label table of Connectome Workbench or Caret."""
     if b"<LabelTable>" not in extensions:
         return {}
     table = extensions.partition(b"<LabelTable>")[2].partition(b"</LabelTable>")[0]
@@ -221,7 +222,10 @@ def _label_table(extensions: bytes) -> dict[str, Any]:
 
 
 def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:
-    """Reshape to three spatial axes and at most one region axis; other axes must have length 1."""
+    """Return the values with three spatial axes and at most one region axis, and the region axis.
+
+    All other axes must have length 1.
+    """
     space = values.shape[:3] + (1,) * (3 - values.ndim)
     further = [n for n in values.shape[3:] if n != 1]
     if len(further) > 1:
@@ -232,13 +236,13 @@ def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:
 
 
 def _stem(path: Path, suffix: str) -> str:
-    """Return the path without this suffix (and .gz), or "" if it has another suffix."""
+    """Return the path without this suffix (and without .gz), or "" if it has another suffix."""
     name = str(path)[: -len(".gz")] if path.name.lower().endswith(".gz") else str(path)
     return name[: -len(suffix)] if name.lower().endswith(suffix) else ""
 
 
 def _with_suffix(path: Path, suffix: str, other: str) -> Path | None:
-    """Return the file with the other suffix in the same folder, or None."""
+    """Return the file with the suffix `other` in the same folder, or None if it does not exist."""
     stem = _stem(path, suffix)
     for ending in (other, other + ".gz", other.upper()):
         if (candidate := Path(stem + ending)).is_file():
@@ -274,7 +278,7 @@ def _extend(image: Any, kind: str, text: str) -> None:
 
 
 def _caret_table(payload: Payload) -> str:
-    """Encode the names and colours of labels like Connectome Workbench."""
+    """Encode the names and colours of labels in the format of Connectome Workbench."""
     rows = []
     for label in sorted({*payload.label_names, *payload.colours}):
         shares = ""
@@ -296,16 +300,17 @@ def _place(image: Any, affine: NDArray[np.float64] | None) -> None:
     if affine is not None:
         image.set_sform(affine, code="scanner")
         image.set_qform(affine, code="scanner")
-        # A quaternion cannot represent shear; a wrong qform is worse than none.
+        # A quaternion cannot represent shear. A missing qform is better than a wrong qform.
         if not np.allclose(image.get_qform(), affine, atol=1e-4):
             image.set_qform(None, code="unknown")
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """Open a stream for writing.
+    """Open a file for writing, compressed if its suffix is .gz or .mgz.
 
-    Identical images result in identical files, because .gz stores no name or time.
+    Identical images result in identical files, because the compressed file stores neither a name
+    nor a time.
     """
     with path.open("wb") as stream:
         if not path.name.lower().endswith((".gz", ".mgz")):

@@ -1,11 +1,13 @@
 """Read and write NumPy files (.npy and .npz). Pickled objects are never loaded.
 
 Values in .npy files are memory-mapped. Values have the same meaning as arrays in memory: integers
-are labels, and floating-point numbers are probabilities with the regions along the first axis.
-Floating-point whole numbers above 1 are labels. There is no geometry, with two exceptions. An .npz
-file that probdice wrote may contain a geometry. The `probabilities` of nnU-Net have the geometry of
-the label image with the same name in the same folder; their axes (region, z, y, x) become (region,
-x, y, z).
+are labels, and floating-point numbers are probabilities with the regions along the first axis. As
+an exception, floating-point numbers are labels if all of them are whole and some of them are
+neither 0 nor 1.
+
+Images have no geometry, with two exceptions. An .npz file that probdice wrote may contain a
+geometry. The `probabilities` of nnU-Net have the geometry of the label image with the same name in
+the same folder. The axes of nnU-Net (region, z, y, x) become (region, x, y, z).
 """
 
 import math
@@ -37,10 +39,10 @@ from probdice.files.unsupported import archive_of
 
 __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
-WRITTEN = ("labels", "regions", "map")  # keys of values that `write` uses
-BESIDE = ("affine", "names", DESCRIPTION)  # keys of other data; older versions wrote names
-SMALL = 1 << 26  # memory limit in bytes for each of them
-PIECE = 1 << 18  # bytes per read; they stay in the CPU cache
+WRITTEN = ("labels", "regions", "map")  # keys that `write` uses for values
+BESIDE = ("affine", "names", DESCRIPTION)  # keys of other data; only older versions wrote names
+SMALL = 1 << 26  # memory limit in bytes for each item of other data
+PIECE = 1 << 18  # number of bytes per read, which fit in the CPU cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # of nnU-Net
 OBJECTS = (
     "contains pickled Python objects, which can run code and are never loaded. Save an array of "
@@ -117,7 +119,10 @@ def _read_npz(source: Source) -> Image:
 
 
 def _named(image: Image, names: NDArray[Any]) -> Image:
-    """Add names in the old format: pairs of a label and a name, or one name per region."""
+    """Add names in the format of older versions.
+
+    The names are pairs of a label and a name, or one name per region.
+    """
     if image.regions is not None:
         return replace(image, region_names=[as_label(str(name)) for name in names.ravel()])
     try:
@@ -138,7 +143,7 @@ def _write_npz(path: Path, payload: Payload) -> None:
 
 
 def _contents_npz(source: Source) -> list[Content]:
-    """List the arrays of an archive; only their headers are read."""
+    """List the arrays of an archive. Only the headers of the arrays are read."""
     contents = []
     with source.path.open("rb") as stream, library_call():
         archive = zipfile.ZipFile(stream)
@@ -160,7 +165,7 @@ _parsing = Lock()
 
 @contextmanager
 def _numpy_call() -> Iterator[None]:
-    """Convert errors of NumPy's header parser; report files that contain Python objects."""
+    """Convert errors of NumPy's header parser, and report files that contain Python objects."""
     try:
         with library_call(), _parsing:
             yield
@@ -171,7 +176,7 @@ def _numpy_call() -> Iterator[None]:
 
 
 def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the shape, order and type of an array at the current position."""
+    """Read the shape, the memory order and the type of the array at the current position."""
     version = np.lib.format.read_magic(stream)
     read_header = np.lib.format.read_array_header_2_0
     if version == (1, 0):
@@ -218,7 +223,10 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
 
 
 def _key(wanted: str, keys: list[str]) -> str:
-    """Return the key of the array to read; nnU-Net also stores other arrays."""
+    """Return the key of the array to read.
+
+    The default is `probabilities`, because nnU-Net also stores other arrays, or the only array.
+    """
     if not wanted and "probabilities" in keys:
         return "probabilities"
     values = keys if wanted else [key for key in keys if key not in BESIDE]
@@ -226,7 +234,7 @@ def _key(wanted: str, keys: list[str]) -> str:
 
 
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:
-    """Convert probabilities exported by nnU-Net; their label image contains the geometry."""
+    """Convert probabilities that nnU-Net exported. The label image contains the geometry."""
     label_file = label_image(path)
     if label_file is not None and label_file.suffix == ".png":  # 2-D: (region, 1, y, x)
         return Image(array[:, 0] if array.shape[1] == 1 else array, regions=0)
@@ -234,13 +242,13 @@ def _nnunet(path: Path, array: NDArray[Any]) -> Image:
 
 
 def label_image(path: Path) -> Path | None:
-    """Find the label image of nnU-Net probabilities in the same folder."""
+    """Return the label image of nnU-Net probabilities in the same folder, or None."""
     candidates = (Path(f"{path.with_suffix('')}{suffix}") for suffix in LABEL_FILES)
     return next((file for file in candidates if file.exists()), None)
 
 
 def regions_of_plain(array: Array) -> int | None:
-    """Return the region axis by the rule for plain arrays; None for labels."""
+    """Return the region axis according to the rule for plain arrays, or None for labels."""
     if array.dtype.kind != "f" or not array.shape:
         return None
     whole_above_one = fraction_in(array) is None and beyond_one(array) is not None

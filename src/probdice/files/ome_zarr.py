@@ -1,6 +1,7 @@
-"""Metadata of OME-Zarr 0.4 and 0.5: axes, spacing and origin, names and colours.
+"""Metadata of OME-Zarr 0.4 and 0.5: axes, spacing, origin, names and colours.
 
-Axes are read in any order. Images are written with the axes z, y, x, preceded by channels.
+Images are read with their axes in any order. Images are written with the axes z, y and x, preceded
+by the channel axis.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ __all__ = [
     "order_and_flips",
 ]
 
-# Units of OME-Zarr that microscopes and scanners use, in millimetres.
+# Lengths in millimetres of the OME-Zarr units that microscopes and scanners use.
 MILLIMETRES = {
     "angstrom": 1e-7,
     "nanometer": 1e-6,
@@ -62,7 +63,7 @@ class Level:
 
     @property
     def labels(self) -> Mapping[str, Any] | None:
-        """The metadata of a label image, or None for another image."""
+        """Metadata of a label image, or None for other images."""
         return self.attributes.get("image-label")
 
     def read(self, values: Array) -> Image:
@@ -89,7 +90,7 @@ class Level:
         return with_description(image, self.description)
 
     def _axes(self, count: int) -> list[_Axis]:
-        """Return the axes; versions before 0.3 always have five axes."""
+        """Return the axes. Versions before 0.3 always have five axes."""
         axes = []
         for entry in self.image.get("axes", "tczyx"):
             axis = {"name": entry} if isinstance(entry, str) else entry
@@ -122,7 +123,7 @@ class Level:
 
 
 def levels_of(group: Any) -> list[Level]:
-    """Return the levels of the first image of a group; empty if it is not an image."""
+    """Return the levels of the first image in a group, or [] if the group is not an image."""
     attributes = _attributes(group)
     images = attributes.get("multiscales")
     if not isinstance(images, list) or not images:
@@ -151,7 +152,7 @@ def _attributes(node: Any) -> Mapping[str, Any]:
 def _affine(
     axes: Sequence[_Axis], spacing: NDArray[np.float64], origin: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the affine to millimetres; lengths without a unit are in millimetres."""
+    """Return the affine in millimetres. Lengths without a unit are in millimetres."""
     image = [k for k, axis in enumerate(axes) if axis.kind != "channel"]
     names = [axes[k].name for k in image]
     world = sorted(names, key=lambda name: (name not in WORLD, WORLD.find(name), names.index(name)))
@@ -168,7 +169,7 @@ def _affine(
 
 
 def _label_names(labels: Any) -> dict[int, str]:
-    """Return the names of labels, or their classes if there are no names and classes are unique."""
+    """Return the names of labels, or their classes if names are missing and classes are unique."""
     entries = _entries(labels, "properties")
     names, classes = (
         {entry["label-value"]: str(entry[key]) for entry in entries if entry.get(key)}
@@ -187,7 +188,7 @@ def _colours(labels: Any) -> dict[int, str]:
 
 
 def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
-    """Return the objects listed under a key. An object that describes a label needs its number."""
+    """Return the valid objects in the list `name`. Objects other than channels need a label."""
     entries = holder.get(name) if isinstance(holder, Mapping) else None
     return [
         entry
@@ -201,7 +202,7 @@ def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
 
 
 def order_and_flips(geometry: Geometry) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the order of axes and the axes to flip that align an image with z, y, x."""
+    """Return the order of axes and the flipped axes that align an image with z, y and x."""
     directions = geometry.affine[:-1, :-1]
     axes = len(directions)
     along = np.abs(directions).argmax(axis=0)
@@ -220,7 +221,7 @@ def order_and_flips(geometry: Geometry) -> tuple[tuple[int, ...], tuple[int, ...
 
 
 def naming_metadata(payload: Payload) -> dict[str, Any]:
-    """Return the metadata of the names and colours of labels or regions."""
+    """Return the metadata with the names and colours of labels or regions."""
     colours = payload.colours
     if payload.labels:
         names = payload.label_names.items()
@@ -245,7 +246,7 @@ def naming_metadata(payload: Payload) -> dict[str, Any]:
 
 
 def image_metadata(geometry: Geometry, *, regions: bool) -> dict[str, Any]:
-    """Return the metadata of the axes, spacing and origin."""
+    """Return the metadata with the axes, the spacing and the origin."""
     order, flips = order_and_flips(geometry)
     axes = len(order)
     first = np.ones(axes + 1)

@@ -1,6 +1,7 @@
-"""Decompress streams only as far as needed, and verify their checksums.
+"""Decompress streams with a limited amount of memory, and verify their checksums.
 
-isal takes half the time of zlib; zlib is used on platforms without isal.
+Streams are decompressed with isal, or with zlib on platforms without isal. The time of isal is half
+that of zlib.
 """
 
 import mmap
@@ -22,21 +23,21 @@ __all__ = [
     "zlib_module",
 ]
 
-SURPLUS = 1 << 26  # bytes that may follow the values; MGH files end with scan metadata
+SURPLUS = 1 << 26  # number of bytes that may follow the values, such as metadata in MGH files
 PIECE = 1 << 20
 
 
 def is_gzipped(head: bytes) -> bool:
-    """Return whether these are the first bytes of a gzipped file."""
+    """Return whether `head` contains the first bytes of a gzipped file."""
     return head[:2] == b"\x1f\x8b"
 
 
 def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
-    """Decompress the first `size` bytes of a gzipped file and up to `trailing` further bytes.
+    """Decompress the first `size` bytes of a gzipped file and up to `trailing` additional bytes.
 
-    The result is shorter if the file is shorter. The checksum is at the end, so the remaining bytes
-    are decompressed and dropped. If more than `SURPLUS` bytes remain, an error is raised, because a
-    small file may decompress to terabytes.
+    The result is shorter if the file is shorter. The checksum is at the end of the file, so the
+    remaining bytes are decompressed and discarded. If more than `SURPLUS` bytes remain, an error is
+    raised, because a small file may decompress to terabytes.
     """
     whole = _unpack_at_once(path, size, trailing)
     if whole is not None:
@@ -51,10 +52,10 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 
 
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
-    """Decompress a file with a single gzip member in one call. Return None for other files.
+    """Decompress a file with a single gzip member in one call, or return None for other files.
 
-    While another thread runs Python code, several calls would wait for the GIL, which takes longer
-    than the decompression.
+    While another thread runs Python code, several calls would have to wait for the GIL. The wait
+    would take longer than the decompression.
     """
     unpacker = zlib_module().decompressobj(wbits=31)
     with (
@@ -69,9 +70,10 @@ def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
 
 
 def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
-    """Count the bytes of a zlib or gzip stream in a file, and raise an error on a wrong checksum.
+    """Return the decompressed size of a zlib or gzip stream, after verifying its checksum.
 
-    The stream is between the bytes `start` and `stop` of the file and should contain `size` bytes.
+    The stream is between the bytes `start` and `stop` of the file. The decompressed stream should
+    have `size` bytes.
     """
     with path.open("rb") as stream:
         stream.seek(start)
@@ -86,7 +88,7 @@ def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
 def unpack_pieces(
     pieces: Iterable[bytes | memoryview], *, gzipped: bool = False
 ) -> Iterator[bytes]:
-    """Yield the content of a zlib stream, or of one or more gzip members, in small pieces.
+    """Yield the content of a zlib stream, or of consecutive gzip members, in small pieces.
 
     The checksum is verified at the end of a stream. Bytes that follow the stream are ignored.
     """
@@ -110,7 +112,7 @@ def unpack_pieces(
 
 
 def _pieces(path: Path, start: int, stop: int) -> Iterator[bytes]:
-    """Yield the bytes of a part of a file."""
+    """Yield the bytes from `start` to `stop` of a file, in small pieces."""
     with path.open("rb") as stream:
         stream.seek(start)
         while piece := stream.read(min(PIECE, max(0, stop - stream.tell()))):
@@ -119,7 +121,7 @@ def _pieces(path: Path, start: int, stop: int) -> Iterator[bytes]:
 
 @contextmanager
 def _decompression() -> Iterator[None]:
-    """Convert the errors of zlib and isal."""
+    """Convert the errors of zlib and isal to `FormatError`."""
     try:
         yield
     except (zlib.error, zlib_module().error) as error:
@@ -127,7 +129,7 @@ def _decompression() -> Iterator[None]:
 
 
 def gzip_module() -> Any:
-    """Return isal's gzip module, or Python's."""
+    """Return the gzip module of isal if it is installed, otherwise that of Python."""
     try:
         from isal import igzip
     except ImportError:
@@ -138,7 +140,7 @@ def gzip_module() -> Any:
 
 
 def zlib_module() -> Any:
-    """Return isal's zlib module, or Python's."""
+    """Return the zlib module of isal if it is installed, otherwise that of Python."""
     try:
         from isal import isal_zlib
     except ImportError:

@@ -1,7 +1,7 @@
-"""Read and write TIFF (tifffile) and PNG (Pillow), and read BMP (Pillow).
+"""Read and write TIFF (with tifffile) and PNG (with Pillow), and read BMP (with Pillow).
 
-Grey values and palette indices are labels; palette colours are the display colours of labels. TIFF
-may also contain probabilities. RGB images are rejected because a colour is not a label number. Axes
+Grey values and palette indices are labels. Palette colours are the display colours of labels. TIFF
+may also contain probabilities. RGB images are rejected because a colour is not a label. The axes
 are (row, column), preceded by planes. None of these formats stores a geometry.
 """
 
@@ -42,15 +42,15 @@ COLOUR = (
     "indices (8 or 16 bit), not as display colours."
 )
 
-COLOURS = (2, 5, 6, 8)  # TIFF's RGB, CMYK, YCbCr and Lab
+COLOURS = (2, 5, 6, 8)  # TIFF codes of RGB, CMYK, YCbCr and Lab
 OME_PIXELS = re.compile(r"<(?:\w+:)?Pixels\b[^>]*")
 OME_SIZE = re.compile(r"\bSize[CTZ]\s*=\s*[\"'](\d{1,18})[\"']")
-# The passes of an interlaced PNG: their first pixel, and the steps between pixels.
+# The passes of an interlaced PNG: the first pixel of each pass, and the steps between its pixels.
 ADAM7 = (
     *((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2)),
     (0, 1, 1, 2),
 )
-STRIP = 1 << 20  # pixels per copy from Pillow
+STRIP = 1 << 20  # number of pixels that are copied from Pillow at once
 NO_PALETTE: NDArray[Any] = np.zeros((0, 3), np.uint8)
 GREY_MODES = ("1", "L", "P", "I", "I;16")  # Pillow modes of grey values and palette indices
 LZW = 5  # TIFF compression code
@@ -58,7 +58,7 @@ LZW = 5  # TIFF compression code
 UNPACKING = {1: 1, LZW: 4096, 8: DEFLATE_RATIO, 32946: DEFLATE_RATIO, 32773: 128}
 BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # possible header sizes in bytes
 BMP_UNPACKING = 128  # largest compression ratio: a run of 255 pixels takes two bytes
-MOST_UNPACKING = 1 << 16  # for other codes, such as Zstandard and fax
+MOST_UNPACKING = 1 << 16  # largest compression ratio of other codes, such as Zstandard and fax
 
 
 def _is_png(source: Source) -> bool:
@@ -68,7 +68,7 @@ def _is_png(source: Source) -> bool:
 def _read_png(source: Source) -> Image:
     with png_picture(source) as picture:
         image = _labels_of(picture)
-    # Pillow scales grey values of 2 and 4 bits to 8: 1 becomes 85 or 17.
+    # Pillow scales grey values of 2 and 4 bits to 8 bits, so that 1 becomes 85 or 17.
     depth, colour = source.head[24], source.head[25]
     if colour == 0 and depth in (2, 4):
         image = replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
@@ -99,16 +99,16 @@ def png_picture(source: Source) -> Iterator[Any]:
     from PIL import PngImagePlugin
 
     stream = io.BytesIO(_critical_chunks(source.path.read_bytes(), source.max_bytes))
-    # Not with Pillow's `open`, which rejects large images even if the file is large too.
+    # Pillow's `open` is not used, because it rejects large images even if the file is large too.
     with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
         picture.load()
-        stream.close()  # frees as much memory as the image takes if it hardly compresses
+        stream.close()  # frees memory, which is as much as the image takes if it hardly compresses
         yield picture
 
 
 @contextmanager
 def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
-    """Open a file with a Pillow image class after checking its header against the file size.
+    """Open a file with a Pillow image class after comparing its header with the file size.
 
     `ratio` is the largest compression ratio of the format.
     """
@@ -122,9 +122,9 @@ def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
 
 
 def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
-    """Return the values of a Pillow image, converted to `mode` if it is given.
+    """Return the values of a Pillow image, converted to `mode` if `mode` is not empty.
 
-    A few rows are copied at a time, because Pillow makes two temporary copies of the copied rows.
+    A few rows are copied at a time, because Pillow makes two temporary copies of these rows.
     """
     width, height = picture.size
     step = max(1, STRIP // width)
@@ -140,7 +140,7 @@ def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
 
 
 def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
-    """Return the colours of palette indices; empty if the palette is grey."""
+    """Return the colours of palette indices, or {} if the palette is grey."""
     if (palette == palette[:, :1]).all():
         return {}
     colours = {k: as_colour(row, most) for k, row in enumerate(palette.tolist())}
@@ -148,9 +148,9 @@ def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
 
 
 def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
-    """Return a PNG with only its critical chunks, after verifying all checksums.
+    """Return the content of a PNG with only its critical chunks, after verifying all checksums.
 
-    Pillow does not verify the checksums of the values, and rejects images with long comments.
+    Pillow does not verify the checksums of the values, and it rejects images with long comments.
     """
     view = memoryview(content)
     kept, values = [view[:8]], []
@@ -189,7 +189,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
 
 
 def _rows_size(width: int, height: int, bits: int, interlaced: bool) -> int:
-    """Return the bytes of all rows of a PNG, including one filter byte per row."""
+    """Return the size of all rows of a PNG in bytes, including one filter byte per row."""
     size = 0
     for x, y, dx, dy in ADAM7 if interlaced else ((0, 0, 1, 1),):
         columns, rows = -(-(width - x) // dx), -(-(height - y) // dy)
@@ -270,7 +270,7 @@ def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
     for channel in "CS":
         if channel in axes:
             return Image(array, regions=axes.index(channel))
-    # Planes along Z or T are space and time; other planes follow the rule for plain arrays.
+    # Planes along Z or T are space or time. For other planes, the rule for plain arrays applies.
     plain = array.ndim > 2 and not set(axes) & set("ZT")
     return Image(
         array,
@@ -283,7 +283,7 @@ def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
 def _check_planes(file: Any) -> None:
     """Reject cyclic pages, and OME metadata that describe more planes than the file has bytes.
 
-    Otherwise tifffile would follow a cycle forever, or allocate a list of all these planes.
+    Otherwise, tifffile would follow the cycle forever, or allocate a list of all these planes.
     """
     with library_call():
         len(file.pages)  # detects cycles
@@ -346,7 +346,7 @@ def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
 
 @contextmanager
 def _logged_errors() -> Iterator[list[str]]:
-    """Raise errors that tifffile only logs, such as missing pages, in this thread."""
+    """Raise the errors that tifffile only logs in this thread, such as missing pages."""
     errors: list[str] = []
     this_thread = threading.get_ident()
 

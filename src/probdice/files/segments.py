@@ -1,4 +1,4 @@
-"""Segments of 3D Slicer, whose labels, layers and names are in NRRD and MetaImage headers."""
+"""Segments of 3D Slicer, which are described in the headers of NRRD and MetaImage files."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ __all__ = ["SEGMENT", "description_fields", "image_of_segments"]
 SEGMENT = re.compile(
     rf"Segment(\d{{1,9}})_(LabelValue|Layer|Name|ID|Color)|{DESCRIPTION}_(\d{{1,6}})"
 )
-PART = 4000  # characters of a description per field; MetaImage limits the length of fields
+PART = 4000  # number of characters per field, because MetaImage limits the length of fields
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,10 @@ def image_of_segments(
     *,
     max_bytes: int,
 ) -> Image:
-    """Create an image whose labels have the names of the listed segments.
+    """Create an image whose labels have the names of the segments in the metadata.
 
-    Segments in several layers become one label map if none overlap, otherwise one mask per segment.
+    Segments in several layers become one label map if no segments overlap. Otherwise, each segment
+    becomes a mask.
     """
     segments = _listed(metadata)
     if segments and regions is not None:
@@ -57,7 +58,7 @@ def image_of_segments(
 
 
 def description_fields(description: str) -> dict[str, str]:
-    """Split a description into header fields; spaces are escaped because fields are stripped."""
+    """Split a description into header fields. Spaces are escaped because fields are stripped."""
     text = description.replace(" ", "\\u0020")
     starts = range(0, len(text), PART)
     return {f"{DESCRIPTION}_{k}": text[start : start + PART] for k, start in enumerate(starts)}

@@ -27,10 +27,10 @@ HEADERS = {
 
 
 def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """List the files of `a.nii.gz`, `a.nii.gz,b.nii.gz`, `'pve_*.nii.gz'` or `file.h5:/inside`.
+    """List the files of a path such as `a.nii.gz,b.nii.gz`, `'pve_*.nii.gz'` or `file.h5:/inside`.
 
-    The list includes companion files, such as the .img of an .hdr. Each existing file is listed
-    once. Invalid paths are ignored here; the reader reports them.
+    The list includes companion files, such as the .img file of an .hdr file. Each existing file is
+    listed once. Invalid paths are ignored, because the reader reports them.
     """
     try:
         parts = split_paths(path)
@@ -46,7 +46,7 @@ def files_read(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
 
 
 def fingerprint(file: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of the content of a file."""
+    """Return the SHA-256 checksum of a file."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""Parse the user's paths: one path, a list, a glob, `name=file` or `file.h5:/path`."""
+"""Parse the user's paths: one path, a list, a pattern, `name=file` or `file.h5:/path`."""
 
 import os
 import re
@@ -33,7 +33,7 @@ __all__ = [
     "split_paths",
 ]
 
-HEAD = 4096  # bytes; the longest magic number lies within the first 2056
+HEAD = 4096  # number of bytes that are read; all magic numbers are in the first 2056 bytes
 # A colon may follow these suffixes.
 INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat", ".gii", ".dlabel.nii", ".dscalar.nii")
 EXPECTED = "the path of a file, an image, or a list of them, one per region"
@@ -42,14 +42,14 @@ NAMED = re.compile(r"\s*([^=/\\:]+?)\s*=\s*(.+)")  # csf=pve_0.nii.gz; not ./a=b
 
 @dataclass(frozen=True)
 class Part:
-    """One input: a path or an image of another library, and the user's name for it."""
+    """One input: a path or an image of another library, and the name that the user gave it."""
 
     file: Any
     name: str = ""
 
     @property
     def source(self) -> str:
-        """The path of the input, or its type if it has no path."""
+        """Path of the input, or its type if it has no path."""
         if isinstance(self.file, str):
             return self.file
         return _filename(self.file) or f"a {type_named(self.file)}"
@@ -94,7 +94,7 @@ def is_image(value: object) -> bool:
 
 
 def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
-    """Open a file and read its first bytes. A missing, unreadable or empty file is an error."""
+    """Open a file and read its first bytes. Raise an error if the file is missing or empty."""
     if is_url(path):
         return Source(Path(path), "", b"", False, max_bytes, store=path)
     file, inside = split_inside(path)
@@ -155,7 +155,7 @@ def names_of(parts: Sequence[Part]) -> list[Label]:
 
 
 def region_names(paths: Sequence[str]) -> list[Label]:
-    """Return the parts in which file names differ: 0, 1 for pve_0.nii.gz, pve_1.nii.gz.
+    """Return the parts in which file names differ, such as 0 and 1 for pve_0.nii and pve_1.nii.
 
     Whole numbers become integers, like the labels of a label map.
     """
@@ -165,13 +165,13 @@ def region_names(paths: Sequence[str]) -> list[Label]:
 
 
 def _differences(paths: Sequence[str]) -> list[str]:
-    """Return the differing parts of file names, or longer parts if those are not distinct."""
+    """Return the differing parts of file names, or longer parts if these are not distinct."""
     stems = []
     for path in paths:
         file, inside = split_inside(path)
         name = file.name.lstrip(".")
         stems.append(name.split(".")[0] + (f"/{inside.strip('/')}" if inside else ""))
-    # Whole words and whole numbers are compared: grey and green do not become y and en.
+    # Whole words and whole numbers are compared, so that grey and green do not become y and en.
     words = [re.findall(r"[^\W\d_]+|\d+|[\W_]+", stem) for stem in stems]
     start = _common(words)
     end = _common([list(reversed(part[start:])) for part in words])
@@ -230,7 +230,10 @@ def _only(text: str, name: str) -> str:
 
 
 def split_inside(path: str) -> tuple[Path, str]:
-    """Split `file.h5:/path` into file and inner path; a file name may also contain a colon."""
+    """Split `file.h5:/path` into the file and the path inside the file.
+
+    The file name itself may also contain a colon.
+    """
     for colon in (match.start() for match in re.finditer(":", path)):
         file = path[:colon]
         if file.lower().endswith(INSIDE) and not os.path.exists(path):

@@ -1,4 +1,4 @@
-"""Values at the vertices of surfaces: label tables, map selection, and structures by file name."""
+"""Functions for values of vertices: label tables, selection of maps, and names of structures."""
 
 import colorsys
 import re
@@ -52,17 +52,17 @@ class Maps:
     Attributes
     ----------
     values : ndarray
-        One row per map.
+        Values with one row per map and one column per vertex.
     names : sequence of str
         The name of each map, or "" for a map without a name.
     space : VertexSpace
-        The vertex of each column.
-    tables : sequence of list of Entry or None
-        The label table of each map; None if the maps are not labels.
+        The space that defines the vertex of each column.
+    tables : sequence of list of LabelRow or None
+        The label table of each map, or None if the maps are not labels.
     description : str
         The description stored by `write`, or "".
     slope : float
-        The factor by which the stored values are multiplied.
+        The factor that is applied to the stored values.
     inter : float
         The number that is added to the scaled values.
     """
@@ -77,7 +77,7 @@ class Maps:
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The maps by name, and by number from 0."""
+        """The number of each map, by name and by number from 0."""
         numbers = {str(k): k for k in range(len(self.names))}
         return numbers | {name: k for k, name in reversed([*enumerate(self.names)]) if name}
 
@@ -85,8 +85,8 @@ class Maps:
 def map_image(maps: Maps, inside: str) -> Image:
     """Convert the map called `inside`, or all maps, to an image.
 
-    If there are several label maps, `inside` must name one of them. Several maps of any other
-    kind, without `inside`, are read as the probabilities of regions.
+    If there are several label maps, `inside` must name one of them. Without `inside`, several maps
+    of any other kind are read as the probabilities of regions.
     """
     number, shown = maps.numbers.get(inside, 0), _shown(maps)
     if inside not in maps.numbers and (inside or maps.tables is not None):
@@ -106,7 +106,7 @@ def map_image(maps: Maps, inside: str) -> Image:
 
 
 def map_contents(maps: Maps) -> list[Content]:
-    """List the label maps of a file; other maps are regions of one segmentation."""
+    """List the label maps of a file. Other maps are regions of one segmentation."""
     if maps.tables is None:
         return []
     size, dtype = maps.values.shape[1:], np.dtype(np.int32)
@@ -114,7 +114,7 @@ def map_contents(maps: Maps) -> list[Content]:
 
 
 def names_and_colours(table: Sequence[LabelRow]) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the names and colours by label; a name that is only the number is ignored."""
+    """Return the names and colours by label. A name that is only the number is ignored."""
     names = {
         label: name.strip()
         for label, name, _ in table
@@ -136,7 +136,10 @@ def label_entries(rows: Sequence[tuple[Any, ...]]) -> list[LabelRow]:
 
 
 def rows_to_write(payload: Payload) -> list[LabelRow]:
-    """Return one entry for each label that occurs or has a name; the default name is its number."""
+    """Return one row for each label that occurs or has a name or a colour.
+
+    The default name of a label is its number.
+    """
     present: list[int] = np.unique(payload.array).tolist()
     if present and not INT32.min <= present[0] <= present[-1] <= INT32.max:
         raise InputError(
@@ -154,7 +157,11 @@ def rows_to_write(payload: Payload) -> list[LabelRow]:
 
 
 def map_name(payload: Payload, number: int) -> str:
-    """Return the name under which a map is stored: the name of its region, or its number from 1."""
+    """Return the name under which a map is stored.
+
+    A map is stored under the name of its region, or under "#" and a number from 1. A map that is
+    not a segmentation is called "similarity".
+    """
     if payload.kind == "map":
         return "similarity"
     name = payload.region_names[1 if payload.kind == "foreground" else number]
@@ -162,7 +169,7 @@ def map_name(payload: Payload, number: int) -> str:
 
 
 def space_of(payload: Payload) -> VertexSpace:
-    """Return the vertices of the values to write. A plain list of values has no structure name."""
+    """Return the vertices of the values to write. A 1-D array without geometry is one surface."""
     if isinstance(payload.geometry, VertexSpace):
         return payload.geometry
     if len(payload.shape) != 1 or payload.geometry is not None:
@@ -186,7 +193,7 @@ def only_structure(payload: Payload, name: str) -> Structure:
 
 
 def structure_of_file(name: str) -> str:
-    """Return the hemisphere in a file name such as lh.aparc.annot; "" if there is none."""
+    """Return the structure for a file name such as lh.aparc.annot, or "" if it is unknown."""
     sides = {match[1].lower() for match in HEMISPHERE.finditer(name)}
     if len(sides) != 1:
         return ""
@@ -201,6 +208,6 @@ def _shown(maps: Maps) -> list[str]:
 
 
 def _generated(label: int) -> str:
-    """Return a colour for a label without a colour; neighbouring labels have different hues."""
+    """Return a colour for a label without a colour. Consecutive labels have different hues."""
     shades = colorsys.hsv_to_rgb(label * HUE % 1, 0.5 + 0.1 * (label % 5), 0.9)
     return as_colour(shades, 1.0) or "#808080"

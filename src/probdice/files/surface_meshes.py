@@ -19,11 +19,11 @@ __all__ = ["surface_of"]
 
 FREESURFER = b"\xff\xff\xfe"  # the first bytes of triangle files
 FARTHEST = 1e6  # largest coordinate in millimetres
-ROW = 12  # bytes of a vertex or a triangle: three 32-bit numbers
+ROW = 12  # number of bytes in a vertex or a triangle, which is three 32-bit numbers
 
 
 def surface_of(source: Source) -> Surface:
-    """Read a mesh. The structure is read from the metadata or the file name."""
+    """Read a mesh. Its structure is named in the metadata or in the file name."""
     structure = ""
     if source.head.startswith(FREESURFER):
         points, triangles = _freesurfer(source)
@@ -53,7 +53,7 @@ def surface_of(source: Source) -> Surface:
 
 
 def _freesurfer(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Read with nibabel after comparing the counts in the header with the size of the file."""
+    """Read a mesh with nibabel, after comparing the counts in its header with the file size."""
     stored = source.path.stat().st_size
     with source.path.open("rb") as stream:
         stream.read(len(FREESURFER))
@@ -75,7 +75,7 @@ def _freesurfer(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _only(intents: Sequence[int], arrays: Sequence[NDArray[Any]], code: int) -> NDArray[Any]:
-    """Return the only array with an intent code."""
+    """Return the only array with the given intent code."""
     if intents.count(code) != 1:
         raise FormatError("not a surface mesh: expected one array of points and one of triangles")
     return arrays[intents.index(code)]

@@ -54,7 +54,7 @@ TABLE = ". To use a table of names, pass ", Option("names", "FILE", python="name
 
 
 def file_type(source: Source) -> tuple[str | Option, ...]:
-    """Return a phrase for the file type that can follow "it is", or "" if it is unknown."""
+    """Return the parts of a phrase that can follow "it is", or () if the type is unknown."""
     head = source.head
     for start, kind in STARTS:
         if head.startswith(start):
@@ -69,7 +69,7 @@ def file_type(source: Source) -> tuple[str | Option, ...]:
 
 
 def archive_of(members: list[str]) -> str:
-    """Return a phrase for a zip archive that can follow "it is", or "" if it contains arrays."""
+    """Return a phrase for a zip archive that can follow "it is", or "" if it has NumPy arrays."""
     if any(name.split("/")[-1] == "data.pkl" for name in members):
         return PYTORCH
     if any(name.endswith(".npy") for name in members):
@@ -85,7 +85,7 @@ def archive_of(members: list[str]) -> str:
 
 
 def _text(head: bytes, name: str) -> tuple[str | Option, ...]:
-    """Return a phrase for a text file, or "" if the bytes are not text."""
+    """Return the parts of a phrase for a text file, or () if the bytes are not text."""
     try:
         text = head.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,10 +1,11 @@
 """Locate the values of NRRD and MetaImage files, and verify compressed values.
 
-SimpleITK reads these formats, but accepts compressed values with a wrong checksum: from files with
-one flipped bit, version 2.5.7 read wrong values without an error in 139 of 141 compressed .mha
-files and 18 of 144 compressed .nrrd files. This module therefore decompresses the streams first
-with isal, which takes a third of SimpleITK's time. SimpleITK also fills missing values with
-uninitialised memory, so this module checks their number. Other header fields are not interpreted.
+SimpleITK reads these formats, but accepts compressed values with a wrong checksum. In a test with
+one flipped bit per file, version 2.5.7 read wrong values without an error from 139 of 141
+compressed .mha files and 18 of 144 compressed .nrrd files. This module therefore decompresses the
+streams first with isal, which takes a third of SimpleITK's time. SimpleITK also fills missing
+values with uninitialised memory, so this module checks the number of values. Other header fields
+are not interpreted.
 """
 
 import re
@@ -21,19 +22,19 @@ __all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_val
 
 LONGEST = 1 << 24  # largest header in bytes; headers may list many segments
 MOST_FILES = 1 << 16
-# Largest expansion per stored byte: in text, one character may become a number of eight bytes.
+# Largest number of bytes per stored byte. In text, one character may become eight bytes.
 UNPACKING = {"raw": 1, "text": 8, "packed": DEFLATE_RATIO}
 Encoding = Literal["raw", "packed", "text"]
 
 
 @dataclass(frozen=True)
 class Values:
-    """The files that contain the values of an image, and the first byte of the values in each."""
+    """The files that contain the values of an image, and the position of the values in each."""
 
     encoding: Encoding
     files: tuple[tuple[Path, int], ...]
-    skipped: int = 0  # bytes before the values, after decompression
-    packed_size: int | None = None  # bytes of compressed values, if the header has them
+    skipped: int = 0  # number of bytes before the values, after decompression
+    packed_size: int | None = None  # size of the compressed values, if the header contains it
     order: Literal["<", ">"] = "<"  # byte order
 
     @property
@@ -42,7 +43,7 @@ class Values:
         return self.encoding == "raw" and len(self.files) == 1
 
     def spans(self) -> list[tuple[Path, int, int]]:
-        """Return the byte offsets of the start and the end of the values in every file."""
+        """Return each file, and the byte offsets at which its values start and end."""
         spans = []
         for file, start in self.files:
             size = file.stat().st_size - start if self.packed_size is None else self.packed_size
@@ -51,7 +52,7 @@ class Values:
 
 
 def check_stored(values: Values, shape: tuple[int, ...], needed: int) -> None:
-    """Reject files that are missing, or too short for `needed` bytes of values."""
+    """Reject files that are missing or too short for `needed` bytes of values."""
     for file, _ in values.files:
         if not file.is_file():
             raise FormatError(
@@ -63,7 +64,7 @@ def check_stored(values: Values, shape: tuple[int, ...], needed: int) -> None:
 
 
 def check_sums(values: Values, needed: int) -> None:
-    """Reject compressed values if there are too few or their checksum is wrong."""
+    """Reject compressed values that are incomplete or have a wrong checksum."""
     if values.encoding != "packed":
         return
     needed += values.skipped
@@ -149,7 +150,7 @@ def _header_lines(stream: BinaryIO) -> Iterator[str]:
 
 
 def _numbered(pattern: str) -> list[str]:
-    """Expand a pattern such as "slice%03d.raw 1 20 1"; empty if it is not a pattern."""
+    """Expand a pattern such as "slice%03d.raw 1 20 1", or return [] if it is not a pattern."""
     number = r"\s+(\d{1,9})"
     match = re.fullmatch(
         rf"([^%]*%0?\d?d[^%\s]*){number}{number}(?:{number})?(?:{number})?", pattern
@@ -171,7 +172,7 @@ def _nrrd_encoding(name: str) -> Encoding:
 
 
 def _starts_gzipped(file: Path, start: int) -> bool:
-    if not file.is_file():  # check_stored reports it
+    if not file.is_file():  # check_stored reports the missing file
         return True
     with file.open("rb") as stream:
         stream.seek(start)
@@ -179,7 +180,7 @@ def _starts_gzipped(file: Path, start: int) -> bool:
 
 
 def _after_lines(file: Path, start: int, count: int) -> int:
-    """Return the position after `count` lines."""
+    """Return the position after `count` lines, starting at the position `start`."""
     if not file.is_file():
         return start
     with file.open("rb") as stream:

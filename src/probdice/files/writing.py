@@ -1,4 +1,4 @@
-"""Convert values to the type in which they are stored, and write files atomically."""
+"""Convert values to the data type in which they are stored, and write files atomically."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ __all__ = [
     "write_atomically",
 ]
 
-BATCH = 2**24  # probabilities per batch of an array that is not in memory
+BATCH = 2**24  # number of probabilities per batch, for an array that is not in memory
 INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 
 
@@ -58,7 +58,7 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
 
 
 def described_payload(value: Segmentation, array: Any, geometry: Geometry | None) -> Payload:
-    """Combine an array, which may already be stored, with the properties of a segmentation."""
+    """Return an array, which may already be stored, with the properties of a segmentation."""
     place = value.geometry if geometry is None else geometry
     if value.crisp:
         return Payload(array, "labels", place, label_names=value.names, colours=value.colours)
@@ -73,7 +73,7 @@ def described_payload(value: Segmentation, array: Any, geometry: Geometry | None
 
 
 def check_vertices(form: Format, payload: Payload) -> None:
-    """Reject values at vertices if the format stores images on a grid."""
+    """Reject values of vertices if the format stores images on a grid."""
     if payload.geometry is not None and not payload.geometry.on_grid and not form.surfaces:
         known = ".annot, .label.gii or .dlabel.nii"
         if not payload.labels:
@@ -84,13 +84,13 @@ def check_vertices(form: Format, payload: Payload) -> None:
 
 
 def write_atomically(path: str, form: Format, payload: Payload) -> None:
-    """Write a file; if writing fails, remove the incomplete file."""
+    """Write a file. If writing fails, remove the incomplete file."""
     assert form.write is not None
     if form.folder:
         with replacing_store(Path(path)) as folder:
             form.write(folder, payload)
         return
-    # The temporary file keeps the suffix because libraries choose the format by it.
+    # The temporary file keeps the suffix, because libraries use the suffix to choose the format.
     suffix = next(s for s in sorted(form.writes, key=len, reverse=True) if path.lower().endswith(s))
     with replacing(Path(path), suffix) as partial:
         form.write(partial, payload)
@@ -98,7 +98,7 @@ def write_atomically(path: str, form: Format, payload: Payload) -> None:
 
 @contextmanager
 def replacing_store(target: Path) -> Iterator[Path]:
-    """Yield a folder to write to, and replace an existing store with it at the end."""
+    """Yield a temporary folder, and replace an existing store with this folder at the end."""
     if target.exists() and not is_store(target):
         raise InputError("exists and is not a Zarr store, so it is not replaced. Remove it first.")
     with replacing_folder(target) as folder:
@@ -106,13 +106,13 @@ def replacing_store(target: Path) -> Iterator[Path]:
 
 
 def _probabilities(value: Segmentation) -> NDArray[Any]:
-    """Return all probabilities. Lazy arrays may be large, so they are copied to a memory map."""
+    """Return all probabilities. A lazy array may be large, so it is copied to a memory map."""
     if isinstance(value.array, np.ndarray) or value.reading != "error":
         return value.probabilities()
     count, *shape = value.array.shape
     dtype = np.result_type(value.array.dtype, np.float32)
     row = prod(shape[1:])
-    with TemporaryFile() as stream:  # the system deletes it with the last view of the memory map
+    with TemporaryFile() as stream:  # the file is deleted with the last view of the memory map
         array = np.memmap(stream, dtype, "w+", shape=(count, *shape))
     step = max(1, BATCH // max(count * row, 1))
     for start in range(0, shape[0], step):

@@ -1,8 +1,8 @@
-"""Read and write Zarr and OME-Zarr (extra `zarr`), formats 2 and 3, from a folder or a URL.
+"""Read Zarr and OME-Zarr, formats 2 and 3, from a folder or a URL, and write them (extra `zarr`).
 
-An OME-Zarr image has several levels; the first level is read unless the path selects another level.
+An OME-Zarr image has several levels. The first level is read unless the path selects another level.
 An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is written as a
-plain array. Arrays remain in their store: chunks are decoded on demand.
+plain array. Arrays remain in their store, and their chunks are decoded on demand.
 """
 
 import math
@@ -38,8 +38,8 @@ from probdice.files.sources import is_store, is_url
 __all__ = ["ZARR", "NewStore", "ZarrArray", "is_upright"]
 
 MOST_CHUNKS = 1 << 20  # largest number of chunks along an axis
-LARGE, PADDED = 1 << 25, 8  # a chunk above LARGE bytes is at most PADDED times the image size
-EDGE = {1: 2**20, 2: 1024, 3: 128}  # chunk length when writing, by the number of axes
+LARGE, PADDED = 1 << 25, 8  # a chunk may exceed LARGE bytes up to PADDED times the image size
+EDGE = {1: 2**20, 2: 1024, 3: 128}  # length of written chunks, by the number of axes
 CHANNEL = {"c", *REGION_DIMENSIONS}
 
 
@@ -56,7 +56,7 @@ def _read(source: Source) -> Image:
 
 
 def _contents(source: Source) -> list[Content]:
-    """List every image and every array of a group."""
+    """List every image and every array in a group."""
     with _metadata():
         node = _open(source.store)
         if _is_array(node) or levels_of(node):
@@ -72,7 +72,7 @@ def _contents(source: Source) -> list[Content]:
 
 @contextmanager
 def _metadata() -> Iterator[None]:
-    """Convert errors from invalid metadata, whose values may have any type."""
+    """Convert errors that invalid metadata cause, because metadata may have values of any type."""
     try:
         yield
     except ProbdiceError:
@@ -82,7 +82,7 @@ def _metadata() -> Iterator[None]:
 
 
 def _image_at(store: str) -> Image:
-    """Read the array, or the group with one image, at a path."""
+    """Read the array at a path, or the only image of the group at this path."""
     node = _open(store)
     if not _is_array(node):
         return _image_of_group(node, store)
@@ -91,7 +91,7 @@ def _image_at(store: str) -> Image:
 
 
 def _image_of_group(group: Any, store: str) -> Image:
-    """Read the first level of the image of a group, or the group's only array."""
+    """Read the first level of a group's image, or the only image or array in the group."""
     levels = levels_of(group)
     name = store.rstrip("/").split("/")[-1]
     if levels:
@@ -103,7 +103,7 @@ def _image_of_group(group: Any, store: str) -> Image:
 
 
 def _level_at(store: str) -> Level | None:
-    """Return the metadata of an array that is a level of an image; otherwise None."""
+    """Return the metadata of an array that is a level of an image, or None for other arrays."""
     parent, _, name = store.rstrip("/").rpartition("/")
     if not is_url(store) and not is_store(Path(parent)):
         return None
@@ -115,7 +115,7 @@ def _level_at(store: str) -> Level | None:
 
 
 def _plain(array: Any, store: str) -> Image:
-    """Convert an array without OME-Zarr metadata; its axes may have names."""
+    """Convert an array without OME-Zarr metadata. The axes may have names."""
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
     values = ZarrArray(array, store)
     named = [k for k, name in enumerate(names or ()) if str(name).lower() in CHANNEL]
@@ -128,7 +128,7 @@ def _plain(array: Any, store: str) -> Image:
 
 
 def _check_no_intensities(array: Any, store: str, level: Level) -> None:
-    """Reject an integer image with label images, because it is the image that was segmented."""
+    """Reject an integer image that has label images, because it is the segmented image."""
     if level.labels is not None or array.dtype.kind not in "iu":
         return
     try:
@@ -144,7 +144,7 @@ def _check_no_intensities(array: Any, store: str, level: Level) -> None:
 
 
 def _inside(group: Any) -> Iterator[str]:
-    """Yield the paths of all images and arrays of a group, without the levels of images."""
+    """Yield the paths of all images and arrays in a group, without the levels of images."""
     try:
         members = sorted(group.members(max_depth=None))
     except Exception:  # the server does not support listing
@@ -193,7 +193,7 @@ def _check_no_objects(node: Any) -> None:
 def _check_chunks(node: Any) -> None:
     """Reject an array if its chunks have length 0 or are too many, too small or too large.
 
-    Zarr lists all chunks, and it decompresses whole chunks. Each chunk takes time and memory.
+    Zarr lists all chunks and decompresses whole chunks. Each chunk takes time and memory.
     """
     lengths = zip(node.shape, node.chunks, strict=True)
     counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]
@@ -209,7 +209,7 @@ def _check_chunks(node: Any) -> None:
 
 
 def _neighbours(store: str) -> str:
-    """List the content of the nearest existing store above a missing path."""
+    """Return a text that lists the content of the nearest existing store above a missing path."""
     if is_url(store):
         return ""
     for parent in Path(store).parents:
@@ -221,7 +221,7 @@ def _neighbours(store: str) -> str:
 
 
 class ZarrArray(Lazy):
-    """An array in a store; its chunks are decoded on demand."""
+    """An array in a store, whose chunks are decoded on demand."""
 
     travels = True
 
@@ -237,7 +237,7 @@ class ZarrArray(Lazy):
         return ZarrArray, (self.array, self.source)
 
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of one slice per axis."""
+        """Return the values of a block, which is given by one slice per axis."""
         try:
             return zeros_and_ones(np.asarray(self.array[index]))
         except MemoryError:
@@ -280,10 +280,10 @@ def _write(path: Path, payload: Payload) -> None:
 
 
 class NewStore:
-    """A new store: `array` creates its array, and `describe` stores its metadata.
+    """A new store. `array` creates the array, and `describe` stores the metadata.
 
-    With a geometry, the store is an OME-Zarr image with the axes z, y, x. Otherwise, it is a plain
-    array.
+    With a geometry, the store is an OME-Zarr image with the axes z, y and x. Otherwise, the store
+    is a plain array.
     """
 
     def __init__(
@@ -293,7 +293,7 @@ class NewStore:
         self._node: Any = None  # the array, or the group of an OME-Zarr image
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], *, regions: bool = False) -> Any:
-        """Create the empty array; with `regions`, its first axis is the region axis."""
+        """Create the empty array. With `regions`, the first axis is the region axis."""
         zarr = need("zarr", "zarr", "writing Zarr")
         axes = len(shape) - regions
         chunks = self.chunks or tuple(min(n, EDGE.get(axes, 32)) for n in shape[regions:])
@@ -323,7 +323,7 @@ class NewStore:
 
 
 def is_upright(geometry: Geometry | None) -> bool:
-    """Return whether the axes need no reordering, so that blocks can be written directly."""
+    """Return whether blocks can be written directly, because the axes need no reordering."""
     if geometry is None:
         return True
     order, flips = order_and_flips(geometry)

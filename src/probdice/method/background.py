@@ -40,10 +40,8 @@ def find_background(overlap: Overlap, background: Background | None) -> Places:
     return Both(*(_find(overlap, background, side) for side in SIDES))
 
 
-def check_background(background: Background | None, overlaps: Sequence[Overlap]) -> None:
+def check_background(background: Background, overlaps: Sequence[Overlap]) -> None:
     """Reject a background name that no region of these overlaps has."""
-    if background is None:
-        return
     for side in SIDES:
         name = background[side]
         known = any(overlap.side(one).knows(name) for overlap in overlaps for one in SIDES)

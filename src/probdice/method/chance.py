@@ -15,20 +15,19 @@ from numpy.typing import NDArray
 
 from probdice.errors import TooLargeError
 from probdice.method.background import (
-    Background,
     Places,
     background_group,
     find_background,
     foreground_share,
 )
 from probdice.method.groups import Groups, costs, group_volumes, known_from_table
-from probdice.method.matching import Fixed, Given, Rule, is_given, knows
-from probdice.method.merging import Merging, sides_to_merge
+from probdice.method.matching import Fixed, Given, Matching, Rule, knows
+from probdice.method.merging import sides_to_merge
 from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Passes
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages, correspond, key_lists, measure
-from probdice.method.sides import SIDES, Both, other
+from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["Chance", "adjusted", "chance_of"]
 
@@ -76,28 +75,24 @@ class _Agreement:
 
 
 def chance_of(
-    overlap: Overlap,
-    match: Rule,
-    merge: Merging,
-    matched: Groups,
-    images: Passes | None,
-    background: Background | None = None,
+    overlap: Overlap, matching: Matching, matched: Groups, images: Passes | None
 ) -> Chance:
     """Return the expected scores of the same comparison if the two sides were independent.
 
-    `matched` is the correspondence before merging. It is reused if the rule fixes the groups.
+    `matched` is the correspondence before merging. It is reused if the matching fixes the groups.
     """
-    given = is_given(match)
+    background, given = matching.background, matching.fixes_groups
     places, named = find_background(overlap, background), background is not None
-    if overlap.crisp and match == "overlap":
-        return _largest_with_largest(overlap, merge, places).chance(overlap.unit, named=named)
+    if overlap.crisp and matching.by_overlap:
+        merged = sides_to_merge(matching.merge)
+        return _largest_with_largest(overlap, merged, places).chance(overlap.unit, named=named)
     if overlap.crisp and given:
         return _given_agreement(overlap, matched, places).chance(overlap.unit, named=named)
     several = given and not known_from_table(overlap, matched).all()
     if overlap.separable and not several:
         try:
             independent = _independent(overlap, images)
-            return _from_table(independent, match, merge, matched if given else None, background)
+            return _from_table(independent, matching, matched)
         except NeedsImages:
             if images is None:
                 raise
@@ -106,16 +101,16 @@ def chance_of(
             "The chance level of probabilities requires the images. Compare the segmentations "
             "themselves, or access .chance before .detach()."
         )
-    return _sampled(overlap, match, merge, matched, images, background)
+    return _sampled(overlap, matching, matched, images)
 
 
-def _largest_with_largest(overlap: Overlap, merge: Merging, places: Places) -> _Agreement:
+def _largest_with_largest(overlap: Overlap, merged: Sequence[Side], places: Places) -> _Agreement:
     """Return the agreement of two independent label maps. Their overlaps are n_i m_j / |Ω|."""
     pixels = overlap.pixels
     shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
     pairs = min(share.size for share in shares)
     agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
-    for side in sides_to_merge(merge):
+    for side in merged:
         largest = float(shares[other(side)].max(initial=0))
         agreement += float(shares[side][pairs:].sum()) * largest
     background = 1.0
@@ -143,25 +138,19 @@ def _given_agreement(overlap: Overlap, groups: Groups, places: Places) -> _Agree
     return _Agreement(float(agreement.sum()) - background, background)
 
 
-def _from_table(
-    independent: Overlap,
-    match: Rule,
-    merge: Merging,
-    given: Groups | None,
-    background: Background | None,
-) -> Chance:
+def _from_table(independent: Overlap, matching: Matching, matched: Groups) -> Chance:
     """Compute the chance levels from the expected overlap of independent sides."""
-    if given is None:
-        result = correspond(independent, match, merge, None, background)
-        groups, losses = result.groups, result.costs
+    if matching.fixes_groups:
+        groups, losses = matched, None
     else:
-        groups, losses = given, None
+        result = correspond(independent, matching, None)
+        groups, losses = result.groups, result.costs
     losses = costs(independent, groups) if losses is None else losses
     score = measure(independent, groups, losses, None).score
-    if background is None:
+    if matching.background is None:
         return Chance(score)
     total = sum(group_volumes(independent, groups, side) for side in SIDES)
-    group = background_group(groups, find_background(independent, background))
+    group = background_group(groups, find_background(independent, matching.background))
     share = foreground_share((total - losses) / 2, group, independent.pixels)
     return Chance(score, foreground=share)
 
@@ -249,14 +238,7 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
     return survival
 
 
-def _sampled(
-    overlap: Overlap,
-    match: Rule,
-    merge: Merging,
-    matched: Groups,
-    images: Passes,
-    background: Background | None,
-) -> Chance:
+def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Passes) -> Chance:
     """Score randomly paired pixels. One half determines the groups; the other half is scored."""
     sides = overlap.reference, overlap.prediction
     rows = sum(1 if side.crisp else len(side) for side in sides)
@@ -272,17 +254,17 @@ def _sampled(
     ]
     halves = [images.drawn(part) for part in parts]
     matching_half = halves[0].overlap(overlap.similarity)
-    rule = _sample_rule(matching_half, match, overlap, matched)
-    sample_groups = correspond(matching_half, rule, merge, halves[0], background).groups
+    rule = _sample_rule(matching_half, matching.match, overlap, matched)
+    sample_groups = correspond(matching_half, replace(matching, match=rule), halves[0]).groups
     given = Given(_labelled(matching_half, sample_groups))
     scored = halves[1].overlap(overlap.similarity)
-    groups = correspond(scored, given, "none", halves[1], background).groups
+    groups = correspond(scored, matching.given(given), halves[1]).groups
     lists = key_lists(scored, groups)
     f = halves[1].map(overlap.similarity, lists).astype(np.float64)
     chance = Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
-    if background is None:
+    if matching.background is None:
         return chance
-    group = background_group(groups, find_background(scored, background))
+    group = background_group(groups, find_background(scored, matching.background))
     share, error = _sampled_foreground(parts[1], lists, group)
     return replace(chance, foreground=share, foreground_error=error)
 

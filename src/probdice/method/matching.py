@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -12,33 +13,34 @@ from probdice.errors import InputError, Option, TooLargeError
 from probdice.method.assignment import largest_total, least_total
 from probdice.method.background import (
     NO_BACKGROUND,
+    Background,
     Places,
     background_pair,
+    check_background,
+    find_background,
     without_background,
 )
 from probdice.method.groups import Groups
 from probdice.method.label_matching import match_by_label
+from probdice.method.merging import Merging
 from probdice.method.overlap import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
 from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Side
 
 __all__ = [
     "RULES",
-    "TIE",
     "Fixed",
     "Given",
+    "Matching",
     "MatchingRule",
     "Rule",
-    "check_fixed",
+    "check_labels",
     "find_groups",
-    "is_given",
     "knows",
     "listed",
     "pairs_as_groups",
     "within_classes",
 ]
-
-TIE = 1e-12  # smaller differences in D are rounding errors
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,46 @@ Rule = str | Fixed | Given  # a string is a key of `RULES`
 
 
 @dataclass(frozen=True)
+class Matching:
+    """How the regions of two sides are matched and merged.
+
+    Every field is an option of `CompareOptions` with the same name. Code between the options and
+    the rules passes the value on as a whole.
+
+    Attributes
+    ----------
+    match : Rule
+        The matching rule, or the pairs or groups that the user gave.
+    merge : Merging
+        The sides whose unmatched regions are merged.
+    background : Background or None
+        The background of each side. The two backgrounds correspond to each other, and no region is
+        merged into them.
+    """
+
+    match: Rule = "overlap"
+    merge: Merging = "none"
+    background: Background | None = None
+
+    @property
+    def fixes_groups(self) -> bool:
+        """Whether the user fixes the correspondence, so that no region can be merged."""
+        return self.match == "labels" or isinstance(self.match, Given)
+
+    @cached_property
+    def by_overlap(self) -> bool:
+        """Whether regions are matched by overlap alone, apart from merging and the background."""
+        return replace(self, merge="none", background=None) == DEFAULT
+
+    def given(self, groups: Given) -> "Matching":
+        """Return the matching with the groups of an earlier comparison."""
+        return replace(self, match=groups, merge="none")
+
+
+DEFAULT = Matching()
+
+
+@dataclass(frozen=True)
 class MatchingRule:
     """A matching rule that users choose by its name.
 
@@ -88,11 +130,11 @@ class MatchingRule:
     words: str
 
 
-def find_groups(overlap: Overlap, rule: Rule, background: Places = NO_BACKGROUND) -> Groups:
-    """Find the groups of corresponding regions by a rule: pairs, or groups given by the user.
-
-    The background regions correspond to each other and to no other region.
-    """
+def find_groups(overlap: Overlap, matching: Matching) -> Groups:
+    """Find the groups of corresponding regions before merging."""
+    rule, background = matching.match, NO_BACKGROUND
+    if matching.background is not None:
+        background = find_background(overlap, matching.background)
     if isinstance(rule, Fixed):
         return _around_fixed(overlap, rule, background)
     if isinstance(rule, Given):
@@ -124,11 +166,6 @@ def pairs_as_groups(overlap: Overlap, rows: Integers, columns: Integers) -> Grou
     return Groups(sides[0], sides[1], matched)
 
 
-def is_given(rule: Rule) -> bool:
-    """Return whether a rule fixes the correspondence, so that no region can be merged."""
-    return rule == "labels" or isinstance(rule, Given)
-
-
 def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[Integers, Integers]:
     """Choose the pairs with the largest total overlap. Components match only within their class."""
     if background is not NO_BACKGROUND:
@@ -145,15 +182,10 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
         row_savings, column_savings = (np.zeros(count, savings.dtype) for count in shape)
         row_savings[rows] = column_savings[columns] = savings[chosen]
         others = row_savings[meeting.rows] + column_savings[meeting.columns]
-        if np.count_nonzero(np.abs(others - savings) <= _tie(overlap)):
+        if np.count_nonzero(np.abs(others - savings) <= overlap.tie):
             column_of = _exchanged(overlap, rows, columns)
             rows, columns = np.flatnonzero(column_of >= 0), column_of[column_of >= 0]
     return rows, columns
-
-
-def _tie(overlap: Overlap) -> float:
-    """Return the largest difference between sums that count as equal overlaps."""
-    return 0 if overlap.crisp else TIE * overlap.pixels
 
 
 def within_classes(overlap: Overlap) -> Overlap:
@@ -205,7 +237,7 @@ def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
     row_of = np.full(len(overlap.prediction), -1, np.int64)
     column_of[rows], row_of[columns] = columns, rows
     meeting, alone = overlap.meeting, overlap.alone
-    tie = _tie(overlap)
+    tie = overlap.tie
     while _exchange(
         column_of, row_of, meeting.rows, meeting.columns, meeting.savings, alone.prediction, tie
     ) | _exchange(
@@ -336,16 +368,22 @@ def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
     return Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
 
 
-def check_fixed(rule: Rule, overlaps: Sequence[Overlap]) -> None:
+def check_labels(matching: Matching, overlaps: Sequence[Overlap]) -> None:
+    """Reject labels that the matching names and that none of these overlaps has."""
+    if isinstance(matching.match, Fixed):
+        _check_fixed(matching.match, overlaps)
+    if matching.background is not None:
+        check_background(matching.background, overlaps)
+
+
+def _check_fixed(fixed: Fixed, overlaps: Sequence[Overlap]) -> None:
     """Reject labels that none of these overlaps has, and pairs in the wrong order."""
-    if not isinstance(rule, Fixed):
-        return
 
     def exists(side: Side, label: Label) -> bool:
         return any(overlap.side(side).knows(label) for overlap in overlaps)
 
     where = "neither side has" if len(overlaps) == 1 else "no case has"
-    for pair in rule.pairs:
+    for pair in fixed.pairs:
         for label in pair:
             if not (exists("reference", label) or exists("prediction", label)):
                 reference, prediction = (

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.method.groups import Groups
-from probdice.method.matching import TIE
 from probdice.method.overlap import Overlap
 from probdice.method.sides import SIDES, Side, other
 
@@ -156,7 +155,7 @@ class _Joining:
         compared again after every merge.
         """
         heap, ready = self.heap, self.ready
-        tie = 0 if self.overlap.crisp else TIE * self.overlap.pixels
+        tie = self.overlap.tie
         while True:
             while heap and not self._valid(heap[0]):
                 heappop(heap)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_TABLE", "Floats", "Integers", "Overlap", "Pairs", "Regions"]
 
 FORMAT = 1  # version of the format of save and to_dict
+TIE = 1e-12  # smaller differences in D are rounding errors
 LARGEST_TABLE = 2**27  # pairs of regions in a table, eight bytes per pair
 COMPACT = 2**20  # pairs that are collected before they are summed
 
@@ -105,6 +106,11 @@ class Overlap:
     def unit(self) -> float:
         """The factor that converts sums to costs; below 1 only for label maps with a floor."""
         return self.similarity.disagreement if self.crisp else 1.0
+
+    @property
+    def tie(self) -> float:
+        """The largest difference between two sums that count as equal."""
+        return 0 if self.crisp else TIE * self.pixels
 
     @cached_property
     def alone(self) -> Both[NDArray[Any]]:
@@ -183,9 +189,12 @@ class Overlap:
         >>> overlap.compare().score, overlap.compare(merge="prediction").score
         (0.625, 0.875)
         """
-        from probdice.comparison.comparing import compare_overlap
+        from probdice.comparison.comparing import checked_options, compare_overlap
 
-        return compare_overlap(self, match=match, merge=merge, background=background)
+        options = checked_options(
+            similarity=self.similarity, match=match, merge=merge, background=background
+        )
+        return compare_overlap(self, options)
 
     def indices(self, *, background: "GivenBackground" = None) -> "Indices":
         """Compute the Rand index, variation of information, covering, mean IoU and more indices.
@@ -209,6 +218,11 @@ class Overlap:
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return a table with one row per pair of overlapping regions.
+
+        `overlap` and `weight` are shares of all compared pixels, from 0 to 1. `overlap` is the
+        saving of the pair divided by the number of pixels. For label maps, it is the share of
+        pixels that both regions contain. `weight` is the cost of matching the pair. For label maps,
+        it is the share of pixels that exactly one of the two regions contains.
 
         Examples
         --------

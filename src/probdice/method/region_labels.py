@@ -115,4 +115,4 @@ def whole_number(value: object, what: str) -> int:
     try:
         return index(cast(SupportsIndex, value))
     except TypeError:
-        raise InputError(f"{what} must hold whole numbers, found {value!r}") from None
+        raise InputError(f"{what} must contain whole numbers, found {value!r}") from None

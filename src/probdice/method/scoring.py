@@ -9,15 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.method.background import (
-    NO_BACKGROUND,
-    Background,
-    find_background,
-    without_background,
-)
+from probdice.method.background import find_background, without_background
 from probdice.method.groups import Groups, costs, known_from_table
-from probdice.method.matching import Rule, find_groups, within_classes
-from probdice.method.merging import Join, Merging, merge_unmatched, sides_to_merge
+from probdice.method.matching import Matching, find_groups, within_classes
+from probdice.method.merging import Join, merge_unmatched, sides_to_merge
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists, Passes
 from probdice.method.sides import SIDES, Both, Side, other
@@ -62,29 +57,20 @@ class Measured:
     differences: NDArray[Any] | None = None
 
 
-def correspond(
-    overlap: Overlap,
-    match: Rule,
-    merge: Merging,
-    images: Passes | None,
-    background: Background | None = None,
-) -> Correspondence:
-    """Match regions, then merge unmatched regions as `merge` requests.
-
-    The two backgrounds correspond to each other, and no region is merged into them.
-    """
-    places = NO_BACKGROUND if background is None else find_background(overlap, background)
-    matched = find_groups(overlap, match, places)
-    if merge == "none":
+def correspond(overlap: Overlap, matching: Matching, images: Passes | None) -> Correspondence:
+    """Match regions, then merge unmatched regions if requested."""
+    matched = find_groups(overlap, matching)
+    if matching.merge == "none":
         return Correspondence(matched, matched, ())
-    sides = sides_to_merge(merge)
+    sides = sides_to_merge(matching.merge)
 
     def joined(side: Side, own: Lists, across: Lists, unmatched: Sequence[int]) -> NDArray[Any]:
         return joined_losses(overlap, images, side, own, across, unmatched)
 
     before = group_costs(overlap, matched, images)
     by_table = images is None and nearly_additive(overlap)
-    foreground = within_classes(without_background(overlap, places))
+    background = find_background(overlap, matching.background)
+    foreground = within_classes(without_background(overlap, background))
     groups, after, joins = merge_unmatched(
         foreground, matched, before, sides, joined, by_table=by_table
     )

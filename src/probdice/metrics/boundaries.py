@@ -99,7 +99,7 @@ def boundaries_of(
     if outlines.crisp:
         options["levels"] = ()
     elif not options["levels"]:
-        raise InputError("levels must hold at least one number for probabilities, found none")
+        raise InputError("levels must contain at least one number for probabilities, found none")
     return Boundaries(
         groups=groups,
         counted=np.ones(len(groups.reference), np.bool_) if counted is None else counted,

@@ -88,6 +88,8 @@ class Measure:
         Whether a ranking sorts by descending value.
     unit : str
         Unit of the value; empty for a share, a coefficient or a count.
+    remark : str
+        Explanation in the tables of pages.
     """
 
     name: str
@@ -96,49 +98,83 @@ class Measure:
     needs_background: bool = False
     higher_is_better: bool = True
     unit: str = ""
+    remark: str = ""
 
 
 REGISTRY: dict[str, Measure] = {
     measure.name: measure
     for measure in (
-        Measure("score", "score", lambda result: result.score),
-        Measure("adjusted_score", "adjusted score", lambda result: result.adjusted_score),
-        Measure("matched_score", "matched score", lambda result: result.matched_score),
+        Measure(
+            "score",
+            "score",
+            lambda result: result.score,
+            remark="after matching and merging; 1 means identical",
+        ),
+        Measure(
+            "adjusted_score",
+            "adjusted score",
+            lambda result: result.adjusted_score,
+            remark="0 is chance level, 1 means identical",
+        ),
+        Measure(
+            "matched_score",
+            "matched score",
+            lambda result: result.matched_score,
+            remark="before merging, with one-to-one matching",
+        ),
         Measure(
             "explained_reference",
             "reference explained",
             lambda result: result.explained["reference"],
+            remark="share of the reference that the prediction explains; splitting regions does "
+            "not lower it",
         ),
         Measure(
             "explained_prediction",
             "prediction explained",
             lambda result: result.explained["prediction"],
+            remark="share of the prediction that the reference explains; merging regions does not "
+            "lower it",
         ),
-        Measure("mean_dice", "mean Dice", lambda result: result.mean_dice),
-        Measure("lowest_dice", "lowest Dice", lambda result: result.lowest_dice),
+        Measure(
+            "mean_dice",
+            "mean Dice",
+            lambda result: result.mean_dice,
+            remark="over all groups of a case; unmatched regions count as 0",
+        ),
+        Measure(
+            "lowest_dice",
+            "lowest Dice",
+            lambda result: result.lowest_dice,
+            remark="over all groups of a case; unmatched regions count as 0",
+        ),
         Measure(
             "foreground_dice",
             "foreground Dice",
             lambda result: result.foreground_dice,
             needs_background=True,
+            remark="mean over all groups of a case except the background",
         ),
         Measure(
             "pooled_dice",
             "pooled Dice",
             lambda result: result.pooled_dice,
             needs_background=True,
+            remark="2 Σ overlap / Σ volumes over all foreground groups of a case",
         ),
         Measure(
             "foreground_score",
             "foreground score",
             lambda result: result.foreground_score,
             needs_background=True,
+            remark="share of agreement among pixels that are foreground on at least one side",
         ),
         Measure(
             "adjusted_foreground_score",
             "adjusted foreground score",
             lambda result: result.adjusted_foreground_score,
             needs_background=True,
+            remark="foreground score adjusted for chance; 1 means identical",
         ),
     )
 }

@@ -119,11 +119,13 @@ def name_in_text(group: Group) -> str:
     ['region 1', 'reference 2 ↔ prediction 5', 'reference region 3']
     """
     name, side = name_of(group), side_of(group)
+    labels = group.reference or group.prediction
+    region = "" if isinstance(labels[0], str) else "region "
     if side:
-        return f"{side} region {name}"
+        return f"{side} {region}{name}"
     reference, prediction = (listed(group.side(one), 2) for one in SIDES)
     if reference == prediction:
-        return name if isinstance(group.reference[0], str) else f"region {name}"
+        return f"{region}{name}"
     names = [
         one if len(one) <= NAME // 2 else f"{one[: NAME // 2 - 1]}…"
         for one in (reference, prediction)

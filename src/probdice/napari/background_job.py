@@ -17,7 +17,7 @@ class _Signals(WorkerBaseSignals):
 
 
 class Job(WorkerBase):
-    """Calls a function in a Qt thread.
+    """A job that calls a function in a Qt thread.
 
     The method `quit` raises `Cancelled` in the function after the current block. In addition to the
     signals of `napari.qt.threading.WorkerBase` (such as `returned`, `errored` and `finished`), a

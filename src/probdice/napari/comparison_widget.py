@@ -95,7 +95,7 @@ class ComparisonWidget(QWidget):
         self.reference, self.prediction = QComboBox(), QComboBox()
         declared = declarations(CompareOptions)
         self.similarity = _choice(declared["similarity"].form.choices, declared["similarity"].help)
-        self.match = _choice(tuple(RULES), "How regions are matched.")
+        self.match = _choice(tuple(RULES), "How to match regions.")
         self.merge = _choice(declared["merge"].form.choices, declared["merge"].help)
         self.background = Both(
             _field("none", declared["background"].help),

@@ -34,8 +34,8 @@ def group_places(comparison: "Comparison") -> Integers:
 
     Each axis of the image is divided into eight parts. For each group, the part with the largest
     sum of |p − q| is chosen. The result is the pixel with the largest difference in that part or,
-    for two label maps, the middle one of the differing pixels. For a group without any difference,
-    the result is a pixel in the part that contains most of the group.
+    for two label maps, the middle pixel of all pixels that differ. For a group without any
+    difference, the result is a pixel in the part that contains most of the group.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Read
 def _middle_pixels(
     reference: NDArray[np.int32], prediction: NDArray[np.int32], counted: NDArray[np.bool_]
 ) -> tuple[Integers, Floats, Integers]:
-    """Return the groups in a part of two label maps, with a weight and a pixel for each group.
+    """Return the groups in one part of two label maps, with a weight and a pixel for each group.
 
     The weight is the number of pixels that belong to the group on one side only.
     """
@@ -193,7 +193,7 @@ def _middle_pixels(
 
 
 def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """Yield the number of each part of the image in a block, and its box in the block."""
+    """Yield the number of each part of the image in a block, and the part's box in the block."""
     axes = []
     for extent, length in zip(block.box, shape, strict=True):
         edges = [length * k // PARTS for k in range(PARTS + 1)]

@@ -1,4 +1,4 @@
-"""The content of the widget: headline, notes, and columns of the table of groups."""
+"""The content of the widget: the headline, the notes, and the columns of the group table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Column:
     text : callable
         Returns the text of the cell for a group.
     keys : ndarray
-        A number per group, by which the column is sorted.
+        One number per group, which determines the sort order of the column.
     numeric : bool
         Whether the cells contain numbers.
     """
@@ -140,7 +140,7 @@ def _columns(comparison: Comparison) -> tuple[Column, ...]:
 
 
 def _amount(volume: float) -> str:
-    """Format a volume with four significant digits, or as an integer if it is large or whole."""
+    """Format a volume with four significant digits. Large and whole numbers become integers."""
     return f"{volume:,.0f}" if volume >= 1000 or volume == round(volume) else f"{volume:.4g}"
 
 

@@ -46,12 +46,12 @@ class Cancelled(ProbdiceError):
 
 
 class Steps:
-    """Reports the current step and its progress, and raises `Cancelled` if the user cancels.
+    """The current step and its progress. If the user cancels, `Cancelled` is raised.
 
     Parameters
     ----------
     show : callable
-        A function of the step, the number of finished blocks and the number of all blocks. Both
+        Called with the step, the number of finished blocks and the total number of blocks. Both
         numbers are 0 if the length of the step is unknown.
     cancelled : callable
         A function that returns whether the user has cancelled. It is called at the start of every

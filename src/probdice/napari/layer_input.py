@@ -69,7 +69,7 @@ class LayerGrid:
 
     @property
     def plain(self) -> bool:
-        """Whether the pixels are one unit apart, start at 0 and have no physical unit."""
+        """Whether pixels have a spacing of 1, an origin of 0 and no physical unit."""
         return not any(_is_length(unit) for unit in self.units) and np.array_equal(
             self.matrix, np.eye(len(self.matrix))
         )
@@ -189,7 +189,7 @@ def _check_stack(layer: "Layer", array: Any) -> None:
         )
     if np.dtype(array.dtype).kind != "f":
         raise InputError(
-            f"is an Image layer of {array.dtype}, so it is unclear whether it holds labels or "
+            f"is an Image layer of {array.dtype}, so it is unclear whether it contains labels or "
             f"probabilities. Convert labels to a Labels layer (right-click the layer, Convert to "
             f"Labels), or probabilities to floating-point numbers between 0 and 1."
         )
@@ -216,5 +216,5 @@ def _is_length(unit: Any) -> bool:
 
 
 def _millimetres(unit: Any) -> float:
-    """Return the length of a unit in millimetres, or 1 if it is not a unit of length."""
+    """Return the length of a unit in millimetres; 1 for other kinds of units."""
     return float((1.0 * unit).to("millimeter").magnitude) if _is_length(unit) else 1.0

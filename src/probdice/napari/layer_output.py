@@ -35,8 +35,8 @@ TRANSPARENT = "#00000000"
 class ShownGroups:
     """The label of each group in Labels layers, and the colours of these labels.
 
-    A group with a reference region has the label of that region. An unmatched prediction region has
-    its label in the relabelled prediction.
+    A group with a reference region has the label of that region. The label of an unmatched
+    prediction region is its label in the relabelled prediction.
 
     Attributes
     ----------

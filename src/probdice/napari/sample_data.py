@@ -11,9 +11,9 @@ __all__ = ["demo_layers"]
 
 
 def demo_layers() -> "list[LayerData]":
-    """Create a brain-like reference of four regions and a prediction of seven as Image layers.
+    """Create Image layers of a brain-like reference (4 regions) and a prediction (7 regions).
 
-    Both hold probabilities with the region axis first.
+    Both layers contain probabilities with the region axis first.
 
     Returns
     -------

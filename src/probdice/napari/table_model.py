@@ -53,7 +53,7 @@ class GroupTable(QAbstractTableModel):
         self.endResetModel()
 
     def colour(self, colours: NDArray[np.float64]) -> None:
-        """Show a colour in front of each group."""
+        """Show the colour of each group in front of its row."""
         self._colours = colours
         last = self.index(max(self.rowCount() - 1, 0), 0)
         self.dataChanged.emit(self.index(0, 0), last, [Qt.ItemDataRole.DecorationRole])

@@ -56,14 +56,14 @@ TOLERANCE = 0.1  # largest distance between the corners of two grids, in pixels
 
 
 class HasGroups(Protocol):
-    """An earlier comparison. Only its groups are used."""
+    """An earlier comparison, of which only the groups are used."""
 
     @property
     def groups(self) -> tuple[Any, ...]: ...
 
 
 Match: TypeAlias = str | Mapping[Any, Label] | HasGroups
-# Checked names are the path of a table or pairs of label and name. Users may give other types.
+# Checked names are the path of a table, or pairs of a label and a name. Users may give other types.
 Names: TypeAlias = str | tuple[tuple[Label, str], ...]
 GivenNames: TypeAlias = str | PathLike[str] | Mapping[Any, str] | Sequence[str] | None
 Priority: TypeAlias = str | Sequence[str]
@@ -80,7 +80,7 @@ class OneOf:
     choices: tuple[str, ...]
 
     def __call__(self, value: object) -> Any:
-        """Return the word, or raise `InputError` if it is not listed."""
+        """Return the word, or raise `InputError` if the word is not listed."""
         if isinstance(value, str) and value in self.choices:
             return value
         *others, last = map(repr, self.choices)
@@ -105,7 +105,7 @@ def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[
 
 
 def as_rule(match: object) -> Rule:
-    """Check the rule by which regions are matched."""
+    """Check the rule for matching regions."""
     if isinstance(match, Fixed | Given) or (isinstance(match, str) and match in RULES):
         return match
     if isinstance(match, Mapping):
@@ -147,7 +147,7 @@ def given_from_list(groups: Any) -> Given:
 
 
 def as_background(background: object) -> Background | None:
-    """Check the background: a label or name of both sides, or one per side."""
+    """Check the background: one label or name for both sides, or one for each side."""
     if background is None:
         return None
     if isinstance(background, Both):
@@ -176,7 +176,7 @@ def as_tolerance(tolerance: object) -> float:
 
 
 def as_scale(scale: object) -> Scale:
-    """Check the value that means probability 1, for both sides or by side."""
+    """Check the value that means probability 1, given for both sides together or for each side."""
     if isinstance(scale, Mapping | Both):
         return by_side("scale", as_number, None)(scale)
     return as_number(scale)
@@ -205,7 +205,7 @@ def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
     try:
         numbers = tuple(dict.fromkeys(float(value) for value in several))
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers {expected}, found {values!r}") from None
+        raise InputError(f"{name}: expected numbers ({expected}), found {values!r}") from None
     for number in numbers:
         if not _RANGES[expected](number):
             raise InputError(f"{name} must be {expected}, found {number:g}")
@@ -213,7 +213,7 @@ def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
 
 
 def as_penalty(distance: object) -> float | None:
-    """Check the distance that replaces infinite distances; None keeps them."""
+    """Check the distance that replaces infinite distances; None means no replacement."""
     if distance is None:
         return None
     (penalty,) = numbers_in("infinite", [distance], "finite and at least 0")
@@ -282,7 +282,7 @@ def as_names_by_side(names: object) -> Both[Names | None]:
 
 
 def as_names(names: object) -> Names | None:
-    """Check names, and return the absolute path of a table or pairs of label and name."""
+    """Check names, and return the absolute path of a table, or pairs of a label and a name."""
     if names is None:
         return None
     if isinstance(names, str | PathLike):

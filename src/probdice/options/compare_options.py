@@ -1,13 +1,14 @@
 """The options of a comparison."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
 from probdice.data.resampling import Interpolation, as_interpolation
 from probdice.errors import InputError, Option
 from probdice.method.background import Background
-from probdice.method.matching import RULES, Fixed, Given, Rule, is_given
+from probdice.method.matching import RULES, Fixed, Given, Matching, Rule
 from probdice.method.merging import MERGING, Merging
 from probdice.method.region_labels import Label
 from probdice.method.similarity import BUILT_IN, Absolute, Similarity, as_similarity
@@ -31,6 +32,7 @@ __all__ = ["CompareOptions", "Correspondence"]
 
 Correspondence = Literal["case", "set"]
 BOUNDARIES = Option("boundaries", python="boundaries=True")
+INTERPOLATIONS = "linear (labels become probabilities) or nearest (labels remain labels)."
 COMPONENTS = Option("components", "all", python="components=True")
 
 
@@ -45,13 +47,14 @@ class CompareOptions(ReadOptions):
             *("Comparison", "NAME", ("compare", "evaluate", "agree")),
             choices=tuple(one.name for one in BUILT_IN),
         ),
-        f"What is compared: {', '.join(f'{one.name} ({one.help})' for one in BUILT_IN)}.",
+        "Similarity of probability vectors: "
+        f"{', '.join(f'{one.name} ({one.help})' for one in BUILT_IN)}.",
     )
     match: Rule = option(
         "overlap",
         as_rule,
         Form("Comparison", "HOW", COMPARING),
-        f"How regions are matched: {', '.join(f'{name} ({r.help})' for name, r in RULES.items())}, "
+        f"How to match regions: {', '.join(f'{name} ({r.help})' for name, r in RULES.items())}, "
         "pairs of labels (prediction=reference) such as 0=csf,1=grey (other regions are matched by "
         "overlap), or a .json file written by an earlier compare --json.",
     )
@@ -67,18 +70,23 @@ class CompareOptions(ReadOptions):
         as_background,
         Form(
             *("Comparison", "LABEL", ALL_IMAGES),
-            by_side="If it differs between the sides, use reference:{0} and prediction:{0}.",
+            by_side="If the backgrounds of the sides have different labels, use reference:{0} and "
+            "prediction:{0}.",
+            without_sides="Label or name of the background. The backgrounds of all raters are "
+            "matched, and foreground measures exclude them. Use none if there is no background.",
         ),
         "Label or name of the background. The backgrounds of both sides are matched, no region is "
-        "merged into them, and foreground measures exclude them. none: there is no background.",
+        "merged into them, and foreground measures exclude them. Use none if there is no "
+        "background.",
     )
     # Whether regions are matched in every case, or once for all cases of a method.
     correspondence: Correspondence = option(
         "case",
         OneOf("correspondence", get_args(Correspondence)),
         Form("Comparison", "SCOPE", advanced=True),
-        "case (the default): match the regions of every case separately; set: match once for all "
-        "cases of a method. Use set if labels (classes, clusters) mean the same in every case.",
+        "case (the default): match the regions of every case separately; set: match the regions "
+        "once for all cases of a method. Use set if labels (classes, clusters) mean the same in "
+        "every case.",
     )
     boundaries: bool = flag(
         "Metrics",
@@ -106,14 +114,14 @@ class CompareOptions(ReadOptions):
         as_derived,
         Form("Metrics", "NAME=LABELS", COMPARING, repeated=True, advanced=True),
         "Also compare a union of regions, given by labels or names, such as 'whole tumour=1,2,3', "
-        "or all unions in nnU-Net's dataset.json. Can be repeated.",
+        "or all unions that nnU-Net's dataset.json defines. Can be repeated.",
     )
     # The classes that are divided into components. None: no class; an empty tuple: all classes.
     components: tuple[Label, ...] | None = option(
         None,
         as_components,
         Form("Metrics", "LABELS", advanced=True),
-        "Divide both sides into connected components (lesions), match them within every class, "
+        "Divide both sides into connected components (lesions), match these within every class, "
         "and count found, missed and false components. LABELS are the classes to divide, such as "
         "1,2, or all. Requires label maps, --background and the extra 'instances'.",
     )
@@ -134,11 +142,15 @@ class CompareOptions(ReadOptions):
     resample: Interpolation | None = option(
         None,
         as_interpolation,
-        Form("Reading", "HOW", ALL_IMAGES, choices=get_args(Interpolation)),
-        "Resample a prediction on another grid onto the grid of the reference: linear (labels "
-        "become probabilities) or nearest (labels remain labels). If both grids have the same "
-        "lattice, the prediction is cropped or padded without interpolation. By default, different "
-        "grids are an error.",
+        Form(
+            *("Reading", "HOW", ALL_IMAGES),
+            choices=get_args(Interpolation),
+            without_sides="Resample segmentations on different grids onto the grid with the "
+            f"smallest voxels: {INTERPOLATIONS} By default, different grids are an error.",
+        ),
+        f"Resample a prediction on another grid onto the grid of the reference: {INTERPOLATIONS} "
+        "If the grids differ only in size and by a shift of whole voxels, the prediction is "
+        "cropped or padded without interpolation. By default, different grids are an error.",
     )
     ignore_geometry: bool = flag(
         "Reading",
@@ -150,7 +162,8 @@ class CompareOptions(ReadOptions):
         TOLERANCE,
         as_tolerance,
         Form("Reading", "T", ALL_IMAGES, float, advanced=True),
-        "Maximum allowed distance between the corners of two grids, in voxels; 0.1 by default.",
+        "Maximum allowed distance between corresponding corners of two grids, in voxels; 0.1 by "
+        "default.",
     )
 
     def check_combination(self, given: Mapping[str, Any]) -> None:
@@ -163,7 +176,7 @@ class CompareOptions(ReadOptions):
         if self.components is None:
             names = ("connectivity", "minimum_size", "strata")
             _reject_unused({name: getattr(self, name, None) or None for name in names}, COMPONENTS)
-        if self.merge != "none" and is_given(self.match):
+        if self.merge != "none" and self.matching.fixes_groups:
             rule = self.match
             raise InputError(
                 Option("merge", self.merge),
@@ -182,12 +195,17 @@ class CompareOptions(ReadOptions):
                     ": geometry is not compared in this case. Remove one of the two.",
                 )
 
+    @cached_property
+    def matching(self) -> Matching:
+        """The options that determine how regions are matched and merged."""
+        return Matching(**{one.name: getattr(self, one.name) for one in fields(Matching)})
+
     def given(self, groups: Given) -> Self:
         """Return these options with a fixed correspondence."""
         return replace(self, match=groups, merge="none")
 
     def in_words(self) -> list[str]:
-        """Describe the similarity, and the matching if it is not the default."""
+        """Describe the similarity, and the matching rule if it is not the default."""
         words = [f"{self.similarity} similarity"]
         if isinstance(self.match, Fixed):
             words.append("matched by given pairs of labels")

@@ -24,7 +24,7 @@ Panel = Literal["Comparison", "Reading", "Metrics", "Ranking", "Output"]
 
 PANELS: tuple[Panel, ...] = get_args(Panel)  # in the order of the help
 TWO_SIDES = ("compare", "evaluate")  # commands with a reference and a prediction
-EITHER_SIDE = "For one side: reference:{0} or prediction:{0}."
+EITHER_SIDE = "To set one side only, use reference:{0} or prediction:{0}."
 _KEY = "declaration"  # in the metadata of a dataclass field
 
 
@@ -47,8 +47,11 @@ class Form:
     repeated : bool
         Whether the option can be repeated.
     by_side : str
-        Help text on values for one side, in which "{0}" is replaced by `metavar`. If it is not
-        empty, the option can be repeated.
+        Help text on values for one side, in which "{0}" is replaced by `metavar`. An option with
+        this text can be repeated.
+    without_sides : str
+        Help text for commands that have no reference and no prediction; empty if the help text is
+        the same for all commands.
     path : bool
         Whether the value is a path. In a configuration file, paths are relative to that file.
     advanced : bool
@@ -62,6 +65,7 @@ class Form:
     choices: tuple[str, ...] = ()
     repeated: bool = False
     by_side: str = ""
+    without_sides: str = ""
     path: bool = False
     advanced: bool = False
 
@@ -86,8 +90,9 @@ class Declaration:
 
     def help_for(self, command: str) -> str:
         """Return the help text for one command."""
-        sides = self.form.by_side if command in TWO_SIDES else ""
-        return f"{self.help} {sides.format(self.form.metavar)}".rstrip()
+        if command not in TWO_SIDES:
+            return self.form.without_sides or self.help
+        return f"{self.help} {self.form.by_side.format(self.form.metavar)}".rstrip()
 
 
 def option(default: Any, check: Callable[[Any], Any], form: Form, help: str) -> Any:
@@ -103,12 +108,12 @@ def option(default: Any, check: Callable[[Any], Any], form: Form, help: str) -> 
 
 
 def flag(panel: Panel, help: str, *commands: Command, advanced: bool = False) -> Any:
-    """Declare an option without a value, off by default, for `evaluate` and other commands."""
+    """Declare a flag, which is off by default, for `evaluate` and the given commands."""
     form = Form(panel, "", ("evaluate", *commands), bool, advanced=advanced)
     return option(False, bool, form, help)
 
 
 @cache
 def declarations(options: Hashable) -> Mapping[str, Declaration]:
-    """Return the declarations of all fields of a dataclass of options, by name."""
+    """Return the declarations of all options of a dataclass, by name."""
     return MappingProxyType({one.name: one.metadata[_KEY] for one in fields(cast(Any, options))})

@@ -32,7 +32,7 @@ class SchemeWords:
     help : str
         Description in the help text of ``--scheme``.
     place : str
-        Description of the column of places on pages.
+        Description of the places on pages.
     """
 
     help: str
@@ -42,15 +42,15 @@ class SchemeWords:
 SCHEMES: dict[Scheme, SchemeWords] = {  # `evaluation.ranking_schemes` orders the methods
     "rank-then-aggregate": SchemeWords(
         "by the mean rank within cases",
-        "By the mean rank over the cases; tied methods share a place",
+        "By the mean rank within cases; tied methods share a place",
     ),
     "aggregate-then-rank": SchemeWords(
         "by the mean, or the median if a value is infinite",
         "By the mean, or the median if a value is infinite",
     ),
     "test-based": SchemeWords(
-        "by the number of methods that they beat significantly",
-        "By the number of other methods that this one beats significantly",
+        "by the number of other methods that each method beats significantly",
+        "By the number of other methods that the method beats significantly",
     ),
 }
 DEFAULT_SCHEME: Scheme = "rank-then-aggregate"
@@ -73,10 +73,11 @@ class EvaluateOptions(CompareOptions):
         None,
         lambda pattern: pattern,
         Form("Reading", "PATTERN", repeated=True, advanced=True),
-        "Position of the case name in file names, such as '{case}_seg.nii.gz'. For one side or "
-        "method: reference:PATTERN, prediction:PATTERN, mask:PATTERN, image:PATTERN or "
-        "NAME:PATTERN, with the name of the method. 'prediction:{case}_{method}.nii.gz' finds "
-        "several methods in one folder. Can be repeated.",
+        "Pattern of file names, in which {case} marks the case name, such as '{case}_seg.nii.gz'. "
+        "To set the pattern of one folder, use reference:PATTERN, prediction:PATTERN, "
+        "mask:PATTERN, image:PATTERN, or NAME:PATTERN with the name of a method. "
+        "'prediction:{case}_{method}.nii.gz' finds several methods in one folder. Can be "
+        "repeated.",
     )
     mask: str | None = option(
         None,
@@ -95,7 +96,7 @@ class EvaluateOptions(CompareOptions):
         as_files,
         Form("Output", "FILE", repeated=True, path=True, advanced=True),
         "Surface on which to show values at vertices, such as lh.inflated or a .surf.gii file. "
-        "Repeat for the other hemisphere.",
+        "Repeat the option for the other hemisphere.",
     )
     probabilities: bool = flag(
         "Reading",
@@ -117,7 +118,7 @@ class EvaluateOptions(CompareOptions):
         "Measure by which methods are ranked: score (the default), adjusted_score (the default "
         "with --merge), foreground_dice (the default with --background), another measure, a column "
         "of cases.csv, or MEASURE[@TOLERANCE]:REGION, such as dice:2, hd95:tumour or nsd@1:tumour. "
-        "Repeat to rank by several measures with equal weights.",
+        "Repeat the option to rank by several measures with equal weights.",
     )
     scheme: Scheme = option(
         DEFAULT_SCHEME,
@@ -129,8 +130,9 @@ class EvaluateOptions(CompareOptions):
         (),
         texts_in("column"),
         Form("Ranking", "NAME=FILE", repeated=True, path=True),
-        "Measure from a CSV file with the columns case, method and NAME. By default, lower values "
-        "are better. If higher values are better, use NAME:higher=FILE. Can be repeated.",
+        "Add the measure NAME from a CSV file with the columns case, method and NAME. By default, "
+        "lower values are better. If higher values are better, use NAME:higher=FILE. Can be "
+        "repeated.",
     )
     subjects: str | Mapping[str, str] | None = option(
         None,
@@ -174,7 +176,7 @@ class EvaluateOptions(CompareOptions):
     )
     verify: bool = flag(
         "Reading",
-        "Identify finished cases by the content of their files, not by file size and time.",
+        "Identify finished cases by file content instead of file size and modification time.",
         advanced=True,
     )
     parquet: bool = flag("Output", "Also write the tables as Parquet.", advanced=True)
@@ -183,7 +185,7 @@ class EvaluateOptions(CompareOptions):
         texts_in("columns", separator=","),
         Form("Output", "NAMES", advanced=True),
         "Columns of table.md and table.tex, separated by commas: place, mean_rank, stability, "
-        "wins, equal_labels, cases, or measures.",
+        "wins, equal_labels, cases, or names of measures.",
     )
     booktabs: bool = flag(
         "Output",

@@ -29,14 +29,18 @@ ALL_FILES: tuple[Command, ...] = (*ALL_IMAGES, "info")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Options for reading files. `ReadOptions.of` creates them from values given by the user."""
+    """Options for reading files. `ReadOptions.of` creates an instance from the user's values."""
 
     ignore: tuple[int, ...] = option(
         (),
         lambda labels: several_labels(labels, "ignore"),
-        Form("Comparison", "LABEL", ALL_IMAGES, int, repeated=True),
-        "Exclude voxels that have this label in the reference or in any rater's segmentation. Can "
-        "be repeated.",
+        Form(
+            *("Comparison", "LABEL", ALL_IMAGES, int),
+            repeated=True,
+            without_sides="Exclude voxels that have this label in any of the segmentations. Can be "
+            "repeated.",
+        ),
+        "Exclude voxels that have this label in the reference. Can be repeated.",
     )
     sums: Both[Sums] = option(
         Both("error", "error"),
@@ -61,7 +65,7 @@ class ReadOptions:
         as_names_by_side,
         Form("Reading", "FILE", ALL_FILES, by_side=EITHER_SIDE, path=True),
         "Table of label names: a FreeSurfer or 3D Slicer colour table, an ITK-SNAP label "
-        "description, a BIDS dseg.tsv, an FSL .lut or atlas .xml, CSV or JSON.",
+        "description, a BIDS dseg.tsv, an FSL .lut or atlas .xml, a CSV or JSON file.",
     )
     priority: Both[tuple[str, ...]] = option(
         Both((), ()),
@@ -70,7 +74,7 @@ class ReadOptions:
         "Where masks overlap, assign the voxel to the first of these regions, such as "
         "tumour,kidney.",
     )
-    # The labels of nested channels, starting with the background; empty if not nested.
+    # The labels of nested channels, starting with the background; empty if channels are not nested.
     nested: Both[tuple[int, ...]] = option(
         Both((), ()),
         by_side("nested", as_nested, ()),
@@ -99,10 +103,10 @@ class ReadOptions:
         """Reject options that cannot be combined."""
 
     def scale_of(self, side: Side) -> float | None:
-        """Return the scale given for one side."""
+        """Return the scale that the user set for one side; None if there is none."""
         return self.scale[side] if isinstance(self.scale, Both) else None
 
     @property
     def common_scale(self) -> float | None:
-        """The scale given for both sides."""
+        """The scale that the user set for both sides together; None if there is none."""
         return None if isinstance(self.scale, Both) else self.scale

@@ -1,8 +1,8 @@
 """Convert the options of a comparison to JSON data and back.
 
-Every declared option is stored, except those in `NOT_STORED`. By default, its entry has the name of
-the option and is written only if the value differs from the default. `_ENTRIES` lists the
-exceptions.
+Every declared option is stored, except those in `NOT_STORED`. By default, the entry of an option
+has the name of the option and is written only if the value differs from the default. `_ENTRIES`
+lists the exceptions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_STORED", "stored_options", "values_from_dict"]
 
-NOT_STORED = ("max_bytes",)  # does not change results
+NOT_STORED = ("max_bytes",)  # options that do not change results
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class _Entry:
     write : callable
         Converts options to the content of the entry.
     read : callable
-        Converts the content of the entry to the values of its options, by name.
+        Converts the content of the entry to the values of the stored options, by name.
     always : bool
-        Whether the entry is always written. Otherwise, it is written if the first of its options
-        differs from the default.
+        Whether the entry is always written. Otherwise, the entry is written if the first of
+        `options` differs from the default.
     checked : bool
         Whether the values that `read` returns are already checked.
     """
@@ -89,7 +89,7 @@ def _one(name: str, *, always: bool = False) -> _Entry:
 
 
 def _plain(value: Any) -> Any:
-    """Replace tuples by lists, and objects that have `to_dict` by dicts."""
+    """Replace tuples with lists, and objects that have `to_dict` with dicts."""
     if hasattr(value, "to_dict"):
         return {key: _plain(one) for key, one in value.to_dict().items()}
     return [_plain(one) for one in value] if isinstance(value, tuple) else value

@@ -15,7 +15,7 @@ RANKING = ("person", "image", "segmentation", "rank")
 
 @dataclass(frozen=True)
 class Answer:
-    """A rank given by a person; 1 is most similar to the reference."""
+    """The rank that a person gave to one segmentation. Rank 1 is most similar to the reference."""
 
     person: str
     image: str
@@ -25,7 +25,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Scored:
-    """The score of one segmentation; higher is more similar to the reference."""
+    """The score of one segmentation. A higher score means more similar to the reference."""
 
     image: str
     segmentation: str
@@ -33,9 +33,9 @@ class Scored:
 
 
 def read_rankings(path: str | PathLike[str]) -> list[Answer]:
-    """Read answers from a CSV file, or from all .csv files of a folder.
+    """Read answers from a CSV file, or from all .csv files in a folder.
 
-    The columns are person, image, segmentation and rank; other columns are ignored. Rows with an
+    The columns are person, image, segmentation and rank. Other columns are ignored. Rows with an
     empty rank are skipped.
     """
     folder = Path(path)
@@ -54,7 +54,7 @@ def read_rankings(path: str | PathLike[str]) -> list[Answer]:
 
 
 def read_scores(path: str | PathLike[str], *, column: str = "score") -> list[Scored]:
-    """Read scores from a CSV file with columns image, segmentation and `column`."""
+    """Read scores from a CSV file with the columns image, segmentation and `column`."""
     scores = [
         Scored(image, segmentation, as_number(score, column, place))
         for place, (image, segmentation, score) in read_columns(
@@ -67,6 +67,6 @@ def read_scores(path: str | PathLike[str], *, column: str = "score") -> list[Sco
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Write a table that `read_rankings` or `read_scores` reads."""
+    """Write a table that `read_rankings` or `read_scores` can read."""
     with replacing(path) as partial:
         partial.write_text(csv_text([header, *rows]), encoding="utf-8", newline="")

@@ -15,7 +15,7 @@ FLOAT32_ROUNDING = 2e-6
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, its measurement, the result, and the exceptions."""
+    """A statement of the paper, its measurement, whether it holds, and the exceptions."""
 
     name: str
     statement: str
@@ -25,11 +25,11 @@ class Claim:
 
 
 def forms_claim(forms: figures.Plane) -> Claim:
-    """Check that S₁ is undefined and S₂ is 1 where everything is background."""
+    """Check that S₁ is undefined and S₂ is 1 if all pixels are background."""
     s1, s2 = float(forms.first[-1, 0]), float(forms.second[-1, 0])
     return Claim(
         "The undefined corner",
-        "If both segmentations contain only background, the S₁ form is undefined. It varies "
+        "If both segmentations contain only background, the S₁ form is undefined. S₁ varies "
         "rapidly near this point, where the S₂ form is 1.",
         f"At (0, 1): S₁ is {'undefined' if np.isnan(s1) else f'{s1:g}'}, S₂ is {s2:g}. One step of "
         f"{forms.ticks[1]:g} away, S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
@@ -41,13 +41,14 @@ def linear_claim(data: figures.Plane) -> Claim:
     """Check that f₁ is linear on either side of equality."""
     bends = np.diff(data.first, n=2, axis=1)
     rows, columns = np.indices(bends.shape)
-    away = columns + 1 != rows  # all three points lie on one side of equality
-    largest = float(np.abs(bends[away]).max())
+    one_sided = columns + 1 != rows  # where all three points lie on one side of equality
+    largest = float(np.abs(bends[one_sided]).max())
     return Claim(
         "f₁ is linear",
-        "As the prediction's probability moves away from the reference's, f₁ varies linearly.",
+        "f₁ varies linearly as the prediction's probability moves away from the reference's "
+        "probability.",
         f"Largest second difference on either side of equality: {largest:.1g} "
-        f"({away.sum()} points).",
+        f"({one_sided.sum()} points).",
         largest < ROUNDING,
     )
 
@@ -57,24 +58,24 @@ def steep_claim(data: figures.Plane) -> Claim:
     points = len(data.ticks)
     step = max(round(0.05 * (points - 1)), 1)
     inner = np.arange(2 * step + 1, points - 2 * step - 1)
-    once, twice = (np.stack([inner - k * step, inner + k * step]) for k in (1, 2))
-    near = 1 - data.second[inner, once]  # the first decrease towards 0 and towards 1
-    far = data.second[inner, once] - data.second[inner, twice]
-    straight = 1 - data.first[inner, once]
+    one_step, two_steps = (np.stack([inner - k * step, inner + k * step]) for k in (1, 2))
+    first_drop = 1 - data.second[inner, one_step]  # the first decrease, towards 0 and towards 1
+    second_drop = data.second[inner, one_step] - data.second[inner, two_steps]
+    f1_drop = 1 - data.first[inner, one_step]
     width = float(data.ticks[step])
     exceptions = tuple(
         f"reference {data.ticks[inner[place]]:.3f}, prediction moving towards {side}: "
-        f"f₂ falls by {near[side, place]:.3f}, then by {far[side, place]:.3f}"
-        for side, place in np.argwhere((near <= far) | (near <= straight))
+        f"f₂ falls by {first_drop[side, place]:.3f}, then by {second_drop[side, place]:.3f}"
+        for side, place in np.argwhere((first_drop <= second_drop) | (first_drop <= f1_drop))
     )
     return Claim(
         "f₂ falls faster near equality",
         "f₂ varies more rapidly than f₁ when the prediction is close to the reference.",
-        f"Over the first {width:g} of probability, f₂ falls by {near.min():.3f} to "
-        f"{near.max():.3f}, f₁ by {straight.max():.3f}; over the next {width:g}, f₂ falls by "
-        f"{far.min():.3f} to {far.max():.3f}. The first decrease of f₂ is larger than the second "
-        f"at {(near > far).sum()} of {near.size} points, and larger than the decrease of f₁ at "
-        f"{(near > straight).sum()}.",
+        f"Over the first {width:g} of probability, f₂ falls by {first_drop.min():.3f} to "
+        f"{first_drop.max():.3f}, f₁ by {f1_drop.max():.3f}; over the next {width:g}, f₂ falls by "
+        f"{second_drop.min():.3f} to {second_drop.max():.3f}. The first decrease of f₂ is "
+        f"larger than the second at {(first_drop > second_drop).sum()} of {first_drop.size} "
+        f"points, and larger than the decrease of f₁ at {(first_drop > f1_drop).sum()} points.",
         not exceptions,
         exceptions,
     )
@@ -85,16 +86,16 @@ def certainty_claim(data: figures.Plane) -> Claim:
     edges = np.concatenate(
         [data.second[0, 1:], data.second[-1, :-1], data.second[1:, 0], data.second[:-1, -1]]
     )
-    shared = float(data.second[0, 0]), float(data.second[-1, -1])
+    corners = float(data.second[0, 0]), float(data.second[-1, -1])
     return Claim(
         "Contradicted certainty",
         "f₂ is 0 if one segmentation is certain and the other is not certain of the same region. "
-        "(The paper states that f₂ is 0 if either is certain, but then f₂ would not reduce to the "
-        "crisp coefficient. Here, two equal certain vectors have f₂ = 1.)",
+        "(The paper states that f₂ is 0 if either segmentation is certain, but then f₂ would not "
+        "reduce to the crisp coefficient. In probdice, two equal certain vectors have f₂ = 1.)",
         f"Largest f₂ of {edges.size} pairs in which one side is certain and the other differs: "
-        f"{edges.max():g}. If both sides are certain of the same region, f₂ is {shared[0]:g} and "
-        f"{shared[1]:g}.",
-        float(edges.max()) == 0 and shared == (1, 1),
+        f"{edges.max():g}. If both sides are certain of the same region, f₂ is {corners[0]:g} and "
+        f"{corners[1]:g}.",
+        float(edges.max()) == 0 and corners == (1, 1),
     )
 
 
@@ -103,14 +104,14 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
     differences = []
     for name, reference in table.references.items():
         regions = np.arange(len(reference.regions))[:, None, None]
-        expected = probabilities(reference)[0].argmax(axis=0)
+        reference_labels = probabilities(reference)[0].argmax(axis=0)
         for prediction in table.predictions[name]:
-            predicted = probabilities(prediction)[0].argmax(axis=0)
+            predicted_labels = probabilities(prediction)[0].argmax(axis=0)
             sides = [
                 Segmentation.from_probabilities((labels == regions).astype(np.float32))
-                for labels in (expected, predicted)
+                for labels in (reference_labels, predicted_labels)
             ]
-            agreement = float((expected == predicted).mean())
+            agreement = float((reference_labels == predicted_labels).mean())
             for similarity in figures.COEFFICIENTS.values():
                 score = figures.compare_quietly(sides[0], sides[1], similarity).score
                 differences.append(abs(score - agreement))
@@ -124,11 +125,11 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
     )
 
 
-def falling_claim(measured: figures.Sweep) -> Claim:
+def falling_claim(data: figures.Sweep) -> Claim:
     """Check that both scores fall as the strength of each degradation increases."""
     exceptions, total = [], 0
-    for coefficient, images in measured.scores.items():
-        correlations = measured.spearman(coefficient).ravel()
+    for coefficient, images in data.scores.items():
+        correlations = data.spearman(coefficient).ravel()
         total += correlations.size
         sequences = [
             (image, kind, scores) for image in images for kind, scores in images[image].items()
@@ -146,7 +147,7 @@ def falling_claim(measured: figures.Sweep) -> Claim:
             exceptions.append(f"{name}, {image}, {kind}: ρ = {rho}; the score {manner}")
     return Claim(
         "Both fall with increasing degradation",
-        "Both coefficients drop as the segmentation deviates further from the reference.",
+        "Both coefficients fall as the segmentation deviates further from the reference.",
         f"Spearman's ρ of score and strength is exactly −1 in {total - len(exceptions)} of {total} "
         f"sequences (image × degradation × coefficient).",
         not exceptions,
@@ -155,7 +156,7 @@ def falling_claim(measured: figures.Sweep) -> Claim:
 
 
 def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) -> Claim:
-    """Check that exchanged labels change nothing after matching."""
+    """Check that matching restores the score of 1 after labels are exchanged."""
     lowest = min(
         figures.compare_quietly(
             reference, permute(reference, 10, seed=seed), similarity, match="paper"
@@ -172,9 +173,9 @@ def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) 
     )
 
 
-def merging_claim(measured: Mapping[str, figures.MergedPair]) -> Claim:
+def merging_claim(pairs: Mapping[str, figures.MergedPair]) -> Claim:
     """Check that merging raises the Dice of the region into which other regions are merged."""
-    steps = [(name, step) for name, data in measured.items() for step in data.steps]
+    steps = [(name, step) for name, pair in pairs.items() for step in pair.steps]
     exceptions = tuple(
         f"{name}: {step.region} is merged into {step.into}, Dice {step.dice_before:.4f} → "
         f"{step.dice_after:.4f}, similarity {step.similarity_before:.4f} → "
@@ -183,15 +184,15 @@ def merging_claim(measured: Mapping[str, figures.MergedPair]) -> Claim:
         if not step.dice_after > step.dice_before
     )
     gains = [step.dice_after - step.dice_before for _, step in steps]
-    scores = [(data.result.matched_score, data.result.score) for data in measured.values()]
+    scores = [(pair.result.matched_score, pair.result.score) for pair in pairs.values()]
     never_lower = all(after >= before - FLOAT32_ROUNDING for before, after in scores)
     return Claim(
         "Merging raises the region's Dice",
         "Merging the parts of an over-segmented region improves the coefficient with the "
         "original region.",
-        f"{len(steps) - len(exceptions)} of {len(steps)} merges over {len(measured)} pairs raised "
+        f"{len(steps) - len(exceptions)} of {len(steps)} merges over {len(pairs)} pairs raised "
         f"the Dice of their region, by {np.mean(gains):.4f} on average. "
-        f"{'No' if never_lower else 'Some'} score fell by merging: "
+        f"{'No' if never_lower else 'Some'} score fell after merging: "
         + ", ".join(f"{before:.4f} → {after:.4f}" for before, after in scores)
         + ".",
         not exceptions and never_lower,

@@ -1,4 +1,4 @@
-"""Draw the figures of the paper: white is 1 and black is 0, as in the paper."""
+"""Draw the figures of the paper. White is 1 and black is 0, as in the paper."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,40 +23,38 @@ MARKERS = "os^Dv<>ph*"
 
 
 def draw_dice_forms(data: figures.Plane) -> "Figure":
-    """Draw both forms side by side. Impossible values are hatched."""
+    """Draw both forms of the coefficient side by side. Impossible values are hatched."""
     figure = new_figure(8.6, 4.1)
     axes = figure.subplots(1, 2)
     ground = "#f3e7d3"
-    for place, values, title, corner in (
+    for ax, values, title, corner in (
         (axes[0], data.first, "S₁ form: 2a / (1 + a − b)", "undefined"),
         (axes[1], data.second, "S₂ form: a + b", "1"),
     ):
-        place.set_facecolor(ground)
-        place.fill_between([0, 1], [1, 0], 1, facecolor="none", edgecolor="#c9b48e", hatch="///")
-        image = _plane(place, data.ticks, np.ma.masked_invalid(values), title)
-        place.set_xlabel("a: fraction foreground in both")
-        place.set_ylabel("b: fraction background in both")
+        ax.set_facecolor(ground)
+        ax.fill_between([0, 1], [1, 0], 1, facecolor="none", edgecolor="#c9b48e", hatch="///")
+        image = _plane(ax, data.ticks, np.ma.masked_invalid(values), title)
+        ax.set_xlabel("a: fraction foreground in both")
+        ax.set_ylabel("b: fraction background in both")
         label = {"boxstyle": "round,pad=0.2", "ec": "none"}
-        place.text(
-            0.66, 0.66, "impossible", **CENTRED | {"fontsize": 10}, bbox=label | {"fc": ground}
-        )
-        place.plot([0], [1], "o", ms=11, mfc="none", mec=RED, mew=2, clip_on=False, zorder=5)
+        ax.text(0.66, 0.66, "impossible", **CENTRED | {"fontsize": 10}, bbox=label | {"fc": ground})
+        ax.plot([0], [1], "o", ms=11, mfc="none", mec=RED, mew=2, clip_on=False, zorder=5)
         text = f"all background: {corner}"
-        place.text(0.2, 0.93, text, color=RED, va="center", bbox=label | {"fc": "white"})
+        ax.text(0.2, 0.93, text, color=RED, va="center", bbox=label | {"fc": "white"})
     add_scale(figure, image, list(axes), "coefficient (lines at 0.25, 0.5, 0.75)")
     return figure
 
 
 def draw_two_regions(data: figures.Plane) -> "Figure":
-    """Draw f₁ and f₂ for all pairs of probabilities, and for fixed references."""
+    """Draw f₁ and f₂ for all pairs of probabilities, and as curves for two fixed references."""
     figure = new_figure(12.2, 4.1)
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.15])
-    for place, values, title in (
+    for ax, values, title in (
         (axes[0], data.first, "f₁, absolute"),
         (axes[1], data.second, "f₂, Aitchison"),
     ):
-        image = _plane(place, data.ticks, values, title)
-        place.set_ylabel("reference: probability of region 1")
+        image = _plane(ax, data.ticks, values, title)
+        ax.set_ylabel("reference: probability of region 1")
     add_scale(figure, image, list(axes[:2]), "similarity (lines at 0.25, 0.5, 0.75)")
     for reference, colour in ((0.5, BLUE), (0.9, RED)):
         row = int(np.argmin(np.abs(data.ticks - reference)))
@@ -64,8 +62,8 @@ def draw_two_regions(data: figures.Plane) -> "Figure":
             label = f"{name}, reference {reference:g}"
             axes[2].plot(data.ticks, values[row], line, color=colour, label=label)
     axes[2].set(title="fixed reference", ylabel="similarity", xlim=(0, 1), ylim=(0, 1.02))
-    for place in axes:
-        place.set_xlabel("prediction: probability of region 1")
+    for ax in axes:
+        ax.set_xlabel("prediction: probability of region 1")
     axes[2].grid(alpha=0.3)
     axes[2].legend(loc="lower center", fontsize=8, ncols=2)
     axes[2].set_box_aspect(1)
@@ -77,18 +75,18 @@ def draw_pixel_similarities(
     predictions: Sequence[Segmentation],
     results: Mapping[str, Sequence[Comparison]],
 ) -> "Figure":
-    """Draw the reference, and each prediction with f₁ and f₂."""
+    """Draw the reference, and each prediction with its maps of f₁ and f₂."""
     figure = new_figure(9.6, 2.55 * len(predictions) + 0.2)
     axes = figure.subplots(len(predictions), 4, squeeze=False)
     show(axes[0, 0], blended_colours(reference), "reference")
-    for place in axes[1:, 0]:
-        place.set_axis_off()
+    for ax in axes[1:, 0]:
+        ax.set_axis_off()
     for row, prediction in enumerate(predictions):
         show(axes[row, 1], blended_colours(prediction), f"prediction {row + 1}")
-        for place, (name, compared) in zip(axes[row, 2:], results.items(), strict=True):
-            digit, result = figures.SUBSCRIPTS[name], compared[row]
+        for ax, (name, comparisons) in zip(axes[row, 2:], results.items(), strict=True):
+            digit, result = figures.SUBSCRIPTS[name], comparisons[row]
             title = f"f{digit}: D{digit} = {result.score:.4f}"
-            image = show(place, result.map(), title, **GREY)
+            image = show(ax, result.map(), title, **GREY)
     add_scale(figure, image, list(axes[:, 2:].ravel()), "similarity")
     return figure
 
@@ -101,47 +99,47 @@ def draw_degradation_table(data: figures.DegradationTable) -> "Figure":
     for row, (name, reference) in enumerate(data.references.items()):
         titles = ["reference", *(version.name for version in figures.VERSIONS)]
         pictures = [reference, *data.predictions[name]]
-        for place, title, picture in zip(axes[row], titles, pictures, strict=True):
-            show(place, blended_colours(picture), title if row == 0 else "")
+        for ax, title, picture in zip(axes[row], titles, pictures, strict=True):
+            show(ax, blended_colours(picture), title if row == 0 else "")
         axes[row, 0].set_ylabel(name, fontsize=9)
-    for place, (_, _, scores) in zip(axes[:, 1:].ravel(), data.cells, strict=True):
-        place.set_xlabel(f"D₁ {scores['D1']:.3f}   D₂ {scores['D2']:.3f}", fontsize=8)
+    for ax, (_, _, scores) in zip(axes[:, 1:].ravel(), data.cells, strict=True):
+        ax.set_xlabel(f"D₁ {scores['D1']:.3f}   D₂ {scores['D2']:.3f}", fontsize=8)
     return figure
 
 
 def draw_sweep(data: figures.Sweep) -> "Figure":
-    """Draw the rank correlation of score and strength for every image and degradation."""
+    """Draw the rank correlation between score and strength for every image and degradation."""
     images = list(data.scores["D1"])
     figure = new_figure(12.2, 0.42 * len(images) + 2.0)
     axes = figure.subplots(1, 2, sharey=True)
-    for place, (name, digit) in zip(axes, figures.SUBSCRIPTS.items(), strict=True):
+    for ax, (name, digit) in zip(axes, figures.SUBSCRIPTS.items(), strict=True):
         table = data.spearman(name)
-        image = place.imshow(table, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
+        image = ax.imshow(table, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
         for (row, column), value in np.ndenumerate(table):
             colour = "white" if abs(value) > 0.6 else "black"
-            place.text(column, row, figures.signed(value), color=colour, **CENTRED)
-        place.set_title(f"D{digit}: Spearman's ρ of score and strength")
-        place.set_xticks(range(len(data.strengths)), data.strengths)
-        place.set_yticks(range(len(images)), images)
+            ax.text(column, row, figures.signed(value), color=colour, **CENTRED)
+        ax.set_title(f"D{digit}: Spearman's ρ of score and strength")
+        ax.set_xticks(range(len(data.strengths)), data.strengths)
+        ax.set_yticks(range(len(images)), images)
     figure.colorbar(image, ax=list(axes), label="ρ (−1: falls at every step)", shrink=0.9)
     return figure
 
 
 def draw_study(study: Study, *, title: str = "") -> "Figure":
-    """Draw ranks by score against average human ranks, with the line of best fit."""
+    """Draw ranks by score against average human ranks, with the regression line."""
     figure = new_figure(8.4, 5.2)
-    place = figure.subplots()
+    ax = figure.subplots()
     x = np.array([point.human_rank for point in study.points])
     y = np.array([point.score_rank for point in study.points])
     ends = np.array([min(x.min(), y.min()) - 0.4, max(x.max(), y.max()) + 0.4])
     for k, image in enumerate(study.images):
         of_image = np.array([point.image == image for point in study.points])
-        # Points are shifted slightly, so that those of several images do not hide each other.
-        turn = 2 * np.pi * k / len(study.images)
-        apart = 0.1 if len(study.images) > 1 else 0.0
-        place.scatter(
-            x[of_image] + apart * np.cos(turn),
-            y[of_image] + apart * np.sin(turn),
+        # Points are shifted slightly, so that points of different images do not hide each other.
+        angle = 2 * np.pi * k / len(study.images)
+        shift = 0.1 if len(study.images) > 1 else 0.0
+        ax.scatter(
+            x[of_image] + shift * np.cos(angle),
+            y[of_image] + shift * np.sin(angle),
             s=34,
             marker=MARKERS[k % len(MARKERS)],
             alpha=0.85,
@@ -151,12 +149,12 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
         )
     fit = study.overall
     if np.isfinite(fit.slope):
-        place.plot(ends, fit.intercept + fit.slope * ends, color=BLUE, label="line of best fit")
+        ax.plot(ends, fit.intercept + fit.slope * ends, color=BLUE, label="line of best fit")
     paper = x.mean() + PAPER_SLOPE * (ends - x.mean())
     label = f"the paper's slope, {PAPER_SLOPE}"
-    place.plot(ends, paper, color=RED, ls="--", lw=1.2, label=label)
+    ax.plot(ends, paper, color=RED, ls="--", lw=1.2, label=label)
     human = "rank by known degradation strength (no human data)"
-    place.set(
+    ax.set(
         xlim=ends,
         ylim=ends,
         aspect="equal",
@@ -164,15 +162,15 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
         xlabel=human if study.stand_in else "average human rank (1 is most similar)",
         ylabel="rank by score (1 is most similar)",
     )
-    place.grid(alpha=0.3)
-    place.set_title(_plain(title or study.title), loc="left", wrap=True, fontsize=10)
-    place.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
-    place.text(1.04, 0.0, _summary(fit), transform=place.transAxes, va="bottom", fontsize=9)
+    ax.grid(alpha=0.3)
+    ax.set_title(_plain(title or study.title), loc="left", wrap=True, fontsize=10)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
+    ax.text(1.04, 0.0, _summary(fit), transform=ax.transAxes, va="bottom", fontsize=9)
     return figure
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Create an empty figure. The size is in inches."""
+    """Create an empty figure. The width and the height are in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -187,18 +185,18 @@ def colours(count: int) -> NDArray[np.float64]:
 
 
 def blended_colours(segmentation: Segmentation) -> NDArray[np.float64]:
-    """Return the colour of every pixel: the mean of region colours weighted by probability."""
+    """Return the colour of every pixel: the mean of the region colours, weighted by probability."""
     values, regions = probabilities(segmentation)
     picture = np.tensordot(np.moveaxis(values, 0, -1), colours(len(regions)), axes=1)
     return np.asarray(np.clip(picture, 0, 1), np.float64)
 
 
-def show(place: Any, picture: NDArray[Any], title: str, **options: Any) -> Any:
+def show(ax: Any, picture: NDArray[Any], title: str, **options: Any) -> Any:
     """Show an image without ticks."""
-    image = place.imshow(picture, **{"interpolation": "nearest"} | options)
-    place.set_xticks([])
-    place.set_yticks([])
-    place.set_title(title, fontsize=10)
+    image = ax.imshow(picture, **{"interpolation": "nearest"} | options)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_title(title, fontsize=10)
     return image
 
 
@@ -209,12 +207,12 @@ def add_scale(figure: Any, image: Any, axes: list[Any], label: str) -> None:
     bar.set_label(label)
 
 
-def _plane(place: Any, ticks: NDArray[Any], values: NDArray[Any], title: str) -> Any:
-    """Draw values over the unit square, with lines at 0.25, 0.5 and 0.75."""
-    image = place.imshow(values, origin="lower", extent=(0, 1, 0, 1), **GREY)
+def _plane(ax: Any, ticks: NDArray[Any], values: NDArray[Any], title: str) -> Any:
+    """Draw values over the unit square, with contour lines at 0.25, 0.5 and 0.75."""
+    image = ax.imshow(values, origin="lower", extent=(0, 1, 0, 1), **GREY)
     levels = [0.25, 0.5, 0.75]
-    place.contour(ticks, ticks, values, levels=levels, colors=BLUE, linewidths=0.9)
-    place.set_title(title)
+    ax.contour(ticks, ticks, values, levels=levels, colors=BLUE, linewidths=0.9)
+    ax.set_title(title)
     return image
 
 
@@ -225,9 +223,11 @@ def _summary(fit: Fit) -> str:
         ("Pearson", fit.pearson, fit.pearson_interval, PAPER_PEARSON),
         ("Spearman", fit.spearman, fit.spearman_interval, None),
     ):
-        known = np.isfinite(interval.low)
+        has_interval = np.isfinite(interval.low)
         brackets = (
-            f" [{figures.signed(interval.low)}, {figures.signed(interval.high)}]" if known else ""
+            f" [{figures.signed(interval.low)}, {figures.signed(interval.high)}]"
+            if has_interval
+            else ""
         )
         lines.append(f"{name} {figures.signed(value)}{brackets}")
         lines += [f"   the paper: {paper}"] if paper else []

@@ -1,4 +1,4 @@
-"""Compute the data of the figures, one function per figure."""
+"""Compute the data of the figures, with one function per figure."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Rule = Literal["paper", "overlap", "labels"]
 
 COEFFICIENTS = {"D1": "absolute", "D2": "aitchison"}  # the similarity of each coefficient
 SUBSCRIPTS = {"D1": "₁", "D2": "₂"}
-BLUR_PIXELS, DEFORMATION_PIXELS, NOISE = 0.8, 1.5, 0.25  # at strength 1
+BLUR_PIXELS, DEFORMATION_PIXELS, NOISE = 0.8, 1.5, 0.25  # amounts at strength 1
 STRENGTHS: dict[str, tuple[float, ...]] = {
     "blur": (0, 0.5, 1, 2, 3, 4, 6, 8),
     "deform": (0, 1, 2, 3, 4, 6, 8, 10),
@@ -42,20 +42,20 @@ def compare_quietly(
     match: Rule = "labels",
     merge: Literal["none", "prediction", "both"] = "none",
 ) -> Comparison:
-    """Compare without the warning about infinite distances, because they are expected here."""
+    """Compare without the warning about infinite distances, which are expected in the paper."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)
         return compare(reference, prediction, similarity=similarity, match=match, merge=merge)
 
 
 def signed(value: float) -> str:
-    """Format a number with two decimals and a typographic minus sign; NaN becomes a dash."""
+    """Format a number with two decimals and a typographic minus sign. NaN becomes a dash."""
     return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Two functions over the unit square.
+    """The values of two functions on the unit square.
 
     Both axes have the same `ticks`. The first row is at the bottom.
     """
@@ -66,11 +66,11 @@ class Plane:
 
 
 def dice_forms(points: int = 201) -> Plane:
-    """Compute S₁ = 2a / (1 + a − b) and S₂ = a + b of all pairs of binary segmentations.
+    """Compute S₁ = 2a / (1 + a − b) and S₂ = a + b for all pairs of binary segmentations.
 
-    Columns are a, the fraction of pixels that are foreground in both. Rows are b, the fraction of
-    pixels that are background in both. Both forms are NaN where a + b > 1, and S₁ is NaN where
-    everything is background.
+    Columns are values of a, the fraction of pixels that are foreground in both segmentations. Rows
+    are values of b, the fraction of pixels that are background in both. Both forms are NaN where
+    a + b > 1, and S₁ is NaN where all pixels are background.
     """
     fractions = np.linspace(0, 1, points)
     a, b = fractions[None, :], fractions[:, None]
@@ -81,7 +81,7 @@ def dice_forms(points: int = 201) -> Plane:
 
 
 def two_regions(points: int = 201) -> Plane:
-    """Compute f₁ and f₂ of two regions. Rows are the reference; columns are the prediction."""
+    """Compute f₁ and f₂ of two regions. Rows are references, and columns are predictions."""
     probability = np.linspace(0, 1, points)
     vectors = np.stack([probability, 1 - probability])
     sides = vectors[:, :, None], vectors[:, None, :]
@@ -90,7 +90,7 @@ def two_regions(points: int = 201) -> Plane:
 
 @dataclass(frozen=True)
 class Version:
-    """One column of the degradation table: the amounts of degradation and the total strength."""
+    """One column of the degradation table: its amounts of degradation and its total strength."""
 
     name: str
     strength: float
@@ -106,22 +106,22 @@ VERSIONS = (
     Version("blur 3.2", 4, blur=4 * BLUR_PIXELS),
     Version("deform 7.5", 5, deform=5 * DEFORMATION_PIXELS),
     Version("noise 1.5", 6, noise=6 * NOISE),
-    # The three kinds are orthogonal directions with a total strength of 7.
+    # The strengths of the three kinds are 7/√3, so that the root of the sum of squares is 7.
     Version("all three", 7, blur=3.23, deform=6.06, noise=1.01),
-)  # of every image, by increasing strength
+)  # in order of increasing strength
 
 
 def degrade(reference: Segmentation, version: Version, *, seed: int = 0) -> Segmentation:
     """Deform a segmentation, then blur it, then add noise."""
-    deformed = deform(reference, version.deform, seed=seed)
-    return noise(blur(deformed, version.blur), version.noise, seed=seed + 1)
+    deformed_reference = deform(reference, version.deform, seed=seed)
+    return noise(blur(deformed_reference, version.blur), version.noise, seed=seed + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DegradationTable:
     """The images by name, their degraded versions, and the scores D₁ and D₂.
 
-    The scores have one row per image and one column per version.
+    Each table of scores has one row per image and one column per version.
     """
 
     references: Mapping[str, Segmentation]
@@ -139,7 +139,7 @@ class DegradationTable:
 
 
 def degradation_table(references: Mapping[str, Segmentation], *, seed: int = 0) -> DegradationTable:
-    """Degrade every image in every way, and score the results by D₁ and D₂."""
+    """Create all degraded versions of every image, and score them with D₁ and D₂."""
     predictions = {
         name: tuple(
             degrade(reference, version, seed=seed + 100 * row + 10 * column)
@@ -170,7 +170,10 @@ class Sweep:
     scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 
     def spearman(self, coefficient: str) -> Floats:
-        """Return the correlations of score and strength, as images × degradations."""
+        """Return the correlations between score and strength.
+
+        The result has one row per image and one column per degradation.
+        """
         return np.array(
             [
                 [spearman(self.strengths[kind], values) for kind, values in by_kind.items()]
@@ -187,8 +190,8 @@ def sweep(
 ) -> Sweep:
     """Degrade every image with every degradation at increasing strength, and score the result.
 
-    Equal labels correspond, except where regions were split or merged. Those regions are
-    matched by the paper's rule.
+    Equal labels correspond, except after splits and merges. In these cases, regions are matched
+    with the paper's rule.
     """
     scores: dict[str, Any] = {name: {image: {} for image in references} for name in COEFFICIENTS}
     for kind, steps in strengths.items():
@@ -207,7 +210,7 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class PairWeight:
-    """The weight of a pair of regions, their auxiliary segmentations and their similarity f."""
+    """The auxiliary segmentations of a pair of regions, their similarity f, and all weights."""
 
     reference: Segmentation
     prediction: Segmentation
@@ -219,7 +222,7 @@ class PairWeight:
 
     @property
     def weight(self) -> float:
-        """1 − the mean of f."""
+        """Weight of the pair, which is 1 minus the mean of f."""
         return 1 - float(self.f.mean())
 
 
@@ -230,7 +233,10 @@ def pair_weight(
     *,
     similarity: str = "absolute",
 ) -> PairWeight:
-    """Compute the weight of the first matched pair of regions, and of all pairs."""
+    """Compute the weights of all pairs of regions, and the details of one pair.
+
+    The default is the first matched pair.
+    """
     result = compare_quietly(reference, prediction, similarity, match="paper")
     matched = tuple(
         (group.reference[0], group.prediction[0])
@@ -245,7 +251,7 @@ def pair_weight(
 
 @dataclass(frozen=True)
 class MergeStep:
-    """One merged region, and the Dice and similarity of its group before and after the merge."""
+    """One merge, with the similarity and the Dice of its group before and after the merge."""
 
     region: Label
     into: Label
@@ -257,7 +263,7 @@ class MergeStep:
 
 @dataclass(frozen=True, eq=False)
 class MergedPair:
-    """A comparison, its matched pairs (reference first), and its merges."""
+    """A comparison with its matched pairs (reference region first) and its merges."""
 
     reference: Segmentation
     prediction: Segmentation
@@ -272,34 +278,43 @@ def merged_pair(
     *,
     similarity: str = "absolute",
 ) -> MergedPair:
-    """Match by the paper's rule, merge, and compute Dice before and after each merge.
+    """Match regions with the paper's rule, merge the others, and measure each merge.
 
     The reference must not have more regions than the prediction.
     """
     result = compare_quietly(reference, prediction, similarity, match="paper", merge="prediction")
     if len(result.reference_labels) > len(result.prediction_labels):
         raise InputError("The reference has more regions than the prediction. Exchange the two.")
-    merged = {merge.region for merge in result.merges}
+    merged_labels = {merge.region for merge in result.merges}
     members = {
-        group.reference[0]: [label for label in group.prediction if label not in merged]
+        group.reference[0]: [label for label in group.prediction if label not in merged_labels]
         for group in result.groups
     }
     matched = tuple((target, labels[0]) for target, labels in members.items())
     steps = []
     for merge in result.merges:
         target = merge.into[0]
-        wanted = auxiliary(reference, [target])
+        target_values = auxiliary(reference, [target])
         before = auxiliary(prediction, members[target])
         members[target].append(merge.region)
         after = auxiliary(prediction, members[target])
-        similarities = [float(result.similarity(p, wanted).mean()) for p in (before, after)]
-        dice = [2 * np.minimum(p, wanted)[0].sum() / (p + wanted)[0].sum() for p in (before, after)]
+        similarities = [float(result.similarity(p, target_values).mean()) for p in (before, after)]
+        dice = [
+            2 * np.minimum(p, target_values)[0].sum() / (p + target_values)[0].sum()
+            for p in (before, after)
+        ]
         steps.append(MergeStep(merge.region, target, *similarities, *map(float, dice)))
     return MergedPair(reference, prediction, result, matched, tuple(steps))
 
 
 def auxiliary(segmentation: Segmentation, labels: Sequence[Label]) -> Floats:
-    """Return the binary segmentation of some regions and the sum of all other regions."""
+    """Return the binary segmentation of the given regions.
+
+    The first row is the sum of their probabilities, and the second row is the sum of all other
+    probabilities.
+    """
     values, regions = probabilities(segmentation)
-    chosen = np.array([label in labels for label in regions])
-    return np.stack([values[which].sum(axis=0, dtype=np.float64) for which in (chosen, ~chosen)])
+    is_member = np.array([label in labels for label in regions])
+    return np.stack(
+        [values[mask].sum(axis=0, dtype=np.float64) for mask in (is_member, ~is_member)]
+    )

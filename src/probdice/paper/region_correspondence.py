@@ -1,4 +1,4 @@
-"""Figures about the matching of regions: weights, matching, merging, and methods."""
+"""Draw the figures about weights, matching, merging and segmentation methods."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -32,24 +32,24 @@ def draw_pair_weight(data: PairWeight) -> "Figure":
     """Draw both sides, the graph between their regions, and the weight of one edge."""
     figure = new_figure(11.5, 6.2)
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.08, 1])).tolist()
-    left, middle, right = top.subplots(1, 3, width_ratios=[1, 1.25, 1])
-    rows = _numbered_picture(left, data.reference, "reference")
-    columns = _numbered_picture(right, data.prediction, "prediction")
-    every = [(row, column) for row in rows for column in columns]
-    edges = {pair: ("#b8bec6", 0.8) for pair in every}
+    left_axes, middle_axes, right_axes = top.subplots(1, 3, width_ratios=[1, 1.25, 1])
+    rows = _numbered_picture(left_axes, data.reference, "reference")
+    columns = _numbered_picture(right_axes, data.prediction, "prediction")
+    all_pairs = [(row, column) for row in rows for column in columns]
+    edges = {pair: ("#b8bec6", 0.8) for pair in all_pairs}
     edges |= {pair: (BLUE, 1.8) for pair in data.matched} | {data.pair: (RED, 3.0)}
-    _graph(middle, rows, columns, edges)
-    middle.set_title(f"red: weight {data.weight:.4f}; blue: matched", fontsize=10)
+    _graph(middle_axes, rows, columns, edges)
+    middle_axes.set_title(f"red: weight {data.weight:.4f}; blue: matched", fontsize=10)
     axes = bottom.subplots(1, 4, width_ratios=[1, 1, 1, 1.15])
     show(axes[0], data.auxiliaries[0][0], f"auxiliary: reference {data.pair[0]}", **GREY)
     show(axes[1], data.auxiliaries[1][0], f"auxiliary: prediction {data.pair[1]}", **GREY)
     add_scale(bottom, show(axes[2], data.f, f"f, mean {data.f.mean():.4f}", **GREY), [axes[2]], "")
     highest = float(data.weights.max())
     axes[3].imshow(data.weights, cmap="Blues_r", vmin=0, vmax=highest, aspect="auto")
-    for pair, (place, weight) in zip(every, np.ndenumerate(data.weights), strict=True):
+    for pair, (cell, weight) in zip(all_pairs, np.ndenumerate(data.weights), strict=True):
         edge = RED if pair == data.pair else "white" if pair in data.matched else "none"
         axes[3].text(
-            *place[::-1],
+            *cell[::-1],
             f"{weight:.3f}",
             color="white" if weight < 0.55 * highest else "black",
             bbox={"boxstyle": "square,pad=0.3", "fc": "none", "ec": edge, "lw": 2},
@@ -63,19 +63,19 @@ def draw_pair_weight(data: PairWeight) -> "Figure":
 
 
 def draw_merging(data: MergedPair) -> "Figure":
-    """Draw both sides, corresponding regions, and Dice before and after each merge."""
+    """Draw both sides, the corresponding regions, and the Dice before and after each merge."""
     figure = new_figure(11.5, 7.6)
     top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=[1.5, 1])).tolist()
-    left, middle, right = top.subplots(1, 3, width_ratios=[1, 0.85, 1])
+    left_axes, middle_axes, right_axes = top.subplots(1, 3, width_ratios=[1, 0.85, 1])
     result = data.result
     counts = len(result.prediction_labels), len(result.reference_labels)
-    regions = _numbered_picture(left, data.prediction, f"prediction: {counts[0]} regions")
-    targets = _numbered_picture(right, data.reference, f"reference: {counts[1]} regions")
+    regions = _numbered_picture(left_axes, data.prediction, f"prediction: {counts[0]} regions")
+    targets = _numbered_picture(right_axes, data.reference, f"reference: {counts[1]} regions")
     edges = {(region, target): (BLUE, 2.0) for target, region in data.matched}
     edges |= {(step.region, step.into): (GREEN, 2.0) for step in data.steps}
-    _graph(middle, regions, targets, edges)
+    _graph(middle_axes, regions, targets, edges)
     scores = f"score {result.matched_score:.4f} → {result.score:.4f}"
-    middle.set_title(f"blue: matched; green: merged\n{scores}", fontsize=10)
+    middle_axes.set_title(f"blue: matched; green: merged\n{scores}", fontsize=10)
     _draw_steps(bottom.subplots(), data)
     return figure
 
@@ -85,14 +85,14 @@ def draw_sources(
     segmentations: Mapping[str, Segmentation],
     results: Mapping[str, Comparison],
 ) -> "Figure":
-    """Draw a photograph and its segmentations by several methods, with their scores."""
+    """Draw a photograph, and its segmentations by several methods with their scores."""
     figure = new_figure(11.0, 6.0)
     axes = figure.subplots(2, 3).ravel()
     show(axes[0], image, "photograph")
-    for place, (method, result) in zip(axes[1:], results.items(), strict=True):
+    for ax, (method, result) in zip(axes[1:], results.items(), strict=True):
         regions = len(result.prediction_labels)
-        show(place, blended_colours(segmentations[method]), f"{method}, {regions} regions")
-        place.set_xlabel(
+        show(ax, blended_colours(segmentations[method]), f"{method}, {regions} regions")
+        ax.set_xlabel(
             f"matched {result.matched_score:.3f}   merged {result.score:.3f}   "
             f"adjusted {result.adjusted_score:.3f}",
             fontsize=9,
@@ -100,11 +100,14 @@ def draw_sources(
     return figure
 
 
-def _numbered_picture(place: Any, segmentation: Segmentation, title: str) -> tuple[Label, ...]:
-    """Show an image with the label of each region well inside its area."""
+def _numbered_picture(ax: Any, segmentation: Segmentation, title: str) -> tuple[Label, ...]:
+    """Draw a segmentation with each label at the point that is deepest inside its region.
+
+    Return the labels.
+    """
     from scipy import ndimage
 
-    show(place, blended_colours(segmentation), title)
+    show(ax, blended_colours(segmentation), title)
     values, labels = probabilities(segmentation)
     likeliest = np.pad(values.argmax(axis=0), 1, constant_values=-1)
     for k, label in enumerate(labels):
@@ -112,45 +115,45 @@ def _numbered_picture(place: Any, segmentation: Segmentation, title: str) -> tup
             depth = ndimage.distance_transform_edt(likeliest == k)
             row, column = np.unravel_index(int(depth.argmax()), depth.shape)
             box = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}
-            place.text(column - 1, row - 1, str(label), bbox=box, **CENTRED)
+            ax.text(column - 1, row - 1, str(label), bbox=box, **CENTRED)
     return labels
 
 
 def _graph(
-    place: Any,
-    left: tuple[Label, ...],
-    right: tuple[Label, ...],
+    ax: Any,
+    left_labels: tuple[Label, ...],
+    right_labels: tuple[Label, ...],
     edges: Mapping[tuple[Label, Label], tuple[str, float]],
 ) -> None:
-    """Draw two columns of circles, one circle per region, and lines between them."""
+    """Draw two columns of circles (one circle per region) and the lines between them."""
     heights = []
-    for x, labels in ((0.0, left), (1.0, right)):
+    for x, labels in ((0.0, left_labels), (1.0, right_labels)):
         heights.append({label: 1 - (k + 0.5) / len(labels) for k, label in enumerate(labels)})
         for (label, y), colour in zip(heights[-1].items(), colours(len(labels)), strict=True):
-            place.plot([x], [y], "o", ms=19, mfc=colour, mec="#444", zorder=4)
+            ax.plot([x], [y], "o", ms=19, mfc=colour, mec="#444", zorder=4)
             dark = float(np.dot(colour, [0.3, 0.59, 0.11])) < 0.5
-            place.text(x, y, str(label), color="white" if dark else "black", zorder=5, **CENTRED)
-    for (one, other), (colour, width) in edges.items():
-        ends = heights[0][one], heights[1][other]
-        place.plot([0, 1], ends, color=colour, lw=width, zorder=width)
-    place.set(xlim=(-0.2, 1.2), ylim=(0, 1))
-    place.set_axis_off()
+            ax.text(x, y, str(label), color="white" if dark else "black", zorder=5, **CENTRED)
+    for (left_label, right_label), (colour, width) in edges.items():
+        ends = heights[0][left_label], heights[1][right_label]
+        ax.plot([0, 1], ends, color=colour, lw=width, zorder=width)
+    ax.set(xlim=(-0.2, 1.2), ylim=(0, 1))
+    ax.set_axis_off()
 
 
-def _draw_steps(place: Any, data: MergedPair) -> None:
-    """Draw one bar per merge, from the Dice before to the Dice after it."""
+def _draw_steps(ax: Any, data: MergedPair) -> None:
+    """Draw one bar per merge, from the Dice before the merge to the Dice after the merge."""
     for y, step in enumerate(reversed(data.steps)):
         dice = step.dice_before, step.dice_after
-        place.plot(dice, [y, y], color=GREEN, lw=5, alpha=0.35)
+        ax.plot(dice, [y, y], color=GREEN, lw=5, alpha=0.35)
         for value, colour, name in ((dice[0], "#555", "before"), (dice[1], GREEN, "after")):
-            place.plot([value], [y], "o", color=colour, ms=8, label=name if y == 0 else None)
+            ax.plot([value], [y], "o", color=colour, ms=8, label=name if y == 0 else None)
         text = f"{dice[0]:.4f} → {dice[1]:.4f}"
-        place.text(max(dice) + 0.02, y, text, va="center", fontsize=9)
+        ax.text(max(dice) + 0.02, y, text, va="center", fontsize=9)
     names = [f"{step.region} into {step.into}" for step in reversed(data.steps)]
-    place.set_yticks(range(len(names)), names)
-    place.set_xticks([0, 0.25, 0.5, 0.75, 1])
-    place.set(ylim=(-0.6, max(len(names) - 0.4, 0.6)), xlim=(0, 1.22))
-    place.set_xlabel("Dice of the reference region before and after the merge")
-    place.grid(alpha=0.3, axis="x")
+    ax.set_yticks(range(len(names)), names)
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    ax.set(ylim=(-0.6, max(len(names) - 0.4, 0.6)), xlim=(0, 1.22))
+    ax.set_xlabel("Dice of the reference region before and after the merge")
+    ax.grid(alpha=0.3, axis="x")
     if data.steps:
-        place.legend(loc="lower left", fontsize=9)
+        ax.legend(loc="lower left", fontsize=9)

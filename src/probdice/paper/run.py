@@ -1,4 +1,4 @@
-"""Run all experiments of the paper and write figures, numbers and a page."""
+"""Run all experiments of the paper, and write their figures, their numbers and a page."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -32,18 +32,18 @@ def run_paper(
     people: int = 25,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Path:
-    """Run the paper's experiments and write their figures, numbers and a page.
+    """Run the paper's experiments, and write their figures, their numbers and a page.
 
     Parameters
     ----------
     out : path
-        The output folder; it is created if it does not exist.
+        The output folder, which is created if it does not exist.
     seed : int, optional
-        The same seed gives the same numbers.
+        Seed of the random numbers. The same seed gives the same results.
     survey : bool, optional
-        Whether to write sheets for repeating the study with people to the folder ``survey``.
+        Whether to write sheets to the folder ``survey``, for repeating the study with people.
     people : int, optional
-        The number of sheets.
+        The number of sheets, one per person.
     progress : callable, optional
         A function that is called with the name of the next step, the number of finished steps, and
         the number of all steps.
@@ -51,17 +51,17 @@ def run_paper(
     Returns
     -------
     Path
-        The page, ``index.html``. The same folder contains ``numbers.json``, ``scores.csv``,
-        ``stand-in-rankings.csv`` and the folder ``figures``.
+        The path of the page, ``index.html``. The same folder contains ``numbers.json``,
+        ``scores.csv``, ``stand-in-rankings.csv`` and the folder ``figures``.
     """
-    require_extra()  # fail immediately, not after a minute
+    require_extra()  # raise an error immediately, not after a minute
     out = Path(out)
     (out / "figures").mkdir(parents=True, exist_ok=True)
     steps, total = count(), 12 + survey
 
-    def announce(what: str) -> None:
+    def announce(step: str) -> None:
         if progress is not None:
-            progress(what, next(steps), total)
+            progress(step, next(steps), total)
 
     announce("the images")
     references = paper_images(seed=seed)
@@ -70,7 +70,7 @@ def run_paper(
     announce("their degraded versions")
     table = degradation_table(references, seed=seed)
     figures: list[Section] = []
-    for what, make in (
+    for step_name, make_section in (
         ("the two forms of the coefficient", sections.forms),
         ("f₁ and f₂ of two regions", sections.similarities),
         ("f₁ and f₂ at every pixel", lambda: sections.pixels(seed)),
@@ -80,8 +80,8 @@ def run_paper(
         ("matching and merging", lambda: sections.merging(references, methods, seed)),
         ("sources of unordered regions", lambda: sections.sources(image, methods)),
     ):
-        announce(what)
-        figures.append(make())
+        announce(step_name)
+        figures.append(make_section())
     announce("both matching rules")
     rules = sections.both_rules(references, methods, seed)
     announce("the study with known degradation strengths")
@@ -134,7 +134,7 @@ def _write_numbers(
 
 
 def _save_figure(section: Section, out: Path) -> dict[str, str]:
-    """Write the figure of a section to a file, and return the section for the page."""
+    """Write the figure of a section to a file, and return the values for the page."""
     buffer = BytesIO()
     section.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     with replacing(out / "figures" / f"{section.name}.png") as partial:

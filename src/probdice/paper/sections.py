@@ -1,4 +1,4 @@
-"""The sections of the page: figures, claims and numbers."""
+"""Create the sections of the page, with figures, claims and numbers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -41,10 +41,10 @@ def forms() -> Section:
     return Section(
         "dice-forms",
         "The two forms of the crisp coefficient",
-        "Every pair of binary segmentations lies in the lower left triangle. S₁, the classical "
-        "coefficient of one foreground, is undefined where everything is background, and takes "
-        "all values from 0 to 1 near that corner. S₂, the fraction of agreeing pixels, is 1 "
-        "there.",
+        "Every pair of binary segmentations is a point in the lower left triangle. S₁, the "
+        "classical coefficient of one foreground, is undefined where all pixels are background, "
+        "and takes all values from 0 to 1 near that corner. S₂, the fraction of agreeing pixels, "
+        "is 1 at that corner.",
         drawings.draw_dice_forms(data),
         (claims.forms_claim(data),),
     )
@@ -57,8 +57,8 @@ def similarities() -> Section:
         "two-regions",
         "f₁ and f₂ of two regions",
         "f₁ falls linearly with the difference of the probabilities. f₂ falls fastest near "
-        "equality, especially where the reference is nearly certain. It is 0 along the edges, "
-        "where one side is certain and the other is not.",
+        "equality, especially where the reference is nearly certain. f₂ is 0 along the edges, "
+        "where one side is certain and the other side differs.",
         drawings.draw_two_regions(data),
         (claims.linear_claim(data), claims.steep_claim(data), claims.certainty_claim(data)),
     )
@@ -74,8 +74,8 @@ def pixels(seed: int) -> Section:
     return Section(
         "pixel-similarities",
         "f₁ and f₂ at every pixel",
-        "Red, green and blue are the probabilities of the three regions. f₁ is low where "
-        "boundaries differ; f₂ also reflects small differences elsewhere.",
+        "Red, green and blue show the probabilities of the three regions. f₁ is low where "
+        "boundaries differ. Small differences elsewhere also reduce f₂.",
         drawings.draw_pixel_similarities(reference, predictions, results),
         numbers={
             "pixels": {name: [result.score for result in row] for name, row in results.items()}
@@ -91,9 +91,9 @@ def table(data: DegradationTable) -> Section:
     return Section(
         "degradation-table",
         "Seven images, seven degraded versions of each",
-        "Blur and deformation are in pixels; noise is the standard deviation of the log-ratios. "
-        "The known strength, 1 to 7, increases from left to right. D₂ is far more sensitive to "
-        "noise than D₁.",
+        "Blur and deformation are given in pixels. Noise is given as its standard deviation in "
+        "log-probabilities. The known strength increases from 1 to 7, from left to right. D₂ is "
+        "much more sensitive to noise than D₁.",
         drawings.draw_degradation_table(data),
         (claims.crisp_claim(data),),
         {"table": numbers},
@@ -107,9 +107,10 @@ def strength_sweep(references: Segmentations, seed: int) -> Section:
     return Section(
         "sweep",
         "Do the scores fall with increasing degradation?",
-        "Spearman's correlation of score and strength is −1 if the score falls at every step. "
-        "Split and merged regions are scored without merging. With Aitchison, a single unmatched "
-        "region already makes the score 0, and it cannot fall further.",
+        "Spearman's correlation between score and strength is −1 if the score falls at every step. "
+        "After splits and merges, segmentations are scored without merging. With the Aitchison "
+        "similarity, a single unmatched region reduces the score to 0, so that it cannot fall "
+        "further.",
         drawings.draw_sweep(data),
         (claims.falling_claim(data),),
         {"sweep": {"strengths": data.strengths, "scores": data.scores, "spearman": correlations}},
@@ -123,10 +124,10 @@ def weights(references: Segmentations, seed: int) -> Section:
     return Section(
         "pair-weight",
         "The weight of a pair of regions",
-        f"Reference region {data.pair[0]} and prediction region {data.pair[1]}, each as a binary "
-        f"segmentation with the sum of all others (white is 1), their similarity f at every pixel, "
-        f"and the weight of the edge: 1 − mean f = {data.weight:.4f}. The matching selects the "
-        f"edges with the least total weight.",
+        f"Reference region {data.pair[0]} and prediction region {data.pair[1]} are shown as binary "
+        f"segmentations, in which white is 1. The similarity f of these segmentations is shown at "
+        f"every pixel. The weight of the edge between the two regions is 1 − mean f = "
+        f"{data.weight:.4f}. The matching selects the edges with the smallest total weight.",
         correspondence.draw_pair_weight(data),
         (claims.permutation_claim(references, seed=seed),),
         {"pair weight": numbers},
@@ -135,8 +136,8 @@ def weights(references: Segmentations, seed: int) -> Section:
 
 def merging(references: Segmentations, methods: Segmentations, seed: int) -> Section:
     """Show a correspondence with merged over-segmentation."""
-    cup = figures.merged_pair(methods["normalised cuts"], methods["watershed"])
-    measured = {"coffee, watershed": cup} | {
+    coffee_pair = figures.merged_pair(methods["normalised cuts"], methods["watershed"])
+    merged_pairs = {"coffee, watershed": coffee_pair} | {
         name: figures.merged_pair(reference, over_segment(reference, seed=seed))
         for name, reference in references.items()
     }
@@ -145,22 +146,23 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
             **_scores(data.result),
             "steps": [asdict(step) for step in data.steps],
         }
-        for name, data in measured.items()
+        for name, data in merged_pairs.items()
     }
     return Section(
         "merging",
         "A correspondence with merged over-segmentation",
-        "A photograph of a cup, segmented by watershed (prediction) and by normalised cuts "
-        "(reference). Every reference region is matched to one prediction region. Each unmatched "
-        "region is then merged into the group with the largest gain, the largest gain first.",
-        correspondence.draw_merging(cup),
-        (claims.merging_claim(measured),),
+        "A photograph of a cup is segmented with a watershed (prediction) and with normalised cuts "
+        "(reference). Every reference region is matched to one prediction region. The unmatched "
+        "regions are then merged, in order of decreasing gain, into the groups with the largest "
+        "gain.",
+        correspondence.draw_merging(coffee_pair),
+        (claims.merging_claim(merged_pairs),),
         {"merges": numbers},
     )
 
 
 def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
-    """Show segmentations by methods that do not order their regions."""
+    """Show segmentations by methods whose regions have no order."""
     results = {
         method: compare_quietly(methods["random walker"], segmentation, match="paper", merge="both")
         for method, segmentation in methods.items()
@@ -169,9 +171,10 @@ def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
     return Section(
         "sources",
         "Sources of unordered regions",
-        "The methods that the paper names, each compared with the probabilities of the random "
-        "walker: D₁ without merging, D₁ after merging both sides, and the merged score adjusted "
-        "for chance. Colours distinguish the regions within one picture only.",
+        "The figure shows the methods that the paper names. The probabilities of the random walker "
+        "are the reference. Each method is scored with D₁ without merging, with D₁ after merging "
+        "both sides, and with the merged score adjusted for chance. Equal colours in different "
+        "pictures do not mean the same region.",
         correspondence.draw_sources(image, methods, results),
         numbers={"sources": numbers},
     )
@@ -183,19 +186,20 @@ def study(coefficient: str, study: Study) -> Section:
     return Section(
         f"study-{coefficient.lower()}",
         f"Ranks by {name} and by known degradation strength",
-        f"Each point is one degraded segmentation. Slope {fit.slope:.2f}, Pearson "
-        f"{fit.pearson:.2f}, Spearman {fit.spearman:.2f}; all three are equal for ranks "
-        f"without ties. Any agreement with the paper's values is coincidental, because the "
-        f"relative strengths of blur, deformation and noise were chosen arbitrarily.",
+        f"Each point is one degraded segmentation. The slope is {fit.slope:.2f}, Pearson's "
+        f"correlation is {fit.pearson:.2f}, and Spearman's correlation is {fit.spearman:.2f}. "
+        f"These numbers are equal for ranks without ties. Any agreement with the paper's values is "
+        f"coincidental, because the relative strengths of blur, deformation and noise were chosen "
+        f"arbitrarily.",
         drawings.draw_study(study, title=f"{name}: no human data"),
         numbers={f"stand-in study {coefficient}": study.to_dict()},
     )
 
 
 def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> dict[str, Any]:
-    """List the examples in which the paper's rule and overlap match different pairs.
+    """Return the examples in which the paper's rule and the overlap rule match different pairs.
 
-    For each example and both rules, the lowest matched Dice and the scores are returned.
+    The result contains the lowest matched Dice and the scores for each example and each rule.
     """
     walker, cuts = methods["random walker"], methods["normalised cuts"]
     examples = {"watershed and normalised cuts": (cuts, methods["watershed"])}
@@ -206,23 +210,23 @@ def both_rules(references: Segmentations, methods: Segmentations, seed: int) -> 
     rows = {}
     rules: tuple[Rule, Rule] = ("paper", "overlap")
     for example, sides in examples.items():
-        matched = [compare_quietly(*sides, match=rule) for rule in rules]
-        if matched[0].groups != matched[1].groups:
+        results = [compare_quietly(*sides, match=rule) for rule in rules]
+        if results[0].groups != results[1].groups:
             rows[example] = {
                 rule: {"lowest_matched_dice": _lowest_matched(result)}
                 | _scores(compare_quietly(*sides, match=rule, merge="both"))
-                for rule, result in zip(rules, matched, strict=True)
+                for rule, result in zip(rules, results, strict=True)
             }
     return rows
 
 
 def _lowest_matched(result: Comparison) -> float:
-    """Return the lowest Dice of the groups that have regions of both sides."""
+    """Return the lowest Dice of the groups with regions on both sides."""
     return min(group.dice for group in result.groups if group.reference and group.prediction)
 
 
 def stand_in_answers(table: DegradationTable) -> list[Answer]:
-    """Rank by known degradation strength. These ranks must never be labelled as human."""
+    """Rank segmentations by known degradation strength. Never label these ranks as human."""
     return [
         Answer(STAND_IN, image, version.name, version.strength) for image, version, _ in table.cells
     ]

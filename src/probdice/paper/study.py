@@ -1,7 +1,7 @@
-"""The paper's study: do ranks by score agree with human ranks?
+"""The paper's study, which tests whether ranks by score agree with human ranks.
 
-People rank segmentations of an image from the most to the least similar to a reference. The average
-human rank is compared with the rank by score.
+People rank segmentations of an image from the most similar to the least similar to a reference. The
+average human rank is compared with the rank by score.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +20,8 @@ from probdice.paper.answers import Answer, Scored
 
 Floats = NDArray[np.float64]
 
-PAPER_SLOPE, PAPER_PEARSON = 0.82, 0.72  # of the regression line, as reported in the paper
-# Replaces the name of a person if there is no human data. It must never be labelled as a person.
+PAPER_SLOPE, PAPER_PEARSON = 0.82, 0.72  # values that the paper reports
+# This text replaces the name of a person without human data. It must not be labelled as a person.
 STAND_IN = "known degradation strength (stand-in, not a person)"
 
 
@@ -34,11 +34,11 @@ class Fit:
     slope : float
         Slope of the regression line of rank by score on average human rank.
     intercept : float
-        Intercept of that line.
+        Intercept of the regression line.
     pearson : float
-        Pearson's correlation; NaN if one of the two ranks is constant.
+        Pearson's correlation, or NaN if one kind of rank is constant.
     spearman : float
-        Spearman's correlation; NaN if one of the two ranks is constant.
+        Spearman's correlation, or NaN if one kind of rank is constant.
     slope_interval : Interval
         95 % percentile bootstrap confidence interval of the slope.
     pearson_interval : Interval
@@ -95,14 +95,14 @@ class Study:
 
     @property
     def title(self) -> str:
-        """The number of ranked segmentations, images and people, as text."""
+        """Text with the numbers of ranked segmentations, images and people."""
         who = "1 person" if len(self.people) == 1 else f"{len(self.people)} people"
         who = "known degradation strength, not by people" if self.stand_in else who
         images = "1 image" if len(self.images) == 1 else f"{len(self.images)} images"
         return f"{len(self.points)} segmentations of {images}, ranked by {who}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the study as built-in Python types; NaN becomes None."""
+        """Return the study as a dictionary of built-in Python types. NaN becomes None."""
         content = {
             "people": self.people,
             "stand_in": self.stand_in,
@@ -120,13 +120,13 @@ def rank_study(
     """Compare average human ranks with ranks by score, per image and overall.
 
     The answers of each person are ranked again within an image, so that tied answers get their mean
-    rank. Scores are ranked in the same way, the highest first. The regression line and the
-    correlations are computed from these two kinds of ranks.
+    rank. Scores are ranked in the same way, with the highest score first. The regression line and
+    the correlations are computed from these two kinds of ranks.
 
     For the confidence intervals of one image, the bootstrap resamples people. For the overall
     confidence intervals, the bootstrap resamples people and whole images, because the segmentations
-    of an image are ranked relative to each other. With fewer than 6 people or images, no confidence
-    interval is computed.
+    of an image are ranked relative to each other. No confidence interval is computed for one image
+    with fewer than 6 people, or overall with fewer than 6 people and fewer than 6 images.
 
     Parameters
     ----------
@@ -174,10 +174,10 @@ def rank_study(
 
 
 def spearman(x: Sequence[float] | Floats, y: Sequence[float] | Floats) -> float:
-    """Return Spearman's rank correlation; NaN if one of the two is constant."""
+    """Return Spearman's rank correlation, or NaN if `x` or `y` is constant."""
     from scipy.stats import rankdata
 
-    # Round, because mathematically equal numbers may differ in their last digits.
+    # Numbers are rounded, because mathematically equal numbers may differ in their last digits.
     return _pearson(rankdata(np.round([x, y], 12), axis=1))
 
 
@@ -188,7 +188,10 @@ def _fit(
     repeats: int,
     rng: np.random.Generator,
 ) -> Fit:
-    """Fit the ranks of the given images (columns), with bootstrap confidence intervals."""
+    """Fit the ranks of the given images, with bootstrap confidence intervals.
+
+    Each item of `images` contains the columns of one image.
+    """
     columns = np.concatenate(images)
     values = _line(_mean_ranks(ranks)[columns], by_score[columns])
     if max(len(ranks), len(images)) < FEWEST:
@@ -197,8 +200,8 @@ def _fit(
     samples = []
     for _ in range(repeats):
         human = _mean_ranks(ranks[rng.integers(len(ranks), size=len(ranks))])
-        chosen = rng.integers(len(images), size=len(images))
-        columns = np.concatenate([images[k] for k in chosen])
+        image_indices = rng.integers(len(images), size=len(images))
+        columns = np.concatenate([images[k] for k in image_indices])
         columns = columns[np.isfinite(human[columns])]
         samples.append(_line(human[columns], by_score[columns]))
     slope, _, pearson, rank_correlation = map(_interval, np.array(samples).reshape(-1, 4).T)
@@ -206,10 +209,11 @@ def _fit(
 
 
 def _line(human: Floats, by_score: Floats) -> tuple[float, float, float, float]:
-    """Return slope and intercept of the regression line, and both correlations."""
+    """Return the slope and the intercept of the regression line, and both correlations."""
     if human.size == 0 or not np.ptp(human):
         return nan, nan, nan, nan
-    # Not linregress and pearsonr: their p-values would make the bootstrap four times slower.
+    # SciPy's linregress and pearsonr also compute p-values, which makes the bootstrap four times
+    # slower.
     covariance = np.asarray(np.cov(human, by_score))
     slope = float(covariance[0, 1] / covariance[0, 0])
     intercept = float(by_score.mean() - slope * human.mean())
@@ -217,16 +221,16 @@ def _line(human: Floats, by_score: Floats) -> tuple[float, float, float, float]:
 
 
 def _pearson(rows: Floats) -> float:
-    """Return the correlation of two rows; NaN if one of them is constant."""
+    """Return the correlation of two rows, or NaN if one row is constant."""
     return float(np.asarray(np.corrcoef(rows))[0, 1]) if np.ptp(rows, axis=1).all() else nan
 
 
 def _mean_ranks(ranks: Floats) -> Floats:
-    """Return the mean of every column over the people who answered; NaN without answers."""
-    answered = np.isfinite(ranks)
+    """Return the mean of every column over the people who answered, or NaN without answers."""
+    has_rank = np.isfinite(ranks)
     means: Floats = np.full(ranks.shape[1], nan)
-    counts = answered.sum(axis=0)
-    np.divide(np.where(answered, ranks, 0).sum(axis=0), counts, out=means, where=counts > 0)
+    counts = has_rank.sum(axis=0)
+    np.divide(np.where(has_rank, ranks, 0).sum(axis=0), counts, out=means, where=counts > 0)
     return np.round(means, 12)  # mathematically equal numbers must be equal
 
 
@@ -242,11 +246,11 @@ def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
     """Check the scores, and return them by image and segmentation."""
     images: dict[str, dict[str, float]] = {}
     for entry in scores:
-        which = f"scores: {entry.segmentation!r} of image {entry.image!r}"
+        description = f"scores: {entry.segmentation!r} of image {entry.image!r}"
         if not isfinite(entry.score):
-            raise InputError(f"{which} has no finite score")
+            raise InputError(f"{description} has no finite score")
         if entry.segmentation in images.setdefault(entry.image, {}):
-            raise InputError(f"{which} occurs twice")
+            raise InputError(f"{description} occurs twice")
         images[entry.image][entry.segmentation] = entry.score
     if not images:
         raise InputError("scores: the table is empty")
@@ -256,20 +260,23 @@ def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
 def _rank_table(
     answers: Iterable[Answer], images: Mapping[str, Mapping[str, float]]
 ) -> tuple[list[str], Floats]:
-    """Rank each person's answers per image: one row per person, one column per segmentation."""
+    """Rank each person's answers within each image.
+
+    Return the people, and a table with one row per person and one column per segmentation.
+    """
     from scipy.stats import rankdata
 
-    given: dict[str, dict[tuple[str, str], float]] = {}
+    ranks_of: dict[str, dict[tuple[str, str], float]] = {}
     for answer in answers:
         key = answer.image, answer.segmentation
-        which = f"{answer.segmentation!r} of image {answer.image!r}"
+        description = f"{answer.segmentation!r} of image {answer.image!r}"
         if answer.segmentation not in images.get(answer.image, {}):
-            raise InputError(f"scores: {which} has no score, but {answer.person!r} ranked it")
-        if key in given.setdefault(answer.person, {}):
-            raise InputError(f"rankings: {answer.person!r} ranked {which} twice")
-        given[answer.person][key] = answer.rank
+            raise InputError(f"scores: {description} has no score, but {answer.person!r} ranked it")
+        if key in ranks_of.setdefault(answer.person, {}):
+            raise InputError(f"rankings: {answer.person!r} ranked {description} twice")
+        ranks_of[answer.person][key] = answer.rank
     rows: list[list[float]] = []
-    for person, ranks in given.items():
+    for person, ranks in ranks_of.items():
         rows.append([])
         for image, entries in images.items():
             missing = [name for name in entries if (image, name) not in ranks]
@@ -278,10 +285,10 @@ def _rank_table(
                     f"rankings: {person!r} ranked {len(entries) - len(missing)} of the "
                     f"{len(entries)} segmentations of image {image!r}; {missing[0]!r} is missing"
                 )
-            of_image = [ranks.get((image, name), nan) for name in entries]
-            rows[-1] += of_image if missing else rankdata(of_image).tolist()
-    answered = {image for ranks in given.values() for image, _ in ranks}
-    if answered != set(images):
-        lacking = ", ".join(repr(image) for image in images if image not in answered)
-        raise InputError(f"rankings: no person ranked image {lacking}")
-    return list(given), np.array(rows)
+            image_ranks = [ranks.get((image, name), nan) for name in entries]
+            rows[-1] += image_ranks if missing else rankdata(image_ranks).tolist()
+    ranked_images = {image for ranks in ranks_of.values() for image, _ in ranks}
+    if ranked_images != set(images):
+        missing_images = ", ".join(repr(image) for image in images if image not in ranked_images)
+        raise InputError(f"rankings: no person ranked image {missing_images}")
+    return list(ranks_of), np.array(rows)

@@ -1,4 +1,4 @@
-"""Write the sheets of the study for people, and a table for their answers."""
+"""Write the sheets on which people rank segmentations, and a table for their answers."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from probdice.paper.drawings import blended_colours
 from probdice.paper.figures import VERSIONS, DegradationTable
 from probdice.report.rendering import render, write_page
 
-LETTERS = "ABCDEFG"  # one for each version
+LETTERS = "ABCDEFG"  # one letter per version
 GUIDE = """How to repeat the study
 
 1. Give every person one of the sheets, sheet-01.html, sheet-02.html and so on, on screen or
@@ -25,7 +25,7 @@ GUIDE = """How to repeat the study
    answers-01.csv. Put these files into one folder, for example answers.
    For printed sheets, write the ranks into answers.csv, in the row of the person, the image and the
    letter (1 is most similar to the reference; equal ranks are allowed), and use answers.csv instead
-   of the folder. If a person did not answer an image, leave all its ranks empty.
+   of the folder. If a person did not rank an image, leave all ranks of this image empty.
 3. Compare the answers with the scores:
 
    probdice rank answers scores.csv --column D1
@@ -41,9 +41,9 @@ def write_survey(
 ) -> list[Path]:
     """Write one sheet per person, a table for the answers, the scores and instructions.
 
-    Each person has a different order of images and segmentations. A sheet saves its ranks in the
-    format of `read_rankings`. The names of the segmentations are encoded in the sheet, so that they
-    are not readable in its source.
+    Images and segmentations have a random order on each sheet. A sheet saves its ranks in the
+    format of `read_rankings`. The names of the segmentations are encoded, so that people cannot
+    read them in the source of the sheet.
     """
     if people < 1:
         raise InputError(f"people must be at least 1, found {people}")
@@ -58,20 +58,20 @@ def write_survey(
     sheets, rows = [], []
     for number in range(1, people + 1):
         person = f"person {number:02d}"
-        tasks, hidden = [], []
+        tasks, answer_key = [], []
         for name in rng.permutation(list(references)).tolist():
             order = rng.permutation(len(VERSIONS)).tolist()
-            lettered = list(zip(LETTERS, order, strict=True))
-            choices = [(letter, pictures[name][k]) for letter, k in lettered]
+            letters = list(zip(LETTERS, order, strict=True))
+            choices = [(letter, pictures[name][k]) for letter, k in letters]
             tasks.append({"image": name, "reference": references[name], "choices": choices})
-            behind = [(letter, VERSIONS[k].name) for letter, k in lettered]
-            hidden.append({"image": name, "segmentations": behind})
-            rows += [(person, name, letter, VERSIONS[k].name, "") for letter, k in lettered]
+            segmentations = [(letter, VERSIONS[k].name) for letter, k in letters]
+            answer_key.append({"image": name, "segmentations": segmentations})
+            rows += [(person, name, letter, VERSIONS[k].name, "") for letter, k in letters]
         sheets.append(folder / f"sheet-{number:02d}.html")
         key = {
             "person": person,
             "file": f"answers-{number:02d}.csv",
-            "tasks": base64.b64encode(json.dumps(hidden).encode()).decode("ascii"),
+            "tasks": base64.b64encode(json.dumps(answer_key).encode()).decode("ascii"),
         }
         text = render(
             "sheet.html",
@@ -90,7 +90,7 @@ def write_survey(
 
 
 def write_scores(path: Path, table: DegradationTable) -> None:
-    """Write the scores of a table in the format of `probdice rank`."""
+    """Write the scores of a table in the format that `probdice rank` reads."""
     rows = [
         (image, version.name, *(repr(score) for score in scores.values()))
         for image, version, scores in table.cells
@@ -104,7 +104,7 @@ def data_address(png: bytes) -> str:
 
 
 def _picture(segmentation: Segmentation) -> str:
-    """Draw a segmentation in full colours, as a data URL."""
+    """Return a coloured picture of a segmentation as a data URL."""
     from PIL import Image
 
     buffer = BytesIO()

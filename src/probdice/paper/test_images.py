@@ -1,7 +1,7 @@
-"""Images of the paper's figures: phantoms, and photographs segmented by the paper's methods.
+"""Images for the paper's figures: phantoms, and photographs segmented by the paper's methods.
 
-The photographs are part of scikit-image. Each method returns regions in arbitrary order; the random
-walker also returns their probabilities.
+The photographs are part of scikit-image. Each method returns regions in arbitrary order. The random
+walker returns probabilities, and the other methods return label maps.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,9 @@ from probdice.synthesis import degradations, phantoms
 
 Image = NDArray[np.float64]
 
-# Part of the scikit-image package: no download needed.
+# These photographs are part of the scikit-image package and need no download.
 PHOTOGRAPHS = ("astronaut", "camera", "chelsea", "coffee", "coins", "rocket")
-DOUBT = 0.02  # share of probability spread evenly over all regions
+DOUBT = 0.02  # fraction of probability that is spread evenly over all regions
 
 
 def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
@@ -41,11 +41,13 @@ def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
 def near_and_far(*, seed: int = 0) -> tuple[Segmentation, tuple[Segmentation, Segmentation]]:
     """Create a reference with three regions, a poor prediction and a good prediction."""
     reference = phantoms.nested_ellipses((96, 96), regions=3, seed=seed + 1)
-    far = degradations.noise(degradations.deform(reference, 14, seed=seed + 2), 0.8, seed=seed)
-    near = degradations.noise(
+    poor_prediction = degradations.noise(
+        degradations.deform(reference, 14, seed=seed + 2), 0.8, seed=seed
+    )
+    good_prediction = degradations.noise(
         degradations.blur(degradations.deform(reference, 3, seed=seed + 3), 0.8), 0.15, seed=seed
     )
-    return reference, (far, near)
+    return reference, (poor_prediction, good_prediction)
 
 
 def shuffled_pair(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
@@ -57,7 +59,7 @@ def shuffled_pair(*, seed: int = 0) -> tuple[Segmentation, Segmentation]:
 
 
 def over_segment(reference: Segmentation, *, seed: int = 0) -> Segmentation:
-    """Create a prediction with three more regions than the reference, in another order."""
+    """Create a prediction with three more regions than the reference, in a different order."""
     split = degradations.split(degradations.deform(reference, 2, seed=seed), 3, seed=seed + 1)
     return degradations.permute(degradations.noise(split, 0.2, seed=seed), 10, seed=seed)
 
@@ -76,28 +78,28 @@ def photograph(name: str, *, size: int = 112) -> Image:
 
 
 def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment by Grady's random walker, from seeds in the middle of the k-means clusters.
+    """Segment with Grady's random walker. The seeds are in the middle of k-means clusters.
 
-    The random walker assigns probability 1 at its seeds. A small probability for all regions keeps
-    Aitchison distances finite.
+    The random walker assigns probability 1 at its seeds. A small probability is added to all
+    regions to keep Aitchison distances finite.
     """
     smooth = _smooth(image, 1.0)
     labels, distances = _clusters(smooth, regions, seed)
     markers = np.zeros(labels.shape, np.int32)
-    for k in range(regions):  # seeds: the third of every cluster that is nearest to its centre
-        near = distances <= np.quantile(distances[labels == k], 1 / 3)
-        markers[near & (labels == k)] = k + 1
-    full = _skimage("segmentation").random_walker(
+    for k in range(regions):  # the seeds are the third of each cluster nearest to its centre
+        is_near_centre = distances <= np.quantile(distances[labels == k], 1 / 3)
+        markers[is_near_centre & (labels == k)] = k + 1
+    probabilities = _skimage("segmentation").random_walker(
         smooth, markers, beta=300, mode="bf", channel_axis=2, return_full_prob=True
     )
-    values = np.clip(np.asarray(full, np.float64), 0, None)
+    values = np.clip(np.asarray(probabilities, np.float64), 0, None)
     values = values / values.sum(axis=0) * (1 - DOUBT) + DOUBT / regions
     names = tuple(range(1, regions + 1))
     return Segmentation.from_probabilities(values.astype(np.float32), names=names)
 
 
 def normalised_cuts(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment by Shi and Malik's normalised cuts; the number of regions varies."""
+    """Segment with Shi and Malik's normalised cuts. The number of regions varies."""
     graph = _skimage("graph")
     superpixels = _skimage("segmentation").slic(
         image, n_segments=16 * regions, compactness=12, start_label=0, channel_axis=2
@@ -119,7 +121,7 @@ def felzenszwalb(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentati
 
 
 def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment by the watershed of the gradient, from the 2 × `regions` largest flat areas."""
+    """Segment with a watershed of the gradient, from the 2 × `regions` largest flat areas."""
     from scipy import ndimage
 
     smooth = _smooth(image, 2.0)
@@ -134,7 +136,7 @@ def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
 
 
 def k_means(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment by clusters of colour and, with less weight, of position."""
+    """Segment with k-means clusters of colour and, with less weight, of position."""
     return _with_consecutive_labels(_clusters(_smooth(image, 1.0), regions, seed)[0])
 
 
@@ -144,7 +146,7 @@ METHODS: dict[str, Callable[..., Segmentation]] = {
     "Felzenszwalb–Huttenlocher": felzenszwalb,
     "watershed": watershed,
     "k-means": k_means,
-}  # called with a photograph, a number of regions and a seed
+}  # each method is called with a photograph, a number of regions and a seed
 
 
 def require_extra() -> None:
@@ -180,7 +182,7 @@ def _with_consecutive_labels(labels: NDArray[Any]) -> Segmentation:
 
 
 def _clusters(image: Image, count: int, seed: int) -> tuple[NDArray[np.int64], Image]:
-    """Cluster by colour and position; return labels and distances to the centres."""
+    """Cluster pixels by colour and position. Return labels and distances to cluster centres."""
     from scipy.cluster.vq import kmeans2
 
     rows, columns = np.indices(image.shape[:2]) * (25 / max(image.shape[:2]))

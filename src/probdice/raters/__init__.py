@@ -39,10 +39,10 @@ def consensus(
 ) -> Consensus:
     """Combine several raters (annotators) of one image into a probabilistic segmentation.
 
-    First, the regions of all raters are matched to common regions. The matching maximises the sum
-    of the overlaps of matched regions over all pairs of raters by local search, starting from the
-    rater who agrees best with all others. The result depends neither on the order of raters nor
-    on their labels. A region that only some raters have is also a region of the consensus.
+    First, the regions of all raters are matched to common regions. A local search maximises the
+    overlap of matched regions, summed over all pairs of raters. The search starts from the rater
+    who agrees best with all others. The result depends neither on the order of raters nor on their
+    labels. A region that only some raters have is also a region of the consensus.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def consensus(
         How to resample all raters onto the grid with the smallest pixels (see `compare`). If some
         pixels are outside the field of view of a rater, a `background` is required.
     workers : int, optional
-        The number of threads. The result does not depend on it.
+        The number of threads. The result does not depend on this number.
 
     Returns
     -------

@@ -28,25 +28,26 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "AgainstOthers", "Agreement"]
 
-FORMAT = 1  # format version of to_dict and to_json
+FORMAT = 1  # version of the format of to_dict and to_json
 LISTED = 20  # largest number of regions in the text
 
 
 @dataclass(frozen=True)
 class AgainstOthers:
-    """A comparison of one rater with the mean of all other raters.
+    """The result of comparing one rater with the mean of all other raters.
 
     Attributes
     ----------
     name : str
     score : float
-        The score of the rater and the mean of the others.
+        The score between the rater and the mean of the other raters.
     adjusted_score : float
-        The adjusted score of the rater and the mean of the others.
+        The adjusted score between the rater and the mean of the other raters.
     explained : float
         The share of the rater's variance that the mean of the others explains.
     foreground_dice : float
-        The foreground Dice of the rater and the mean of the others; NaN without a background.
+        The foreground Dice between the rater and the mean of the other raters; NaN without a
+        background.
     adjusted_foreground_score : float
         The adjusted foreground score; NaN without a background.
     """
@@ -74,8 +75,9 @@ class Agreement:
     explained : ndarray
         The share of the variance of the row's rater that the column's rater explains.
     others : tuple of AgainstOthers
-        Each rater compared with the mean of all others. A method that agrees with the raters as
-        well as a rater does reaches these values. With two raters, each is compared with the other.
+        Each rater compared with the mean of all others. A method reaches these values if it agrees
+        with the raters as well as another rater does. With two raters, each is compared with the
+        other.
     pixels : int
         The number of compared pixels.
     regions : tuple of RegionAgreement
@@ -140,12 +142,12 @@ class Agreement:
 
     def _mean(self, matrix: Floats) -> float:
         off_diagonal = matrix[~np.eye(len(self.names), dtype=np.bool_)]
-        known = off_diagonal[~np.isnan(off_diagonal)]
-        return float(known.mean()) if known.size else nan
+        values = off_diagonal[~np.isnan(off_diagonal)]
+        return float(values.mean()) if values.size else nan
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The raters' indices in the leaf order of average linkage: similar raters are adjacent."""
+        """The raters' indices in the leaf order of average linkage; similar raters are adjacent."""
         if len(self.names) < 3:
             return tuple(range(len(self.names)))
         from scipy.cluster.hierarchy import leaves_list, linkage
@@ -153,8 +155,8 @@ class Agreement:
 
         distances = np.clip(1 - (self.score + self.score.T) / 2, 0, None)
         np.fill_diagonal(distances, 0)
-        condensed = squareform(distances, checks=False)
-        leaves = leaves_list(linkage(condensed, "average", optimal_ordering=True))
+        condensed_distances = squareform(distances, checks=False)
+        leaves = leaves_list(linkage(condensed_distances, "average", optimal_ordering=True))
         return tuple(int(k) for k in leaves)
 
     def plot(self) -> "Figure":
@@ -188,7 +190,8 @@ class Agreement:
             **{name: matrix.tolist() for name, matrix in matrices.items()},
             **{f"mean_{name}": self._mean(matrix) for name, matrix in matrices.items()},
             "others": [
-                {name: getattr(one, name) for name in ("name", *matrices)} for one in self.others
+                {name: getattr(rater, name) for name in ("name", *matrices)}
+                for rater in self.others
             ],
             "regions": [region.to_dict() for region in self.regions],
             "notes": [str(note) for note in self.notes],
@@ -282,12 +285,12 @@ class Agreement:
             )
         lines.append("  each rater vs the mean of the others:")
         width = max(len(name) for name in self.names)
-        for one in self.others:
+        for rater in self.others:
             line = (
-                f"    {one.name:>{width}}  score {decimal(one.score)}   adjusted "
-                f"{decimal(one.adjusted_score)}   explained {decimal(one.explained)}"
+                f"    {rater.name:>{width}}  score {decimal(rater.score)}   adjusted "
+                f"{decimal(rater.adjusted_score)}   explained {decimal(rater.explained)}"
             )
-            dice = f"   foreground Dice {decimal(one.foreground_dice)}" if foreground else ""
+            dice = f"   foreground Dice {decimal(rater.foreground_dice)}" if foreground else ""
             lines.append(line + dice)
         lines += self._region_lines()
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
@@ -296,10 +299,10 @@ class Agreement:
         if not self.regions:
             return []
         unit = "pixels" if self.regions[0].pixel_volume is None else "mL"
-        shown = self.regions[:LISTED]
-        width = max(len(str(region.label)) for region in shown)
+        listed_regions = self.regions[:LISTED]
+        width = max(len(str(region.label)) for region in listed_regions)
         lines = [f"  per region: Dice over all pairs, and the volume of each rater in {unit}:"]
-        for region in shown:
+        for region in listed_regions:
             volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())
             lines.append(
                 f"    {region.label!s:>{width}}  mean {decimal(region.mean_dice)}   lowest "
@@ -313,7 +316,7 @@ class Agreement:
 def agreement_of(panel: Panel) -> Agreement:
     """Compare all pairs of raters, and each rater with the mean of the others."""
     names = panel.names
-    others = tuple(
+    against_others = tuple(
         AgainstOthers(name, **_numbers(against_mean(panel, name), "prediction")) for name in names
     )
     matrices: dict[str, Floats] = {}
@@ -324,7 +327,7 @@ def agreement_of(panel: Panel) -> Agreement:
                 matrices.setdefault(name, np.eye(len(names)))[place] = value
     return Agreement(
         names=names,
-        others=others,
+        others=against_others,
         pixels=comparison.pixels,
         regions=regions_of(panel),
         notes=panel.notes,
@@ -333,7 +336,7 @@ def agreement_of(panel: Panel) -> Agreement:
 
 
 def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
-    """Return the measures of a pair by name. `explained` is the explained share of `side`."""
+    """Return the measures of a pair by name. `explained` is the explained share of one side."""
     names: tuple[str, ...] = ("score", "adjusted_score")
     if comparison.background is not None:
         names += ("foreground_dice", "adjusted_foreground_score")
@@ -343,8 +346,10 @@ def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
 
 def against_mean(panel: Panel, name: str) -> Comparison:
     """Compare a rater (the prediction) with the mean of the others (the reference)."""
-    others = [other for other in panel.names if other != name]
+    other_names = [other for other in panel.names if other != name]
     several = panel.several
-    reference = several.sides[others[0]] if len(others) == 1 else mean_of(panel, others)
+    reference = (
+        several.sides[other_names[0]] if len(other_names) == 1 else mean_of(panel, other_names)
+    )
     images = Images(reference, several.sides[name], several.mask, several.workers)
     return compare_images(images, panel.options)

@@ -45,14 +45,16 @@ class Rater:
     correspondence : dict
         The common region of every non-empty region of the rater, by the rater's label.
     confusion : ndarray
-        The probability that the rater marks the row's common region where the column's common
-        region is the true one. Each column sums to 1, or is NaN if its region has no expected
-        pixels. The order of regions is that of `Consensus.segmentation`.
+        The probability that the rater marks the common region of the row at a pixel where the
+        common region of the column is the true one. Each column sums to 1, or is NaN if the
+        expected number of pixels of the true region is 0. The order of regions is that of
+        `Consensus.segmentation`.
     sensitivity : ndarray
-        For each common region, the probability that the rater marks it where it is the true region.
+        For each common region, the probability that the rater marks the region at a pixel where
+        this region is the true one.
     specificity : ndarray
-        For each common region, the probability that the rater does not mark it where another
-        region is the true one.
+        For each common region, the probability that the rater does not mark the region at a pixel
+        where another region is the true one.
     accuracy : float
         The expected share of pixels that the rater marks correctly.
 
@@ -149,19 +151,25 @@ class Consensus:
         common, panel = self._common, self._panel
         joint = self._pixels[common.names.index(name)]
         joint = joint[np.ix_(common.channels, common.channels)]
-        true, marked, correct = joint.sum(axis=0), joint.sum(axis=1), np.diag(joint)
+        true_pixels, marked_pixels = joint.sum(axis=0), joint.sum(axis=1)
+        correct_pixels = np.diag(joint)
         total = joint.sum()
-        confusion = np.divide(joint, true, out=np.full_like(joint, np.nan), where=true > 0)
-        absent = total - true
+        confusion = np.divide(
+            joint, true_pixels, out=np.full_like(joint, np.nan), where=true_pixels > 0
+        )
+        absent_pixels = total - true_pixels
         return Rater(
             name,
             {panel.label(name, key): common.labels[k] for key, k in common.of(name).items()},
             confusion,
             np.diag(confusion).copy(),
             np.divide(
-                absent - marked + correct, absent, out=np.full_like(true, np.nan), where=absent > 0
+                absent_pixels - marked_pixels + correct_pixels,
+                absent_pixels,
+                out=np.full_like(true_pixels, np.nan),
+                where=absent_pixels > 0,
             ),
-            float(correct.sum() / total),
+            float(correct_pixels.sum() / total),
         )
 
     @cached_property
@@ -212,7 +220,7 @@ class Consensus:
 
     @property
     def background(self) -> int | None:
-        """The channel of the background; None if no background is given or no rater has it."""
+        """The channel of the background; None if no background is given or no rater uses it."""
         for name in self.names:
             key = self._panel.background_key(name)
             if key is not None:
@@ -231,7 +239,7 @@ class Consensus:
 
     @property
     def probabilities(self) -> Fused:
-        """The probabilities of the consensus and the decisions of the raters, read in parts."""
+        """The probabilities of the consensus and the decisions of raters, computed when read."""
         array = self.segmentation.array
         assert isinstance(array, Fused)
         return array
@@ -239,7 +247,7 @@ class Consensus:
     def entropies(
         self, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
-        """Yield the entropy of a box in parts, each with its position in the box."""
+        """Yield the position and the entropy of each part of a box."""
         mask = self._panel.several.mask
         inside = None if mask is None else np.asarray(mask[tuple(box)]) != 0
         for part, p in self.probabilities.pieces(box):
@@ -283,8 +291,8 @@ class Consensus:
         title : str, optional
             The title of the page.
         image : path, array_like or image, optional
-            The segmented image, such as the scan, on the grid of the raters. Regions are drawn
-            over it.
+            The segmented image, such as the scan, on the grid of the raters. Regions are drawn over
+            this image.
 
         Examples
         --------
@@ -301,7 +309,7 @@ class Consensus:
         write_consensus(self, path, title=title, image=image)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except the segmentation as built-in types, with the format version.
+        """Return all results except the segmentation as built-in types, with the format version.
 
         Examples
         --------
@@ -345,10 +353,10 @@ class Consensus:
         return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
-        how = f"STAPLE, {self.iterations} iterations" if self.method == "staple" else "mean"
+        method_text = f"STAPLE, {self.iterations} iterations" if self.method == "staple" else "mean"
         width = max(len(rater.name) for rater in self.raters)
         lines = [
-            f"Consensus ({how}) of {len(self.raters)} raters: "
+            f"Consensus ({method_text}) of {len(self.raters)} raters: "
             f"{len(self.segmentation.regions)} regions over {self.pixels} pixels"
         ]
         lines += [
@@ -365,18 +373,18 @@ def consensus_of(
     """Compute the consensus of all raters of a panel."""
     if not isinstance(method, str) or method not in get_args(Method):
         raise InputError(f"method must be 'mean' or 'staple', found {method!r}")
-    given = _weights(panel.names, weights)
+    rater_weights = _weights(panel.names, weights)
     if method == "staple" and weights is not None:
         raise InputError(
             "weights cannot be combined with ",
             Option("method", "staple"),
-            ", which estimates the reliability of raters itself; omit weights",
+            ", because STAPLE estimates the reliability of raters; omit weights",
         )
     for note in panel.several.notes:
         if note.kind == "outside":  # the consensus has a value at every pixel
             raise GeometryError(*note.message)
     common, notes = panel.common_regions, panel.notes
-    model = Model(np.array([given[name] for name in common.names]), len(common.labels))
+    model = Model(np.array([rater_weights[name] for name in common.names]), len(common.labels))
     iterations, joint = 0, None
     if method == "staple":
         result = staple(Evidence(panel.several.only(common.names), common), model)
@@ -394,14 +402,14 @@ def _weights(
     """Return a weight for every rater."""
     if weights is None:
         return dict.fromkeys(names, 1.0)
-    given = (
+    weights_by_name = (
         dict(weights) if isinstance(weights, Mapping) else dict(zip(names, weights, strict=False))
     )
-    if set(given) != set(names) or len(weights) != len(names):
+    if set(weights_by_name) != set(names) or len(weights) != len(names):
         raise InputError(
             f"weights: expected one weight for each of {len(names)} raters, found {weights!r}"
         )
-    values = np.array([given[name] for name in names], np.float64)
+    values = np.array([weights_by_name[name] for name in names], np.float64)
     if not (np.all(np.isfinite(values)) and np.all(values >= 0) and values.any()):
         raise InputError(f"weights: expected numbers ≥ 0 with at least one > 0, found {weights!r}")
     return dict(zip(names, values.tolist(), strict=True))

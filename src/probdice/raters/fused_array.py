@@ -21,10 +21,10 @@ TIE = 1e-9  # smaller differences of probabilities count as rounding errors
 
 @dataclass(frozen=True, eq=False)
 class Fused:
-    """Probabilities of the common regions, regions first, for any box of the image.
+    """Probabilities of the common regions in any box of the image, with the region axis first.
 
-    Only the raters are stored. The probabilities of a box are computed when it is read, so that a
-    consensus can be compared in blocks like any other segmentation.
+    Only the raters are stored. The probabilities of a box are computed when the box is read, so
+    that a consensus can be compared in blocks like any other segmentation.
     """
 
     several: Several
@@ -55,7 +55,7 @@ class Fused:
         regions, *box = index + (slice(None),) * (len(self.shape) - len(index))
         channels = np.arange(self.shape[0])[regions]
         result = np.empty(
-            (len(channels), *(len(chosen) for chosen in self._within(box))), self.dtype
+            (len(channels), *(len(indices) for indices in self._index_ranges(box))), self.dtype
         )
         for part, values in self.pieces(box):
             result[(slice(None), *part)] = values[channels]
@@ -64,49 +64,49 @@ class Fused:
     def pieces(
         self, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], NDArray[np.float64]]]:
-        """Yield the probabilities of a box in parts, each with its position in the box."""
+        """Yield the position and the probabilities of each part of a box."""
         channels = np.array(self.channels)
-        for part, shifted in self._parts(box):
-            values = self.model.everywhere([reader.read(shifted) for reader in self._readers])
-            size = tuple(piece.stop - piece.start for piece in shifted)
+        for part, image_box in self._parts(box):
+            values = self.model.probabilities([reader.read(image_box) for reader in self._readers])
+            size = tuple(piece.stop - piece.start for piece in image_box)
             yield part, values[channels].reshape(-1, *size)
 
     def rater(
         self, name: str, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], Decision]]:
-        """Yield the channels or probabilities of one rater in a box, in parts."""
+        """Yield the channels or probabilities of one rater in the parts of a box."""
         reader = self._readers[self.common.names.index(name)]
         channel_of = np.append(
             np.argsort(self.channels), -1
         )  # index −1 (no region) selects the last entry
-        for part, shifted in self._parts(box):
-            decision = reader.read(shifted)
-            size = tuple(piece.stop - piece.start for piece in shifted)
-            ordered = (
+        for part, image_box in self._parts(box):
+            decision = reader.read(image_box)
+            size = tuple(piece.stop - piece.start for piece in image_box)
+            values = (
                 channel_of[decision] if decision.ndim == 1 else decision[np.array(self.channels)]
             )
-            yield part, ordered.reshape(*ordered.shape[:-1], *size)
+            yield part, values.reshape(*values.shape[:-1], *size)
 
-    def _within(self, box: Sequence[slice]) -> list[range]:
+    def _index_ranges(self, box: Sequence[slice]) -> list[range]:
         return [range(*part.indices(n)) for part, n in zip(box, self.shape[1:], strict=True)]
 
     def _parts(self, box: Sequence[slice]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
         """Yield the parts of a box, as slices in the box and slices in the image."""
-        chosen = self._within(box)
-        size = tuple(len(indices) for indices in chosen)
+        box_indices = self._index_ranges(box)
+        size = tuple(len(indices) for indices in box_indices)
         for part in boxes(size, self.shape[0]):
             ranges = [range(n)[piece] for n, piece in zip(size, part, strict=True)]
-            shifted = tuple(
+            image_box = tuple(
                 slice(indices.start + piece.start, indices.start + piece.stop)
-                for indices, piece in zip(chosen, ranges, strict=True)
+                for indices, piece in zip(box_indices, ranges, strict=True)
             )
-            yield part, shifted
+            yield part, image_box
 
 
 def fused_segmentation(
     panel: Panel, common: Common, model: Model, channels: tuple[int, ...]
 ) -> Segmentation:
-    """Return the segmentation of a model, with its regions in the order of `channels`."""
+    """Return the segmentation of a model, with the regions in the order of `channels`."""
     several = panel.several.only(common.names)
     array = Fused(several, common, model, channels)
     return Segmentation(
@@ -127,28 +127,30 @@ def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[in
     """Return the colour of each channel, from the first rater who has a colour for the region."""
     colours: dict[int, str] = {}
     for name in common.names:
-        given = panel.regions(name).colours
+        rater_colours = panel.regions(name).colours
         for key, number in common.of(name).items():
-            if key in given:
-                colours.setdefault(channels.index(number), given[key])
+            if key in rater_colours:
+                colours.setdefault(channels.index(number), rater_colours[key])
     return colours
 
 
 def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
-    """Return a label map of the most probable region, or of the first one in a tie.
+    """Return a label map of the most probable region; in a tie, the first region is used.
 
     Regions without a label get the next free labels. Ignored pixels get an ignored label.
     """
-    known = [label for label in segmentation.labels if label is not None]
-    free = count(max(known, default=-1) + 1)
+    integer_labels = [label for label in segmentation.labels if label is not None]
+    free = count(max(integer_labels, default=-1) + 1)
     labels = [next(free) if label is None else label for label in segmentation.labels]
-    ignored = [label for label in array.several.ignored_labels if label not in labels]
-    ignore = (ignored or [next(free)])[:1] if array.several.not_ignored is not None else []
-    used = [*labels, *ignore]
-    numbers = np.array(labels, np.result_type(*map(np.min_scalar_type, (min(used), max(used)))))
-    result = np.empty(segmentation.shape, numbers.dtype)
+    ignored_labels = [label for label in array.several.ignored_labels if label not in labels]
+    ignore = (ignored_labels or [next(free)])[:1] if array.several.not_ignored is not None else []
+    all_labels = [*labels, *ignore]
+    label_of_channel = np.array(
+        labels, np.result_type(*map(np.min_scalar_type, (min(all_labels), max(all_labels))))
+    )
+    result = np.empty(segmentation.shape, label_of_channel.dtype)
     for part, values in array.pieces((slice(None),) * result.ndim):
-        result[part] = numbers[np.argmax(values >= values.max(axis=0) - TIE, axis=0)]
+        result[part] = label_of_channel[np.argmax(values >= values.max(axis=0) - TIE, axis=0)]
         if array.several.not_ignored is not None:
             result[part][~array.several.not_ignored[part]] = ignore[0]
     return Segmentation(

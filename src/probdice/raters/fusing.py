@@ -1,8 +1,8 @@
 """Combine raters with the mean or STAPLE, and estimate the performance of each rater.
 
 STAPLE (Warfield, Zou and Wells, IEEE TMI 2004) is implemented in its multi-label form. θ_k[j, c] is
-the probability that rater k marks region j where the true region is c. The prior probability π_c of
-region c is its share of the pixels of all raters, and stays fixed. As in ITK's binary filter, the
+the probability that rater k marks region j where the true region is c. The prior probability π_c is
+the share of region c in the pixels of all raters, and stays fixed. As in ITK's binary filter, the
 algorithm starts from the mean of the raters with an M step and ends when no θ changes by more than
 10⁻⁷. A rater with probabilities d has the likelihood Σ_j d_j θ_k[j, c].
 """
@@ -23,10 +23,10 @@ from probdice.raters.panel import Common
 __all__ = ["Evidence", "Model", "Staple", "expected_counts", "staple"]
 
 STEP = 1e-7  # largest change of θ at convergence, as in ITK
-MOST_STEPS = 100_000  # most iterations on a table of combinations
-MOST_PASSES = 200  # most iterations over pixels
+MOST_STEPS = 100_000  # maximum number of iterations over a table of combinations
+MOST_PASSES = 200  # maximum number of iterations over pixels
 BATCH = 2**21  # number of probabilities in memory at once
-LARGEST = 2**26  # most entries of all confusion matrices
+LARGEST = 2**26  # maximum number of entries of all confusion matrices together
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ class Model:
     prior: Floats | None = None
     theta: Floats | None = None
 
-    def everywhere(self, decisions: Sequence[Decision]) -> Floats:
-        """Return the probability of every common region at many pixels, regions first.
+    def probabilities(self, decisions: Sequence[Decision]) -> Floats:
+        """Return the probability of every common region at many pixels, with the region axis first.
 
         If all decisions are labels, the probabilities of each combination are computed only once.
         """
@@ -63,12 +63,12 @@ class Model:
         for decision in decisions:
             keys *= np.uint64(self.regions + 1)
             keys += (decision + 1).astype(np.uint64)
-        codes, combined = encoded(keys, np.empty(keys.size, np.int32))
-        distinct: list[Decision] = []
+        codes, distinct_keys = encoded(keys, np.empty(keys.size, np.int32))
+        distinct_decisions: list[Decision] = []
         for _ in decisions:
-            combined, code = np.divmod(combined, np.uint64(self.regions + 1))
-            distinct.insert(0, code.astype(np.int64) - 1)
-        return np.asarray(self(distinct, distinct[0].size)[:, codes])
+            distinct_keys, code = np.divmod(distinct_keys, np.uint64(self.regions + 1))
+            distinct_decisions.insert(0, code.astype(np.int64) - 1)
+        return np.asarray(self(distinct_decisions, distinct_decisions[0].size)[:, codes])
 
     def __call__(self, decisions: Sequence[Decision], size: int) -> Floats:
         """Return the probability of every common region for each decision separately."""
@@ -82,17 +82,17 @@ class Model:
 
     def _mean(self, decisions: Sequence[Decision], size: int) -> Floats:
         total = np.zeros((self.regions, size))
-        everywhere = np.arange(size)
+        pixels = np.arange(size)
         for decision, weight in zip(decisions, self.weights, strict=True):
             if decision.ndim == 2:
                 total += weight * decision
             else:
                 decided = decision >= 0
-                total[decision[decided], everywhere[decided]] += weight
+                total[decision[decided], pixels[decided]] += weight
         # Without decisions (outside the mask), all regions are equally probable.
         sums = total.sum(axis=0)
-        unknown = np.full_like(total, 1 / self.regions)
-        return np.asarray(np.divide(total, sums, out=unknown, where=sums > 0))
+        uniform = np.full_like(total, 1 / self.regions)
+        return np.asarray(np.divide(total, sums, out=uniform, where=sums > 0))
 
 
 def likelihood(decision: Decision, theta: Floats) -> Floats:
@@ -157,19 +157,19 @@ class Staple:
 
 
 def staple(evidence: Evidence, mean: Model) -> Staple:
-    """Run expectation maximisation until convergence or the largest number of iterations."""
+    """Run expectation maximisation until convergence or the maximum number of iterations."""
     joint = expected_counts(evidence, mean)
     totals = evidence.total(partial(_pixels_per_region, mean.regions)).sum(axis=0)
     prior, model = totals / totals.sum(), mean
-    most = MOST_STEPS if evidence.combinations is not None else MOST_PASSES
-    for iteration in range(most):
+    iteration_limit = MOST_STEPS if evidence.combinations is not None else MOST_PASSES
+    for iteration in range(iteration_limit):
         theta = _confusion_matrices(joint)
         converged = model.theta is not None and bool(np.all(np.abs(theta - model.theta) <= STEP))
         model = replace(mean, prior=prior, theta=theta)
         if converged:
             return Staple(model, joint, iteration, True)
         joint = expected_counts(evidence, model)
-    return Staple(model, joint, most, False)
+    return Staple(model, joint, iteration_limit, False)
 
 
 def expected_counts(evidence: Evidence, model: Model) -> Floats:
@@ -177,7 +177,7 @@ def expected_counts(evidence: Evidence, model: Model) -> Floats:
     raters, regions = len(evidence.common.names), model.regions
     if raters * regions**2 > LARGEST:
         raise TooLargeError(
-            f"the confusion matrices of {regions:,} common regions need "
+            f"the confusion matrices of {regions:,} common regions require "
             f"{raters * regions**2 * 8 / 2**30:.1f} GiB, more than the limit of "
             f"{LARGEST * 8 / 2**30:.1f} GiB. If only the consensus is needed, use ",
             Option("method", "mean"),
@@ -187,12 +187,12 @@ def expected_counts(evidence: Evidence, model: Model) -> Floats:
 
 
 def _pixels_per_region(classes: int, decisions: list[Decision], counts: Floats) -> Floats:
-    """Return the number of pixels that each rater marks per common region."""
+    """Return the number of pixels of each common region that each rater marks."""
     return np.stack([_marked_pixels(decision, counts, classes) for decision in decisions])
 
 
 def _marked_pixels(decision: Decision, counts: Floats, classes: int) -> Floats:
-    """Return the number of pixels that a rater marks per common region."""
+    """Return the number of pixels of each common region that one rater marks."""
     if decision.ndim == 2:
         return np.asarray(decision @ counts)
     decided = decision >= 0

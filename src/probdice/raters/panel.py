@@ -26,7 +26,7 @@ from probdice.engine.several import Content, Several
 from probdice.errors import InputError, Note, Option
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.background import named_background
-from probdice.method.matching import TIE, find_groups
+from probdice.method.matching import Matching, find_groups
 from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
 from probdice.method.region_labels import Label, shown_labels
 from probdice.method.sides import Side
@@ -54,7 +54,8 @@ class Common:
     numbers : tuple of dict
         For each rater, a mapping of labels or channels to indices of common regions.
     region_labels : tuple of int or None
-        For each common region, the integer label that most raters use; None if it has only a name.
+        For each common region, the integer label that most raters use; None if the region has only
+        a name.
     region_names : mapping of int to str
         The names of common regions, by index. Regions without a name are omitted.
     """
@@ -136,7 +137,7 @@ class Panel:
         overlap = self.comparisons[first, second].overlap
         return overlap.reference if name == first else overlap.prediction
 
-    def ranked(self, names: Sequence[str]) -> tuple[str, ...]:
+    def rank(self, names: Sequence[str]) -> tuple[str, ...]:
         """Sort raters by their agreement with all others, then by content."""
         scores = {
             name: round(fsum(self.score(name, other) for other in names if other != name), DIGITS)
@@ -146,31 +147,31 @@ class Panel:
 
     def common(self, names: Sequence[str]) -> Common:
         """Return the common regions of a subset of the raters."""
-        ranked = self.ranked(names)
-        keys = [self._keys(name) for name in ranked]
-        backgrounds = [self.background_key(name) for name in ranked]
+        ranked_names = self.rank(names)
+        keys = [self._keys(name) for name in ranked_names]
+        backgrounds = [self.background_key(name) for name in ranked_names]
         keys = [
-            [key for key in own if key != background]
-            for own, background in zip(keys, backgrounds, strict=True)
+            [key for key in rater_keys if key != background]
+            for rater_keys, background in zip(keys, backgrounds, strict=True)
         ]
         if self.match == "labels":
-            indices = self._by_label(ranked, keys)
+            indices = self._match_by_label(ranked_names, keys)
         else:
-            indices = match_regions(*self._tables(ranked, keys))
-        for own, belongs, background in zip(keys, indices, backgrounds, strict=True):
+            indices = match_regions(*self._tables(ranked_names, keys))
+        for rater_keys, rater_indices, background in zip(keys, indices, backgrounds, strict=True):
             if background is not None:
-                own.append(background)
-                belongs.append(BACKGROUND)
+                rater_keys.append(background)
+                rater_indices.append(BACKGROUND)
         order = {number: k for k, number in enumerate(dict.fromkeys(chain(*indices)))}
         numbers = tuple(
-            dict(zip(own, (order[number] for number in belongs), strict=True))
-            for own, belongs in zip(keys, indices, strict=True)
+            dict(zip(rater_keys, (order[number] for number in rater_indices), strict=True))
+            for rater_keys, rater_indices in zip(keys, indices, strict=True)
         )
-        called = [
-            {number: self._called(name, key) for key, number in of.items()}
-            for name, of in zip(ranked, numbers, strict=True)
+        labels_and_names = [
+            {number: self._label_and_name(name, key) for key, number in rater_numbers.items()}
+            for name, rater_numbers in zip(ranked_names, numbers, strict=True)
         ]
-        return Common(ranked, numbers, *_most_frequent_labels(called, len(order)))
+        return Common(ranked_names, numbers, *_most_frequent_labels(labels_and_names, len(order)))
 
     @cached_property
     def common_regions(self) -> Common:
@@ -183,12 +184,12 @@ class Panel:
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
 
     def volumes(self, common: Common) -> Floats:
-        """Return the volume of every common region (rows) for every rater (columns), in pixels."""
+        """Return the volume in pixels of every common region (rows) for every rater (columns)."""
         volumes = np.zeros((len(common.labels), len(self.names)))
         for i, name in enumerate(self.names):
-            of_regions = self.regions(name).volumes
+            region_volumes = self.regions(name).volumes
             for k, place in self.places(name, common).items():
-                volumes[k, i] = of_regions[place]
+                volumes[k, i] = region_volumes[place]
         return volumes
 
     def background_key(self, name: str) -> int | None:
@@ -203,70 +204,81 @@ class Panel:
         """Return the label that a rater uses for a region."""
         return self.regions(name).label_of(key)
 
-    def _called(self, name: str, key: int) -> tuple[int | None, str | None]:
+    def _label_and_name(self, name: str, key: int) -> tuple[int | None, str | None]:
         """Return the integer label and the name of a region."""
         regions = self.regions(name)
-        number, called = regions.number_of(key), regions.names.get(key)
+        number, region_name = regions.number_of(key), regions.names.get(key)
         # A channel that has neither a label nor a name is labelled by its index.
-        return key if number is None and called is None else number, called
+        return key if number is None and region_name is None else number, region_name
 
     def _keys(self, name: str) -> list[int]:
         """Return the non-empty regions of a rater, sorted by content."""
         regions = self.regions(name)
-        occupied = set(regions.keys[regions.occupied].tolist())
-        return [key for key in self.contents[name].keys.tolist() if key in occupied]
+        occupied_keys = set(regions.keys[regions.occupied].tolist())
+        return [key for key in self.contents[name].keys.tolist() if key in occupied_keys]
 
-    def _by_label(self, ranked: Sequence[str], keys: Sequence[list[int]]) -> list[list[int]]:
+    def _match_by_label(
+        self, ranked_names: Sequence[str], keys: Sequence[list[int]]
+    ) -> list[list[int]]:
         """Match equal names if every rater has names, and equal integer labels otherwise.
 
         A region without a name is matched by integer label with a region that has a name, if
         exactly one name has this label and the rater has no region with this name.
         """
-        by_name = all(self.regions(name).places_by_name for name in ranked)
-        called: list[list[tuple[int | None, str | None]]] = []
-        for name, own in zip(ranked, keys, strict=True):
+        by_name = all(self.regions(name).places_by_name for name in ranked_names)
+        labels_and_names: list[list[tuple[int | None, str | None]]] = []
+        for name, rater_keys in zip(ranked_names, keys, strict=True):
             unique = self.regions(name).unique_names if by_name else {}
-            pairs = [self._called(name, key) for key in own]
-            called.append([(n, text if text in unique else None) for n, text in pairs])
-        named = {pair for own_pairs in called for pair in own_pairs if pair[1] is not None}
+            pairs = [self._label_and_name(name, key) for key in rater_keys]
+            labels_and_names.append(
+                [(n, region_name if region_name in unique else None) for n, region_name in pairs]
+            )
+        named_pairs = {
+            pair for rater_pairs in labels_and_names for pair in rater_pairs if pair[1] is not None
+        }
         number_of: dict[Label, int] = {}
-        belongs: list[list[int]] = []
-        for own_pairs in called:
-            own_names = {text for _, text in own_pairs}
-            belongs.append([])
-            for number, text in own_pairs:
-                names = {other for n, other in named if n == number} if text is None else {text}
+        indices: list[list[int]] = []
+        for rater_pairs in labels_and_names:
+            rater_region_names = {region_name for _, region_name in rater_pairs}
+            indices.append([])
+            for number, region_name in rater_pairs:
+                names = (
+                    {other for n, other in named_pairs if n == number}
+                    if region_name is None
+                    else {region_name}
+                )
                 label: Label | None = number
-                if len(names) == 1 and (text is not None or not names & own_names):
+                if len(names) == 1 and (region_name is not None or not names & rater_region_names):
                     (label,) = names
                 if label is None:
                     raise InputError(
-                        f"raters: region {text or number!r} has a name but no integer label, and "
-                        f"other raters have no names, so it cannot be matched with ",
+                        f"raters: region {region_name or number!r} has a name but no integer "
+                        f"label, and other raters have no names, so this region cannot be "
+                        f"matched with ",
                         Option("match", "labels"),
                         "; use ",
                         Option("match", "overlap"),
                     )
-                belongs[-1].append(number_of.setdefault(label, len(number_of)))
-        return belongs
+                indices[-1].append(number_of.setdefault(label, len(number_of)))
+        return indices
 
     def _tables(
-        self, ranked: Sequence[str], keys: Sequence[list[int]]
+        self, ranked_names: Sequence[str], keys: Sequence[list[int]]
     ) -> tuple[list[NDArray[Any]], dict[tuple[int, int], Pairs]]:
         """Return volumes per rater and overlaps per pair, with regions sorted by content."""
         places = []
         volumes = []
-        for name, own in zip(ranked, keys, strict=True):
+        for name, rater_keys in zip(ranked_names, keys, strict=True):
             regions = self.regions(name)
-            order = np.array([_place_of(regions, key) for key in own], np.int64)
+            order = np.array([_place_of(regions, key) for key in rater_keys], np.int64)
             place = np.full(len(regions), -1, np.int64)
             place[order] = np.arange(order.size)
             places.append(place)
             volumes.append(regions.volumes[order])
         tables = {}
         for (first, second), comparison in self.comparisons.items():
-            if first in ranked and second in ranked:
-                i, j = ranked.index(first), ranked.index(second)
+            if first in ranked_names and second in ranked_names:
+                i, j = ranked_names.index(first), ranked_names.index(second)
                 meeting = comparison.overlap.meeting
                 rows, columns = places[i][meeting.rows], places[j][meeting.columns]
                 known = (rows >= 0) & (columns >= 0)  # backgrounds are not matched here
@@ -279,39 +291,44 @@ class Panel:
 def match_regions(
     volumes: Sequence[NDArray[Any]], tables: Mapping[tuple[int, int], Pairs]
 ) -> list[list[int]]:
-    """Match the regions of all raters, and return the common region of every region, per rater.
+    """Match the regions of all raters, and return the common region of each rater's regions.
 
-    Each rater is matched with the raters before it, and then again with all others until nothing
-    improves. A new match must increase the sum of all overlaps within common regions, so the search
-    terminates.
+    Each rater is matched with the previous raters, and then again with all others until the sum of
+    overlaps no longer increases. A new match must increase the sum of all overlaps within common
+    regions, so the search terminates.
     """
     numbers: list[Integers | None] = [None] * len(volumes)
-    unused = 0
+    next_number = 0
     changed = True
     while changed:
         changed = False
         for i in range(len(volumes)):
-            others = {j: other for j, other in enumerate(numbers) if j != i and other is not None}
-            overlap = _overlap_with_others(i, others, volumes, tables)
-            gained = _match_to_common(overlap)
-            before = numbers[i]
-            tie = 0 if overlap.crisp else TIE * overlap.pixels
+            other_numbers = {
+                j: rater_numbers
+                for j, rater_numbers in enumerate(numbers)
+                if j != i and rater_numbers is not None
+            }
+            overlap = _overlap_with_others(i, other_numbers, volumes, tables)
+            new_numbers = _match_to_common(overlap)
+            old_numbers = numbers[i]
+            tie = overlap.tie
             if (
-                before is not None
-                and _shared_overlap(overlap, gained) <= _shared_overlap(overlap, before) + tie
+                old_numbers is not None
+                and _shared_overlap(overlap, new_numbers)
+                <= _shared_overlap(overlap, old_numbers) + tie
             ):
                 continue
-            unmatched = np.flatnonzero(gained < 0)
-            gained[unmatched] = np.arange(unused, unused + unmatched.size)
-            unused += unmatched.size
-            numbers[i] = gained
+            unmatched = np.flatnonzero(new_numbers < 0)
+            new_numbers[unmatched] = np.arange(next_number, next_number + unmatched.size)
+            next_number += unmatched.size
+            numbers[i] = new_numbers
             changed = True
-    return [[] if own is None else own.tolist() for own in numbers]
+    return [[] if rater_numbers is None else rater_numbers.tolist() for rater_numbers in numbers]
 
 
 def _overlap_with_others(
     i: int,
-    others: Mapping[int, Integers],
+    other_numbers: Mapping[int, Integers],
     volumes: Sequence[NDArray[Any]],
     tables: Mapping[tuple[int, int], Pairs],
 ) -> Overlap:
@@ -320,33 +337,37 @@ def _overlap_with_others(
     This equals the overlap of the concatenated images of the other raters with as many copies of
     the rater's image.
     """
-    own = volumes[i]
+    rater_volumes = volumes[i]
     crisp = all(side.dtype.kind == "i" for side in volumes)
-    kind = np.int64 if crisp else np.float64
-    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *others.values()]))
-    common = np.zeros(keys.size, kind)
-    cells, savings = [np.zeros(0, np.int64)], [np.zeros(0, kind)]
-    for j, numbers in others.items():
+    dtype = np.int64 if crisp else np.float64
+    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *other_numbers.values()]))
+    common_volumes = np.zeros(keys.size, dtype)
+    cells, savings = [np.zeros(0, np.int64)], [np.zeros(0, dtype)]
+    for j, numbers in other_numbers.items():
         rows = np.searchsorted(keys, numbers)
-        np.add.at(common, rows, volumes[j].astype(kind))
+        np.add.at(common_volumes, rows, volumes[j].astype(dtype))
         pairs = tables[j, i]
-        cells.append(rows[pairs.rows] * own.size + pairs.columns)
-        savings.append(pairs.savings.astype(kind))
-    met, places = np.unique(np.concatenate(cells), return_inverse=True)
-    shared = np.zeros(met.size, kind)
-    np.add.at(shared, places, np.concatenate(savings))
+        cells.append(rows[pairs.rows] * rater_volumes.size + pairs.columns)
+        savings.append(pairs.savings.astype(dtype))
+    distinct_cells, places = np.unique(np.concatenate(cells), return_inverse=True)
+    total_savings = np.zeros(distinct_cells.size, dtype)
+    np.add.at(total_savings, places, np.concatenate(savings))
     return Overlap(
         Absolute(),
-        round(float(own.sum())) * max(len(others), 1),
-        Regions(keys, common, crisp),
-        Regions(np.arange(own.size), own.astype(kind) * max(len(others), 1), crisp),
-        Pairs(*np.divmod(met, max(own.size, 1)), shared),
+        round(float(rater_volumes.sum())) * max(len(other_numbers), 1),
+        Regions(keys, common_volumes, crisp),
+        Regions(
+            np.arange(rater_volumes.size),
+            rater_volumes.astype(dtype) * max(len(other_numbers), 1),
+            crisp,
+        ),
+        Pairs(*np.divmod(distinct_cells, max(rater_volumes.size, 1)), total_savings),
     )
 
 
 def _match_to_common(overlap: Overlap) -> Integers:
     """Match the regions of a rater to common regions by overlap; −1 for unmatched regions."""
-    groups = find_groups(overlap, "overlap")
+    groups = find_groups(overlap, Matching())
     number_of = np.full(groups.count + 1, -1, np.int64)  # index −1 selects the last entry
     paired = (groups.reference >= 0) & (groups.reference < groups.matched)
     number_of[groups.reference[paired]] = overlap.reference.keys[paired]
@@ -354,14 +375,14 @@ def _match_to_common(overlap: Overlap) -> Integers:
 
 
 def _shared_overlap(overlap: Overlap, numbers: Integers) -> float:
-    """Return the overlap of a rater with the others, given the common region of each region."""
+    """Return the overlap of a rater with the others within the given common regions."""
     meeting = overlap.meeting
     agreeing = overlap.reference.keys[meeting.rows] == numbers[meeting.columns]
     return float(meeting.savings[agreeing].sum())
 
 
 def _most_frequent_labels(
-    called: Sequence[Mapping[int, tuple[int | None, str | None]]], regions: int
+    labels_and_names: Sequence[Mapping[int, tuple[int | None, str | None]]], regions: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
     """Choose the integer label and the name that most raters use for every common region.
 
@@ -369,31 +390,34 @@ def _most_frequent_labels(
     does not depend on the order of raters. Ties are resolved in favour of the lowest label. A label
     that several regions could have is assigned to the region with the most votes for it.
     """
-    votes = [Counter(of[k] for of in called if k in of) for k in range(regions)]
+    votes = [
+        Counter(rater_labels[k] for rater_labels in labels_and_names if k in rater_labels)
+        for k in range(regions)
+    ]
     requests: Counter[tuple[Label, int]] = Counter()
     for k, vote in enumerate(votes):
         for (number, name), times in vote.items():
             requests[name or "" if number is None else number, k] += times
-    chosen: dict[int, Label] = {}
-    taken: set[Label] = set()
+    label_of: dict[int, Label] = {}
+    used_labels: set[Label] = set()
     for label, k in sorted(
-        requests, key=lambda one: (isinstance(one[0], str), -requests[one], one[0], one[1])
+        requests, key=lambda pair: (isinstance(pair[0], str), -requests[pair], pair[0], pair[1])
     ):
-        if k not in chosen and label not in taken:
-            chosen[k] = label
-            taken.add(label)
+        if k not in label_of and label not in used_labels:
+            label_of[k] = label
+            used_labels.add(label)
     free = count(max((label for label, _ in requests if isinstance(label, int)), default=-1) + 1)
     labels: list[int | None] = []
     names: dict[int, str] = {}
     for k, vote in enumerate(votes):
-        label = chosen[k] if k in chosen else next(free)
+        label = label_of[k] if k in label_of else next(free)
         labels.append(None if isinstance(label, str) else label)
-        named: Counter[str] = Counter()
+        name_votes: Counter[str] = Counter()
         for (number, name), times in vote.items():
             if name is not None and label in (number, name):
-                named[name] += times
-        if named:
-            names[k] = min(named, key=lambda name: (-named[name], name))
+                name_votes[name] += times
+        if name_votes:
+            names[k] = min(name_votes, key=lambda name: (-name_votes[name], name))
     return tuple(labels), names
 
 
@@ -424,10 +448,12 @@ def panel_of(
     """Check the raters and the options, and create a panel."""
     if not isinstance(match, str) or match not in get_args(RaterMatch):
         raise InputError(f"match must be 'overlap' or 'labels', found {match!r}")
-    named = by_name(raters)
-    if len(named) < FEWEST:
-        raise InputError(f"raters: expected at least {FEWEST}, found {len(named)}")
-    sides = {name: as_segmentation(rater, f"rater {name}") for name, rater in named.items()}
+    raters_by_name = by_name(raters)
+    if len(raters_by_name) < FEWEST:
+        raise InputError(f"raters: expected at least {FEWEST}, found {len(raters_by_name)}")
+    sides = {
+        name: as_segmentation(rater, f"rater {name}") for name, rater in raters_by_name.items()
+    }
     if isinstance(background, Mapping):
         raise InputError(
             f"background must be one label or name for all raters, found {background!r}"

@@ -110,7 +110,7 @@ class RegionAgreement:
         ]  # fmt: skip
 
     def shown_volumes(self) -> list[str]:
-        """Return the volume per rater as text, in millilitres if known, otherwise in pixels."""
+        """Return the volume per rater as text, in millilitres or, if unknown, in pixels."""
         if self.pixel_volume is not None:
             return [millilitres(volume, self.pixel_volume) for volume in self.volumes]
         return [f"{volume:,.6g}" for volume in self.volumes]

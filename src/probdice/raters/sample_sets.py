@@ -2,8 +2,8 @@
 
 The regions of all raters and samples are matched to common regions. The distance between two
 segmentations is 1 − their mean IoU over the common regions that at least one of them has, without
-the background. If neither has any region, their IoU is 1. The IoU is fuzzy, Σ min / Σ max. For
-label maps, it equals the usual IoU.
+the background. If neither segmentation has any region, the IoU is 1. The IoU is the fuzzy IoU, Σ
+min / Σ max. For label maps, this is the usual IoU.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class SetComparison:
         The mean IoU of the best one-to-one matching of raters and samples (Kohl et al. 2019). Both
         sets are repeated until they have the same size.
     iou : ndarray
-        The mean IoU of every rater (rows) with every sample (columns).
+        The mean IoU between every rater (rows) and every sample (columns).
     rater_diversity : float
         The mean distance between raters, E d(R, R′).
     sample_diversity : float
@@ -133,24 +133,33 @@ def compare_sets(
         if not members:
             raise InputError(f"{kind}s: expected at least one segmentation, found none")
     panel = panel_of(
-        {f"{kind} {name}": one for kind, members in sets.items() for name, one in members.items()},
+        {
+            f"{kind} {name}": segmentation
+            for kind, members in sets.items()
+            for name, segmentation in members.items()
+        },
         match=match,
         mask=mask,
         workers=workers,
     )
     regions = _without_background(regions_of(panel), background)
     iou = _mean_ious(regions, len(panel.names))
-    first = len(sets["rater"])
+    rater_count = len(sets["rater"])
     distance = 1 - iou
-    between = float(distance[:first, first:].mean())
-    within = float(distance[:first, :first].mean()), float(distance[first:, first:].mean())
+    between_distance = float(distance[:rater_count, rater_count:].mean())
+    within_distances = (
+        float(distance[:rater_count, :rater_count].mean()),
+        float(distance[rater_count:, rater_count:].mean()),
+    )
     return SetComparison(
-        2 * between - within[0] - within[1],
-        _best_matching(iou[:first, first:]),
-        iou[:first, first:],
-        *within,
+        2 * between_distance - within_distances[0] - within_distances[1],
+        _best_matching(iou[:rater_count, rater_count:]),
+        iou[:rater_count, rater_count:],
+        *within_distances,
         {
-            region.label: _ranked_probability_score(region.volumes[:first], region.volumes[first:])
+            region.label: _ranked_probability_score(
+                region.volumes[:rater_count], region.volumes[rater_count:]
+            )
             for region in regions
         },
         tuple(region.label for region in regions),
@@ -171,13 +180,13 @@ def _without_background(
 
 
 def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:
-    """Return the mean IoU of every pair over the regions that at least one of the two has."""
+    """Return the mean IoU of every pair over the regions that at least one segmentation has."""
     dice = np.array([region.dice for region in regions]).reshape(-1, count, count)
     volumes = np.array([region.volumes for region in regions]).reshape(-1, count)
     sizes = volumes[:, :, None] + volumes[:, None]
-    shared = dice * sizes / 2
+    intersections = dice * sizes / 2
     present = ~np.isnan(dice)
-    total = np.where(present, shared / (sizes - shared), 0).sum(axis=0)
+    total = np.where(present, intersections / (sizes - intersections), 0).sum(axis=0)
     count_of_regions = present.sum(axis=0)
     ones = np.ones_like(total)  # for pairs without any region
     return np.asarray(np.divide(total, count_of_regions, out=ones, where=count_of_regions > 0))
@@ -198,9 +207,9 @@ def _best_matching(iou: Floats) -> float:
     sums = np.vstack(
         [np.kron(np.eye(rows), np.ones(columns)), np.kron(np.ones(rows), np.eye(columns))]
     )
-    solved = linprog(-iou.reshape(-1), A_eq=sums, b_eq=shares, method="highs")
-    moved = np.asarray(solved.x, np.float64).reshape(iou.shape)
-    return float(np.sum(iou * moved))
+    solution = linprog(-iou.reshape(-1), A_eq=sums, b_eq=shares, method="highs")
+    transport = np.asarray(solution.x, np.float64).reshape(iou.shape)
+    return float(np.sum(iou * transport))
 
 
 def _ranked_probability_score(raters: Floats, samples: Floats) -> float:

@@ -29,10 +29,10 @@ from probdice.report.evaluation_tables import (
     region_table,
     unscored_table,
 )
-from probdice.report.facts import Fact
 from probdice.report.inline_charts import Chart, charts_of
-from probdice.report.page_tables import Table, centre_of, counted, measure_words
-from probdice.text.formatting import decimal
+from probdice.report.option_facts import Fact
+from probdice.report.page_tables import Table, centre_of, measure_words
+from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
@@ -85,7 +85,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     if len(colours) > 1:
         rankings += [places_by_measure(summary, colours), places_by_scheme(summary, colours)]
     scored = len(evaluation.records) - len(evaluation.failures)
-    counts = f"{counted(len(evaluation.cases), 'case')}, {counted(len(colours), 'method')}"
+    counts = f"{quantity(len(evaluation.cases), 'case')}, {quantity(len(colours), 'method')}"
     sentences = evaluation.conclusion_sentences
     first = _fitting(sentences)
     return EvaluationPage(
@@ -159,7 +159,7 @@ def _headline(evaluation: Evaluation) -> str:
             if count
         ]
         if unscored:
-            cases = counted(counts.cases, "case")
+            cases = quantity(counts.cases, "case")
             parts.append(f"“{shortened(name)}”: {' and '.join(unscored)} of {cases}")
     return "; ".join(parts)
 
@@ -183,7 +183,7 @@ def _reference(summary: dict[str, Any]) -> str:
     agreement = summary["rater_comparison"]
     if agreement is None or not agreement["reference_is_mean"]:
         return str(summary["reference"])
-    return f"mean of {counted(len(agreement['raters']), 'rater')} ({summary['reference']})"
+    return f"mean of {quantity(len(agreement['raters']), 'rater')} ({summary['reference']})"
 
 
 def _missing_rule(summary: dict[str, Any]) -> str:

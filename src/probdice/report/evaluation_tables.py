@@ -14,13 +14,12 @@ from probdice.report.page_tables import (
     Table,
     cell_of,
     centre_of,
-    counted,
     interval_cell,
     method_cell,
     shade_of,
     text_cell,
 )
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
@@ -89,7 +88,7 @@ def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | N
 
 def _median_cell(summary: Summary) -> Cell:
     low, high = summary.lower_quartile, summary.upper_quartile
-    about = f"{decimal(low, 2)} to {decimal(high, 2)}, {counted(summary.n, 'case')}"
+    about = f"{decimal(low, 2)} to {decimal(high, 2)}, {quantity(summary.n, 'case')}"
     return Cell(summary.median, decimal(summary.median, 2), about)
 
 
@@ -122,7 +121,7 @@ def _region_cell(entry: dict[str, Any] | None) -> Cell:
     return Cell(
         entry["mean"],
         decimal(entry["mean"]),
-        f"{about}{counted(entry['n'], 'case')}",
+        f"{about}{quantity(entry['n'], 'case')}",
         shade=shade_of(entry["mean"]),
     )
 

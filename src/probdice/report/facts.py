@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from probdice.files.sources import is_url, split_inside
-from probdice.method.matching import RULES, listed
+from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES, Side
 from probdice.metrics.verdict import words_of
 from probdice.report.encoding import shortened
+from probdice.report.option_facts import Fact, option_facts, rule_words
 from probdice.text.formatting import millilitres, percent
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from probdice.data.segmentation import Segmentation
 
 __all__ = [
-    "Fact",
     "extent",
     "merged_of",
     "options_of",
@@ -35,14 +34,6 @@ __all__ = [
 LENGTHS = {"spacing": ", mm", "origin": ", mm"}  # units of the geometry
 
 
-@dataclass(frozen=True)
-class Fact:
-    """A row of the settings: one value for both sides, or one per side."""
-
-    name: str
-    values: tuple[str, ...]
-
-
 def options_of(comparison: Comparison) -> tuple[Fact, ...]:
     """Return the options of a comparison, and software versions."""
     from probdice.version import __version__
@@ -50,27 +41,15 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
     compared = volume(comparison.pixels, comparison.pixel_volume)
     facts = [
         Fact("Similarity", (str(comparison.similarity),)),
-        Fact("Regions", (_rule(comparison),)),
+        Fact("Regions", (rule_words(comparison.options, comparison.labels_by),)),
         Fact("Merging", (_merging(comparison),)),
         Fact(f"{words_of(comparison).many.capitalize()} compared", (compared,)),
     ]
     if (omitted := _omitted(comparison)) is not None:
         facts.append(omitted)
+    facts += option_facts(comparison.options)
     versions = f"probdice {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     return (*facts, Fact("Made with", (versions,)))
-
-
-def _rule(comparison: Comparison) -> str:
-    """Return the matching rule in words."""
-    rule = comparison.match
-    if comparison.labels_by is not None:
-        return f"{RULES['labels'].words}, by {comparison.labels_by}"
-    if isinstance(rule, str):
-        return RULES[rule].words
-    if isinstance(rule, dict):
-        pairs = ", ".join(f"{prediction} ↔ {reference}" for prediction, reference in rule.items())
-        return shortened(f"{pairs} as given, other regions by overlap", 300)
-    return "as in an earlier comparison"
 
 
 def _merging(comparison: Comparison) -> str:

@@ -21,7 +21,6 @@ from probdice.pictures.layout import Layout, arrange, width_of
 from probdice.report.boundary_section import BoundarySection, boundary_section
 from probdice.report.encoding import encoded, shortened
 from probdice.report.facts import (
-    Fact,
     extent,
     options_of,
     sides_of,
@@ -39,6 +38,7 @@ from probdice.report.headline import (
     sentences_of,
     tiles_of,
 )
+from probdice.report.option_facts import Fact
 from probdice.report.packing import pixels_of
 from probdice.report.surface_pictures import SurfacePicture, pictures_on, vertex_space_of
 from probdice.text.formatting import decimal

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
+from probdice.metrics.registry import REGISTRY
 from probdice.report.encoding import shortened
-from probdice.text.formatting import decimal, percent
+from probdice.text.formatting import decimal, percent, quantity
 
 __all__ = [
     "NOTHING",
@@ -15,7 +16,6 @@ __all__ = [
     "Table",
     "cell_of",
     "centre_of",
-    "counted",
     "interval_cell",
     "measure_words",
     "method_cell",
@@ -26,21 +26,6 @@ __all__ = [
 ]
 
 SHADES = 10  # steps of the colour scale of similarity
-REMARKS = {
-    "score": "after matching and merging; 1 means identical",
-    "adjusted_score": "0 is chance level, 1 means identical",
-    "matched_score": "before merging, with one-to-one matching",
-    "explained_reference": "share of the reference that the prediction explains; splitting "
-    "regions does not lower it",
-    "explained_prediction": "share of the prediction that the reference explains; merging "
-    "regions does not lower it",
-    "mean_dice": "over all groups of a case; unmatched regions count as 0",
-    "lowest_dice": "over all groups of a case; unmatched regions count as 0",
-    "foreground_dice": "mean over all groups of a case except the background",
-    "pooled_dice": "2 Σ overlap / Σ volumes over all foreground groups of a case",
-    "foreground_score": "share of agreement among pixels that are foreground on at least one side",
-    "adjusted_foreground_score": "foreground score adjusted for chance; 1 means identical",
-}
 
 Shown = Callable[[float | None], str]
 
@@ -82,7 +67,8 @@ NOTHING = Cell(None, "–")
 def measure_words(summary: dict[str, Any], key: str) -> tuple[str, str]:
     """Return the name of a measure, and a remark."""
     title = str(summary["titles"][key])
-    return shortened(title[:1].upper() + title[1:], 100), REMARKS.get(key, "")
+    remark = REGISTRY[key].remark if key in REGISTRY else ""
+    return shortened(title[:1].upper() + title[1:], 100), remark
 
 
 def centre_of(entry: dict[str, Any]) -> tuple[float | None, ...]:
@@ -111,7 +97,7 @@ def place_cell(rank: dict[str, Any], *, details: bool = False) -> Cell:
     if not details:
         about = "" if rank["kept"] is None else f"stability {percent(rank['kept'], 0)}"
         return Cell(rank["place"], text, about)
-    about = f"mean rank {rank['mean_rank']:.2f} over {counted(rank['n'], 'case')}"
+    about = f"mean rank {rank['mean_rank']:.2f} over {quantity(rank['n'], 'case')}"
     if rank["last"]:
         about += f", last on {rank['last']}"
     interval = rank["place_interval"]
@@ -135,7 +121,3 @@ def shade_of(value: float) -> int | None:
 def signed(value: float | None) -> str:
     """Return a difference with its sign."""
     return f"+{decimal(value)}" if value is not None and value >= 0 else decimal(value)
-
-
-def counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -16,9 +16,10 @@ from probdice.method.matching import listed
 from probdice.metrics.verdict import AGREEING, DETERMINED, GOOD, overlap_in_words
 from probdice.pictures.rater_plots import region_colours
 from probdice.report.encoding import shortened
-from probdice.report.facts import Fact, volume
+from probdice.report.facts import volume
 from probdice.report.headline import Figure
 from probdice.report.image_layers import background_images_of
+from probdice.report.option_facts import Fact
 from probdice.report.page_tables import NOTHING, Cell, Column, Table, cell_of, shade_of, text_cell
 from probdice.report.rater_slices import RaterSlices, display_name, rater_slices
 from probdice.report.rendering import render, write_page

@@ -1,6 +1,6 @@
 """Synthetic segmentations: phantoms, degradations, and a demonstration pair.
 
-All functions are deterministic: the same arguments, including the seed, give the same arrays.
+All functions are deterministic: equal arguments, including the seed, give equal arrays.
 
 >>> from probdice import synthesis
 >>> reference = synthesis.brain_section((48, 48))

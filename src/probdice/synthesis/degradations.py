@@ -1,7 +1,7 @@
 """Degradations of a segmentation, each with a non-negative strength.
 
-All functions take ``(segmentation, strength, *, seed)`` and return a Segmentation whose
-probabilities sum to 1. With a strength of 0, they return the segmentation unchanged.
+All functions have the parameters ``(segmentation, strength, *, seed)`` and return a `Segmentation`
+whose probabilities sum to 1. With a strength of 0, the segmentation is returned unchanged.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 Floats = NDArray[Any]  # float32 or float64, as in the segmentation
-Changed = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
+ValuesAndLabels = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
 
-SMOOTHNESS = 1 / 10  # correlation length of a deformation, as a share of the image size
+SMOOTHNESS = 1 / 10  # correlation length of a deformation, as a fraction of the image size
 TINY = np.finfo(np.float32).tiny
 
 
@@ -51,11 +51,13 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
     Parameters
     ----------
     segmentation : Segmentation or array_like
-        The segmentation to degrade; a label map becomes probabilities.
+        The segmentation to degrade. A label map becomes probabilistic.
     strength : float
-        The standard deviation of the Gaussian filter, in pixels. 0 changes nothing.
+        The standard deviation of the Gaussian filter, in pixels. With a strength of 0, the
+        segmentation is returned unchanged.
     seed : int, optional
-        Without effect, because the blur is not random. All degradations take a seed.
+        Seed of the random numbers. The seed has no effect on `blur`, which is not random, but all
+        degradations have this parameter.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def blur(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segment
 def deform(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
     """Displace the pixels by a smooth random field.
 
-    The parameters are those of `blur`; `strength` is the largest displacement, in pixels. For a
+    The parameters are those of `blur`, but `strength` is the largest displacement, in pixels. For a
     given seed, `strength` only scales the field.
 
     Examples
@@ -96,9 +98,9 @@ float32)
     def change(values: Floats) -> Floats:
         shape = values.shape[1:]
         rng = np.random.default_rng(seed)
-        reach = [SMOOTHNESS * n for n in shape]
+        sigmas = [SMOOTHNESS * n for n in shape]
         field = np.stack(
-            [ndimage.gaussian_filter(rng.normal(size=shape), reach, mode="reflect") for _ in shape]
+            [ndimage.gaussian_filter(rng.normal(size=shape), sigmas, mode="reflect") for _ in shape]
         )
         field *= strength / max(np.sqrt((field**2).sum(axis=0)).max(), TINY)
         places = np.indices(shape) + field
@@ -110,11 +112,12 @@ float32)
 
 
 def noise(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Add noise in log-ratio coordinates, so that values remain probabilities.
+    """Add noise to log-probabilities, so that values remain probabilities.
 
-    Independent normal noise of standard deviation `strength` is added to the logarithm of every
-    probability, and the vector is divided by its sum. This is a perturbation in Aitchison's
-    geometry. Certain pixels stay certain. The parameters are those of `blur`.
+    Independent normal noise with standard deviation `strength` is added to the logarithm of every
+    probability. Then, the probabilities of each pixel are divided by their sum. This is a
+    perturbation in the Aitchison geometry. Probabilities of 0 and 1 remain unchanged. The other
+    parameters are those of `blur`.
 
     Examples
     --------
@@ -136,7 +139,8 @@ def grow(
 ) -> Segmentation:
     """Grow one region by `strength` pixels into its neighbours.
 
-    The parameters are those of `blur`; `region` is the label of the region, the last by default.
+    `region` is the label of the region. The default is the last region. The other parameters are
+    those of `blur`.
 
     Examples
     --------
@@ -150,9 +154,10 @@ def grow(
 def shrink(
     segmentation: Comparable, strength: float, *, seed: int = 0, region: Label | None = None
 ) -> Segmentation:
-    """Shrink one region by `strength` pixels; its neighbours fill the gap.
+    """Shrink one region by `strength` pixels. The neighbouring regions fill the gap.
 
-    The parameters are those of `blur`; `region` is the label of the region, the last by default.
+    `region` is the label of the region. The default is the last region. The other parameters are
+    those of `blur`.
 
     Examples
     --------
@@ -171,17 +176,17 @@ def split(
     Parameters
     ----------
     segmentation, seed
-        See `blur`.
+        The same as in `blur`.
     strength : int
         The number of cuts.
     region : int or str, optional
-        The region to cut every time. By default, each cut is through the largest region.
+        The region that is cut each time. By default, each cut divides the largest region.
 
     Returns
     -------
     Segmentation
-        Each cut adds one region at the end. The label of the new region is a new integer, or the
-        name of the split region followed by a number.
+        Probabilities in which each cut has added one region at the end. The label of the new region
+        is a new integer, or the name of the split region followed by a number.
 
     Examples
     --------
@@ -190,22 +195,24 @@ def split(
     ('background', 'fluid', 'grey matter', 'white matter', 'grey matter 2')
     """
 
-    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> ValuesAndLabels:
         volumes = values.reshape(len(values), -1).sum(axis=1, dtype=np.float64)
-        which = _index(region, regions, int(np.argmax(volumes)))
-        first = _half(values[which], rng)
-        values = np.concatenate([values, (values[which] * (1 - first))[None]])
-        values[which] *= first
-        return values, (*regions, _new_label(regions, regions[which]))
+        index = _index(region, regions, int(np.argmax(volumes)))
+        first = _half(values[index], rng)
+        values = np.concatenate([values, (values[index] * (1 - first))[None]])
+        values[index] *= first
+        return values, (*regions, _new_label(regions, regions[index]))
 
     return _repeat(segmentation, strength, seed, once)
 
 
 def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Merge two regions, `strength` times; the first of the two keeps its label.
+    """Merge two random regions, `strength` times. The first region's label is kept.
 
-    The two regions are drawn at random. Nothing changes if only one region remains. The parameters
-    are those of `split`, without `region`.
+    If only one region remains, it is not changed. The parameters are those of `split`, without
+    `region`.
 
     Examples
     --------
@@ -214,7 +221,9 @@ def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
     [[1.0, 1.0]]
     """
 
-    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> ValuesAndLabels:
         if len(regions) == 1:
             return values, regions
         first, second = np.sort(rng.choice(len(regions), 2, replace=False))
@@ -228,7 +237,7 @@ def merge(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmen
 
 
 def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segmentation:
-    """Exchange the labels of two random regions, `strength` times. Nothing else changes.
+    """Exchange the labels of two random regions, `strength` times.
 
     The parameters are those of `split`, without `region`.
 
@@ -239,7 +248,9 @@ def permute(segmentation: Comparable, strength: float, *, seed: int = 0) -> Segm
     [[0.1, 0.9], [0.9, 0.1]]
     """
 
-    def once(values: Floats, regions: tuple[Label, ...], rng: np.random.Generator) -> Changed:
+    def once(
+        values: Floats, regions: tuple[Label, ...], rng: np.random.Generator
+    ) -> ValuesAndLabels:
         order = np.arange(len(regions))
         if len(regions) > 1:
             pair = rng.choice(len(regions), 2, replace=False)
@@ -259,11 +270,13 @@ DEGRADATIONS: dict[str, Degradation] = {
     "merge": merge,
     "permute": permute,
 }
-"""Every degradation by its name."""
+"""All degradations by name."""
 
 
-def probabilities(segmentation: Comparable) -> Changed:
-    """Return the probabilities of a segmentation, regions first, and the labels of its regions.
+def probabilities(segmentation: Comparable) -> ValuesAndLabels:
+    """Return the probabilities of a segmentation and the labels of its regions.
+
+    The regions are along the first axis.
 
     Examples
     --------
@@ -285,19 +298,19 @@ def _regions(segmentation: Segmentation) -> tuple[Label, ...]:
     """Return the labels of all regions. The labels of a label map are in ascending order."""
     if not segmentation.crisp:
         return segmentation.regions
-    whole = np.asarray(segmentation.array[(slice(None),) * len(segmentation.shape)])
-    return tuple(segmentation.label(int(label)) for label in np.unique(whole))
+    labels = np.asarray(segmentation.array[(slice(None),) * len(segmentation.shape)])
+    return tuple(segmentation.label(int(label)) for label in np.unique(labels))
 
 
 def _with_values(
     segmentation: Comparable, strength: float, change: Callable[[Floats], Floats]
 ) -> Segmentation:
-    """Apply a change to the probabilities and normalise them."""
+    """Apply a change to the probabilities, and divide them by their sum."""
 
-    def change_all(values: Floats, regions: tuple[Label, ...]) -> Changed:
-        changed = change(values.astype(np.float64))
-        changed /= changed.sum(axis=0)
-        return changed.astype(values.dtype), regions
+    def change_all(values: Floats, regions: tuple[Label, ...]) -> ValuesAndLabels:
+        new_values = change(values.astype(np.float64))
+        new_values /= new_values.sum(axis=0)
+        return new_values.astype(values.dtype), regions
 
     return _with_regions(segmentation, strength, change_all)
 
@@ -306,13 +319,13 @@ def _repeat(
     segmentation: Comparable,
     strength: float,
     seed: int,
-    once: Callable[[Floats, tuple[Label, ...], np.random.Generator], Changed],
+    once: Callable[[Floats, tuple[Label, ...], np.random.Generator], ValuesAndLabels],
 ) -> Segmentation:
     """Apply a change `strength` times."""
     if strength != np.floor(strength):
         raise InputError(f"strength must be a non-negative integer, found {strength}")
 
-    def change_all(values: Floats, regions: tuple[Label, ...]) -> Changed:
+    def change_all(values: Floats, regions: tuple[Label, ...]) -> ValuesAndLabels:
         rng = np.random.default_rng(seed)
         for _ in range(int(strength)):
             values, regions = once(values, regions, rng)
@@ -324,9 +337,9 @@ def _repeat(
 def _with_regions(
     segmentation: Comparable,
     strength: float,
-    change: Callable[[Floats, tuple[Label, ...]], Changed],
+    change: Callable[[Floats, tuple[Label, ...]], ValuesAndLabels],
 ) -> Segmentation:
-    """Apply a change to the probabilities and regions; a strength of 0 changes nothing."""
+    """Apply a change to the probabilities and regions, unless the strength is 0."""
     if not (isfinite(strength) and strength >= 0):
         raise InputError(f"strength must be a non-negative number, found {strength}")
     segmentation = as_segmentation(segmentation, "segmentation")
@@ -343,44 +356,44 @@ def _resize(
 
     segmentation = as_segmentation(segmentation, "segmentation")
     regions = _regions(segmentation)
-    which = _index(region, regions, len(regions) - 1)
+    index = _index(region, regions, len(regions) - 1)
     step = getattr(ndimage, morphology)
 
     def change(values: Floats) -> Floats:
-        before = values[which].copy()
+        before = values[index].copy()
         after, next_after = before, before
         for k in range(floor(strength) + 1):
-            # Alternating between crosses and boxes is nearly isotropic.
+            # Alternating between a cross and a box makes the change nearly isotropic.
             box = np.ones((3,) * before.ndim, bool)
-            near = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
-            after, next_after = next_after, step(next_after, footprint=near, mode="nearest")
+            footprint = box if k % 2 else ndimage.generate_binary_structure(before.ndim, 1)
+            after, next_after = next_after, step(next_after, footprint=footprint, mode="nearest")
         after = after + (strength - floor(strength)) * (next_after - after)
-        shares = _shares(np.delete(values, which, axis=0)) * (1 - after)
-        return np.insert(shares, which, after, axis=0)
+        shares = _shares(np.delete(values, index, axis=0)) * (1 - after)
+        return np.insert(shares, index, after, axis=0)
 
     return _with_values(segmentation, strength, change)
 
 
-def _shares(others: Floats) -> Floats:
+def _shares(other_values: Floats) -> Floats:
     """Return the probabilities of the other regions, divided by their sum.
 
-    Where the sum is 0, use the nearest pixel at which it is above 0.
+    Where the sum is 0, the values of the nearest pixel with a positive sum are used.
     """
-    total = others.sum(axis=0)
-    if len(others) == 0 or not total.any():
-        return np.ones_like(others) / max(len(others), 1)
+    total = other_values.sum(axis=0)
+    if len(other_values) == 0 or not total.any():
+        return np.ones_like(other_values) / max(len(other_values), 1)
     if not total.all():
         from scipy import ndimage
 
         nearest = ndimage.distance_transform_edt(
             total == 0, return_distances=False, return_indices=True
         )
-        others, total = others[(slice(None), *nearest)], total[tuple(nearest)]
-    return np.asarray(others / total)
+        other_values, total = other_values[(slice(None), *nearest)], total[tuple(nearest)]
+    return np.asarray(other_values / total)
 
 
 def _half(values: Floats, rng: np.random.Generator) -> Floats:
-    """Return a soft step between 0 and 1 across a random plane through the centre of a region."""
+    """Return a soft step from 0 to 1 across a random plane through the centre of a region."""
     places = np.indices(values.shape)
     weight = max(float(values.sum(dtype=np.float64)), float(TINY))
     middle = [(place * values).sum(dtype=np.float64) / weight for place in places]

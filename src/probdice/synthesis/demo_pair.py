@@ -15,10 +15,11 @@ __all__ = ["demo_pair"]
 def demo_pair(
     seed: int = 0, *, shape: tuple[int, int, int] = (64, 72, 60)
 ) -> tuple[Segmentation, Segmentation]:
-    """Create a brain-like reference with four named regions, and a prediction with seven.
+    """Create a brain-like reference with four named regions and a prediction with seven regions.
 
-    The prediction is the reference after deformation, blur, splits, permutation and noise. Its
-    labels are arbitrary numbers. Both have the same grid, with a spacing of 2.5 mm by default.
+    The prediction is the reference after deformation, blur, splits, permutation and noise. The
+    labels of the prediction are arbitrary numbers. Both segmentations have the same grid, with a
+    spacing of 2.5 mm by default.
 
     Parameters
     ----------

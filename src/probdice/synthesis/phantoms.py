@@ -1,4 +1,4 @@
-"""Phantoms in two or three dimensions: synthetic label maps that are softened to probabilities."""
+"""Phantoms in 2-D or 3-D: synthetic label maps that are softened to probabilities."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-SOFTNESS = 1.5  # pixels
+SOFTNESS = 1.5  # in pixels
 DOUBT = 0.02
 
 
@@ -49,7 +49,7 @@ def nested_ellipses(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Create nested ellipses or ellipsoids; region 0 surrounds them.
+    """Create nested ellipses or ellipsoids. Region 0 surrounds them.
 
     Parameters
     ----------
@@ -60,15 +60,15 @@ def nested_ellipses(
     softness : float, optional
         Standard deviation of the blur at the boundaries, in pixels.
     doubt : float, optional
-        Share of the probability that is spread evenly over all regions at every pixel; at least 0
-        and below 1.
+        Fraction of the probability that is spread evenly over all regions at every pixel. The
+        fraction must be at least 0 and below 1.
     seed : int, optional
         Seed of the random numbers.
 
     Returns
     -------
     Segmentation
-        Probabilities in float32, the regions first.
+        Probabilities in float32, with the regions along the first axis.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def nested_ellipses(
     >>> nested_ellipses((32, 48), regions=3)
     Segmentation(regions=(0, 1, 2), shape=(32, 48), float32)
     """
-    shape = _checked(shape, regions)
+    shape = _checked_shape(shape, regions)
     rng = np.random.default_rng(seed)
     grid = _rotated_grid(shape, rng)
     stretch = rng.uniform(0.6, 1.0, len(shape))
@@ -97,7 +97,7 @@ def voronoi(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Create Voronoi cells: every pixel belongs to the nearest of some random points.
+    """Create Voronoi cells, in which every pixel belongs to the nearest of several random points.
 
     The parameters are those of `nested_ellipses`.
 
@@ -107,10 +107,10 @@ def voronoi(
     >>> voronoi((16, 16, 16), regions=5)
     Segmentation(regions=(0, 1, 2, 3, 4), shape=(16, 16, 16), float32)
     """
-    shape = _checked(shape, regions)
+    shape = _checked_shape(shape, regions)
     rng = np.random.default_rng(seed)
     reach = np.array(shape) / min(shape)
-    points = _spread(rng.uniform(-reach, reach, (12 * regions, len(shape))), regions)
+    points = _distant_points(rng.uniform(-reach, reach, (12 * regions, len(shape))), regions)
     return soften(_nearest(_grid(shape), points)[0], regions, softness=softness, doubt=doubt)
 
 
@@ -123,8 +123,9 @@ def brain_section(
 ) -> Segmentation:
     """Create a schematic brain section with four named regions.
 
-    In two dimensions, the front is at the top. In three dimensions, the axes run from left to
-    right, from back to front and from bottom to top. The parameters are those of `nested_ellipses`.
+    In 2-D, the front of the brain is at the top. In 3-D, the axes run from left to right, from back
+    to front and from bottom to top. The parameters are those of `nested_ellipses`, without
+    `regions`.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def brain_section(
     >>> brain_section().regions
     ('background', 'fluid', 'grey matter', 'white matter')
     """
-    shape = _checked(shape, 4)
+    shape = _checked_shape(shape, 4)
     rng = np.random.default_rng(seed)
     grid = _grid(shape)
     along, across = (-grid[0], grid[1]) if len(shape) == 2 else (grid[1], grid[0])
@@ -166,7 +167,7 @@ def touching_cells(
     doubt: float = DOUBT,
     seed: int = 0,
 ) -> Segmentation:
-    """Create a cluster of round cells that are flat where they touch; region 0 surrounds them.
+    """Create a cluster of round cells that are flat where they touch. Region 0 surrounds them.
 
     The parameters are those of `nested_ellipses`.
 
@@ -176,7 +177,7 @@ def touching_cells(
     >>> touching_cells((40, 40), regions=4)
     Segmentation(regions=(0, 1, 2, 3), shape=(40, 40), float32)
     """
-    shape = _checked(shape, regions)
+    shape = _checked_shape(shape, regions)
     rng = np.random.default_rng(seed)
     centres = _cluster(regions - 1, len(shape), rng)
     size = np.abs(centres).max() + 0.8
@@ -203,7 +204,7 @@ def stripes(
     >>> stripes((24, 24), regions=2, softness=0, doubt=0).array[:, 0, 0].tolist()
     [0.0, 1.0]
     """
-    shape = _checked(shape, regions)
+    shape = _checked_shape(shape, regions)
     rng = np.random.default_rng(seed)
     grid = _rotated_grid(shape, rng)
     position = grid[0] + 0.08 * np.sin(4 * grid[1] + rng.uniform(0, 2 * np.pi))
@@ -219,7 +220,7 @@ PHANTOMS: dict[str, Phantom] = {
     "touching cells": touching_cells,
     "stripes": stripes,
 }
-"""Every phantom by its name."""
+"""All phantoms by name."""
 
 
 def soften(
@@ -230,7 +231,7 @@ def soften(
     doubt: float = DOUBT,
     names: Sequence[Label] | None = None,
 ) -> Segmentation:
-    """Soften a label map to probabilities: blur its boundaries and add uniform doubt.
+    """Convert a label map to probabilities with blurred boundaries and uniform doubt.
 
     Parameters
     ----------
@@ -239,9 +240,9 @@ def soften(
     regions : int
         Number of regions.
     softness, doubt : float, optional
-        See `nested_ellipses`.
+        The same as in `nested_ellipses`.
     names : sequence, optional
-        A label for each region.
+        A name or a label for each region.
 
     Examples
     --------
@@ -266,7 +267,7 @@ def soften(
     return Segmentation.from_probabilities(channels.astype(np.float32), names=names)
 
 
-def _checked(shape: Sequence[int], regions: int) -> tuple[int, ...]:
+def _checked_shape(shape: Sequence[int], regions: int) -> tuple[int, ...]:
     shape = tuple(int(n) for n in shape)
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise InputError(f"shape must have two or three axes of at least one pixel, found {shape}")
@@ -276,51 +277,54 @@ def _checked(shape: Sequence[int], regions: int) -> tuple[int, ...]:
 
 
 def _grid(shape: tuple[int, ...]) -> Floats:
-    """Return the coordinates of pixel centres: −1 to 1 along the shortest axis, 0 in the centre."""
+    """Return the coordinates of pixel centres, from −1 to 1 along the shortest axis.
+
+    The centre of the image has coordinates 0.
+    """
     axes = [(np.arange(n) - (n - 1) / 2) / (min(shape) / 2) for n in shape]
     return np.stack(np.meshgrid(*axes, indexing="ij"))
 
 
 def _column(values: Floats) -> NDArray[Any]:
-    """Reshape one value per axis so that it broadcasts to a grid."""
+    """Reshape an array with one value per axis so that it broadcasts to a grid."""
     return values.reshape(-1, *(1,) * len(values))
 
 
 def _rotated_grid(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Return the coordinates of `_grid`, rotated at random."""
+    """Return the coordinates of `_grid` after a random rotation."""
     rotation, _ = np.linalg.qr(rng.normal(size=(len(shape), len(shape))))
     return np.tensordot(rotation, _grid(shape), axes=1)
 
 
 def _nearest(grid: Floats, points: Floats) -> tuple[Labels, Floats]:
-    """Return the index and the distance of the point that is nearest to each pixel."""
+    """Return the index of the point that is nearest to each pixel, and its distance."""
     nearest = np.zeros(grid.shape[1:], np.int64)
-    least = np.full(grid.shape[1:], np.inf)
+    squared_minimum = np.full(grid.shape[1:], np.inf)
     for k, point in enumerate(points):
-        squared = ((grid - _column(point)) ** 2).sum(axis=0)
-        closer = squared < least
+        squared_distances = ((grid - _column(point)) ** 2).sum(axis=0)
+        closer = squared_distances < squared_minimum
         nearest[closer] = k
-        least[closer] = squared[closer]
-    return nearest, np.sqrt(least)
+        squared_minimum[closer] = squared_distances[closer]
+    return nearest, np.sqrt(squared_minimum)
 
 
-def _spread(candidates: Floats, count: int) -> Floats:
+def _distant_points(candidates: Floats, count: int) -> Floats:
     """Choose candidates that are far from each other."""
-    chosen = [0]
-    while len(chosen) < count:
-        gaps = np.linalg.norm(candidates[:, None] - candidates[chosen], axis=2).min(axis=1)
-        chosen.append(int(np.argmax(gaps)))
-    return candidates[chosen]
+    indices = [0]
+    while len(indices) < count:
+        gaps = np.linalg.norm(candidates[:, None] - candidates[indices], axis=2).min(axis=1)
+        indices.append(int(np.argmax(gaps)))
+    return candidates[indices]
 
 
 def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
-    """Draw random points at distance 1 from one other point, and at least 0.9 from all others."""
+    """Draw random points that are at distance 1 from one point and at least 0.9 from the others."""
     points = np.zeros((1, axes))
     while len(points) < count:
         step = rng.normal(size=axes)
         trial = points[rng.integers(len(points))] + step / np.linalg.norm(step)
-        near = np.linalg.norm(trial) <= 0.75 * count ** (1 / axes) + 0.3
-        if near and np.linalg.norm(points - trial, axis=1).min() >= 0.9:
+        is_near_centre = np.linalg.norm(trial) <= 0.75 * count ** (1 / axes) + 0.3
+        if is_near_centre and np.linalg.norm(points - trial, axis=1).min() >= 0.9:
             points = np.vstack([points, trial])
-    centred: Floats = points - (points.max(axis=0) + points.min(axis=0)) / 2
-    return centred
+    centred_points: Floats = points - (points.max(axis=0) + points.min(axis=0)) / 2
+    return centred_points

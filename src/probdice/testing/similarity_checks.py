@@ -15,20 +15,21 @@ __all__ = ["check_similarity"]
 Floats = NDArray[np.float64]
 VECTORS = 500
 EXACT = 1e-12
-SAME = 1e-9  # largest difference between two ways to compute the same number
+SAME = 1e-9  # largest difference between two computations of the same number
 
 
 def check_similarity(similarity: Similarity) -> None:
-    """Check that a similarity has the properties that matching, merging and scores rely on.
+    """Check that a similarity has the properties that matching, merging and scoring require.
 
-    The checks use random vectors of two to six regions. Some vectors have entries of 0. For a
-    similarity f:
+    The checks use random vectors of two to six regions. Some vectors have entries of 0. A
+    similarity f must have these properties:
 
-    - f is 1 for equal vectors, is between 0 and 1, and is symmetric.
+    - f is between 0 and 1, is symmetric, and is 1 for equal vectors.
     - Neither the order of the regions nor a region that is 0 in both vectors changes f.
-    - 1 − f of two different certain vectors always equals `disagreement`, which is above 0.
-    - 1 − f of two binary vectors is at most the sum of their losses against an empty region.
-    - The score of `compare` is the mean of f.
+    - For two different certain vectors, 1 − f equals `disagreement`, which is above 0. A certain
+      vector has one entry of 1.
+    - For two binary vectors, 1 − f is at most the sum of their losses against an empty region.
+    - The score that `compare` returns is the mean of f.
     - The similarity can be stored as JSON and pickled.
 
     Parameters
@@ -39,7 +40,7 @@ def check_similarity(similarity: Similarity) -> None:
     Raises
     ------
     AssertionError
-        If a check fails. The message contains the property, and the vectors that violate it.
+        If a check fails. The message contains the property and the vectors that violate it.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def _check_comparison(similarity: Similarity, rng: np.random.Generator) -> None:
 
 
 def _require(law: str, p: Floats, q: Floats, holds: NDArray[np.bool_]) -> None:
-    """Raise an error with the first two vectors that violate a property."""
+    """Raise an error with the first pair of vectors that violates a property."""
     if not np.all(holds):
         k = int(np.argmin(holds))
         raise AssertionError(

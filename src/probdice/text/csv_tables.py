@@ -10,7 +10,7 @@ __all__ = ["as_csv"]
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return the rows as CSV. Numbers keep full precision, and NaN and None are empty cells.
+    """Return the rows as CSV. Numbers keep full precision; NaN and None become empty cells.
 
     Names that look like formulas are escaped as in `probdice.text.escaping.csv_text`.
 

@@ -16,8 +16,8 @@ CONTAINER = re.compile(
 def decimal(value: float | None, digits: int = 4) -> str:
     """Format a number with a fixed number of decimals.
 
-    A number below 1 is never shown as 1: it is truncated if rounding would give 1. A score of
-    1.0000 therefore always means that two segmentations are identical.
+    A number below 1 is never shown as 1: the number is truncated if rounding would give 1. A score
+    of 1.0000 therefore always means that two segmentations are identical.
 
     Parameters
     ----------

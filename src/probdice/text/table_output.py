@@ -30,7 +30,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def data_frame(content: Any, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
     """Create a data frame from rows or columns. If pandas is missing, raise `MissingExtraError`.
 
-    `columns` selects and orders the columns. If the rows are lists, it contains the column names.
+    `columns` selects the columns and determines their order. If the rows are lists, `columns`
+    contains the names of the columns.
 
     Examples
     --------
@@ -41,5 +42,5 @@ def data_frame(content: Any, columns: Sequence[str] | None = None) -> "pandas.Da
     try:
         import pandas
     except ImportError:
-        raise MissingExtraError('data frames need pandas: pip install "pandas"') from None
+        raise MissingExtraError('data frames require pandas: pip install "pandas"') from None
     return pandas.DataFrame(content, columns=None if columns is None else list(columns))

@@ -1,4 +1,4 @@
-"""Batches of images as tensors: interpretation and checks."""
+"""Interpret and check batches of images that are given as tensors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +64,7 @@ class Batch:
 
     @property
     def crisp(self) -> bool:
-        """Whether these are label maps."""
+        """Whether the batch contains label maps."""
         return not self.values.is_floating_point()
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class Batch:
 
 
 def one_of(kind: Any, value: Any, name: str) -> Any:
-    """Return the value of an option, or raise an error if it is not in a literal type."""
+    """Return the value of an option; raise an error if it is not a value of the literal type."""
     if value not in get_args(kind):
         known = ", ".join(repr(option) for option in get_args(kind))
         raise InputError(f"{name} must be one of {known}, found {value!r}")
@@ -111,7 +111,7 @@ def as_batch(
         values = values.cpu()
     if values.is_complex() or not values.dim():
         raise InputError(
-            f"{name} must hold labels (N, …) or probabilities (N, C, …), found "
+            f"{name} must contain labels (N, …) or probabilities (N, C, …), found "
             f"{values.dtype} of shape {tuple(values.shape)}"
         )
     if not values.is_floating_point():
@@ -123,7 +123,7 @@ def as_batch(
     if channels != regions and not (channels == 1 and regions == 2):
         content = "logits" if activation else "probabilities"
         raise InputError(
-            f"{name} must hold {content} of {regions} regions along axis 1, found shape "
+            f"{name} must contain {content} of {regions} regions along axis 1, found shape "
             f"{tuple(values.shape)}. For labels, use an integer type: {name}.long()."
         )
     check_channels(channels, activation, name)
@@ -151,16 +151,16 @@ def check_channels(channels: int, activation: Activation, name: str) -> None:
 
 
 def no_ignored_labels(ignored: Sequence[int], name: str) -> None:
-    """Reject ignored labels, because the tensor holds probabilities."""
+    """Reject ignored labels for a tensor of probabilities."""
     if ignored:
         raise InputError(
             f"ignore_index={ignored[0] if len(ignored) == 1 else tuple(ignored)} is a label, but "
-            f"{name} holds probabilities. Use mask instead of ignore_index."
+            f"{name} contains probabilities. Use mask instead of ignore_index."
         )
 
 
 def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
-    """Return the mask, or raise an error unless it is boolean and has the shape of the batch."""
+    """Return the mask; raise an error if the mask is not boolean or has another shape."""
     if not isinstance(mask, Tensor):
         description = type(mask).__name__
     elif mask.dtype != torch.bool or mask.shape != torch.Size(shape):
@@ -180,7 +180,7 @@ def renormalised(values: Tensor) -> Tensor:
 
 
 def check_alike(preds: Batch, target: Batch) -> None:
-    """Reject a batch whose two sides differ in shape or device."""
+    """Reject a batch if its two sides differ in shape or device."""
     if (len(preds), preds.shape) != (len(target), target.shape):
         remedy = ""
         for side, across in ((preds, target), (target, preds)):
@@ -198,7 +198,7 @@ def check_alike(preds: Batch, target: Batch) -> None:
 
 
 def labels_remedy(name: str, channels: int, regions: int | None) -> str:
-    """Return a fix for labels that have a channel axis; "" if there is no fix."""
+    """Return a suggested fix for labels that have a channel axis; "" if there is none."""
     if channels == 1:
         return f". Remove the channel axis of the labels: {name}.squeeze(1)."
     if channels == regions:
@@ -216,7 +216,7 @@ def uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def compared_pixels(target: Batch, mask: Tensor | None) -> Tensor:
-    """Return which pixels (images, pixels) are inside the mask and have no ignored label."""
+    """Return whether each pixel (images, pixels) is inside the mask and has no ignored label."""
     values = target.values if target.crisp else target.values[:, 0]
     inside = torch.ones_like(values, dtype=torch.bool)
     if mask is not None:
@@ -257,7 +257,7 @@ def reject(side: Batch, fault: Fault, image: int, pixel: int) -> NoReturn:
         "infinite": (f"found {fault.value:g}", "Values must be finite."),
         "negative": (f"probability {fault.value:g}", 'For logits, use activation="softmax".'),
         "above": (f"probability {fault.value:g}", 'For logits, use activation="softmax".'),
-        "sum": (f"probabilities sum to {fault.value:.6g}", "Divide them by their sum."),
+        "sum": (f"probabilities sum to {fault.value:.6g}", "Divide the values by their sum."),
     }[fault.kind]
     if side.name == "target" and "logits" in remedy:
         remedy = "Probabilities must be between 0 and 1."

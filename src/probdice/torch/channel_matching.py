@@ -5,8 +5,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from probdice.method.background import Background, find_background
-from probdice.method.matching import find_groups
+from probdice.method.background import Background
+from probdice.method.matching import Matching, find_groups
 from probdice.method.overlap import Overlap
 from probdice.method.sides import Both
 from probdice.method.similarity import Similarity
@@ -68,7 +68,7 @@ def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
     has_region = regions >= 0
     index = regions.clamp(min=0)
     aligned = q.gather(1, index[:, :, None].expand(-1, -1, q.shape[2])) * has_region[:, :, None]
-    # Channels without a region write to an additional column, which is then dropped.
+    # Unmatched channels write to an additional column, which is then removed.
     has_channel = q.new_zeros(len(q), q.shape[1] + 1, dtype=torch.bool)
     has_channel.scatter_(1, torch.where(has_region, index, q.shape[1]), True)
     return aligned, q * ~has_channel[:, :-1, None]
@@ -87,7 +87,7 @@ def _overlap(
 
 def _matches(overlap: Overlap, background: Background | None) -> NDArray[np.int64]:
     """Return the matched reference region of every prediction region, or −1."""
-    groups = find_groups(overlap, "overlap", find_background(overlap, background))
+    groups = find_groups(overlap, Matching(background=background))
     region_of = np.full(groups.count + 1, -1, np.int64)
     region_of[groups.reference] = overlap.reference.keys
     region_of[groups.matched :] = -1

@@ -1,4 +1,4 @@
-"""Labels of the classes and clusters of a metric, and its background."""
+"""Labels of the classes, clusters and background of a metric."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""`RegionDiceLoss`: a Dice loss whose minimum is exactly at the target, including soft targets."""
+"""`RegionDiceLoss`: a Dice loss whose minimum is exactly at the target, also for soft targets."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -26,7 +26,7 @@ __all__ = ["RegionDiceLoss", "region_dice_loss"]
 SIMILARITIES = "absolute", "aitchison"  # similarities with a loss
 
 Measure = Literal["dice", "score", "foreground"]
-Matching = Literal["labels", "overlap"]
+ChannelMatch = Literal["labels", "overlap"]
 Reduction = Literal["mean", "sum", "none"]
 
 
@@ -59,20 +59,22 @@ class RegionDiceLoss(nn.Module):
         mean probability. With ``measure="score"``, an unmatched channel is compared with an empty
         region.
     activation : {"softmax", "sigmoid"} or None, optional
-        Converts `preds` to probabilities. ``"sigmoid"`` is for a single channel, the foreground;
-        None is for probabilities.
+        Converts `preds` to probabilities. Use ``"sigmoid"`` for a single foreground channel, and
+        None for probabilities.
     batch : bool, optional
         Whether to sum over the whole batch instead of over each image.
     background : int, optional
         A class that ``"dice"`` and ``"foreground"`` exclude. With ``match="overlap"``, this class
         is matched to the channel of the same number. The score includes every pixel.
     ignore_index : int or iterable of int, optional
-        Labels of the target whose pixels are excluded. Soft targets have no labels: use a mask.
+        Labels of the target whose pixels are excluded. Soft targets have no labels, so use a mask
+        to exclude their pixels.
     class_weights : sequence of float or Tensor, optional
-        Weight of every class in the mean of ``measure="dice"`` with ``match="labels"``.
+        Weight of every class in the mean over regions. Requires ``measure="dice"`` and
+        ``match="labels"``.
     reduction : {"mean", "sum", "none"}, optional
-        The reduction of the losses of the images to a single loss. ``"none"`` returns one loss per
-        image, or a single loss for the whole batch with ``batch=True``.
+        How the losses of the images are reduced to a single loss. ``"none"`` returns one loss per
+        image or, with ``batch=True``, a single loss for the whole batch.
 
     Notes
     -----
@@ -84,7 +86,7 @@ class RegionDiceLoss(nn.Module):
     For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
     outputs have the weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of
     the same length, or one tensor. A single tensor is averaged to the size of every output, and
-    becomes soft. A coarse pixel is included if any of its fine pixels is included.
+    becomes soft. A coarse pixel is included if any fine pixel inside it is included.
 
     Examples
     --------
@@ -106,7 +108,7 @@ class RegionDiceLoss(nn.Module):
         *,
         similarity: str | Similarity = "absolute",
         measure: Measure = "dice",
-        match: Matching = "labels",
+        match: ChannelMatch = "labels",
         activation: Activation = "softmax",
         batch: bool = False,
         background: int | None = None,
@@ -117,7 +119,7 @@ class RegionDiceLoss(nn.Module):
         super().__init__()
         self.similarity = as_similarity(similarity)
         self.measure = one_of(Measure, measure, "measure")
-        self.match = one_of(Matching, match, "match")
+        self.match = one_of(ChannelMatch, match, "match")
         self.activation = one_of(Activation, activation, "activation")
         self.batch = bool(batch)
         self.background = background
@@ -145,8 +147,8 @@ class RegionDiceLoss(nn.Module):
                 )
             if self.activation is None:
                 raise InputError(
-                    f"similarity {self.similarity} needs logits. For positive probabilities, pass "
-                    f'preds.log() with activation="softmax".'
+                    f"similarity {self.similarity} requires logits. For positive probabilities, "
+                    f'pass preds.log() with activation="softmax".'
                 )
 
     def extra_repr(self) -> str:
@@ -176,7 +178,7 @@ class RegionDiceLoss(nn.Module):
         Parameters
         ----------
         preds : Tensor or sequence of Tensor
-            Logits or probabilities (N, C, …), or several such outputs from fine to coarse.
+            Logits or probabilities (N, C, …), or a sequence of such outputs from fine to coarse.
         target : Tensor or sequence of Tensor
             Labels (N, …) or probabilities (N, C, …); one tensor per output, or one tensor for all
             outputs.
@@ -197,7 +199,7 @@ class RegionDiceLoss(nn.Module):
         return losses.mean() if self.reduction == "mean" else losses.sum()
 
     def _weighted_losses(self, outputs: Sequence[Tensor], target: Any, mask: Any) -> Tensor:
-        """Return the loss of several outputs; each weight is half of the previous one."""
+        """Return the loss of several outputs; each weight is half of the previous weight."""
         targets = _one_per_output(target, len(outputs), "target")
         masks = _one_per_output(mask, len(outputs), "mask")
         resize = isinstance(target, Tensor)
@@ -236,7 +238,7 @@ class RegionDiceLoss(nn.Module):
         classes = self._number_of_classes(preds)
         if self.similarity == Aitchison() and not target.is_floating_point():
             raise InputError(
-                "target holds labels, whose probabilities of 0 are infinitely far from any "
+                "target contains labels, whose probabilities of 0 are infinitely far from any "
                 "prediction. Use similarity=Aitchison(floor=1e-3)."
             )
         q, inside = read_target(
@@ -293,10 +295,10 @@ class RegionDiceLoss(nn.Module):
         return weights
 
     def _number_of_classes(self, preds: Tensor) -> int:
-        """Return the number of classes of the prediction: its channels, or two for one channel."""
+        """Return the number of classes: the number of channels, or two for a single channel."""
         if not preds.is_floating_point() or preds.dim() < 2:
             raise InputError(
-                f"preds must hold floating-point logits or probabilities (N, C, …), found "
+                f"preds must contain floating-point logits or probabilities (N, C, …), found "
                 f"{preds.dtype} of shape {tuple(preds.shape)}"
             )
         check_channels(preds.shape[1], self.activation, "preds")
@@ -321,7 +323,7 @@ def region_dice_loss(
     *,
     similarity: str | Similarity = "absolute",
     measure: Measure = "dice",
-    match: Matching = "labels",
+    match: ChannelMatch = "labels",
     activation: Activation = "softmax",
     batch: bool = False,
     background: int | None = None,
@@ -329,7 +331,7 @@ def region_dice_loss(
     class_weights: Sequence[float] | Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Compute the loss of `RegionDiceLoss` without an object.
+    """Compute the loss of `RegionDiceLoss` in one function call.
 
     Parameters
     ----------
@@ -385,7 +387,7 @@ def _one_per_output(values: Any, count: int, name: str) -> Sequence[Any]:
         return [values] * count
     if len(values) != count:
         raise InputError(
-            f"{name} must be one tensor, or {count} for {count} outputs of preds, "
+            f"{name} must be one tensor, or {count} tensors for {count} outputs of preds, "
             f"found {len(values)}"
         )
     return values

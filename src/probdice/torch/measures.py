@@ -23,15 +23,15 @@ class RegionSums(NamedTuple):
     Attributes
     ----------
     difference : Tensor of shape (images, channels)
-        Σ|p − q| of every channel of the prediction and its target region.
+        Σ|p − q| between every channel of the prediction and the channel's target region.
     prediction : Tensor of shape (images, channels)
         Σp of every channel of the prediction.
     target : Tensor of shape (images, channels)
-        Σq of its target region.
+        Σq of the target region of every channel.
     unmatched : Tensor of shape (images, regions)
         Σq of unmatched target regions; 0 for matched regions.
     pixels : Tensor of shape (images,)
-        Number of pixels, at least 1 so that an image without pixels has a loss of 0.
+        Number of pixels, but at least 1, so that an image without pixels has a loss of 0.
     """
 
     difference: Tensor
@@ -70,7 +70,7 @@ def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 
 
 def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
-    """Return 1 − the pooled Dice of all regions whose weight is 1; other weights are 0.
+    """Return 1 − the pooled Dice of all regions with weight 1. The background has weight 0.
 
     If the target has no foreground, the loss is the mean probability of the foreground.
     """

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from probdice.comparison.comparing import compare_images
+from probdice.comparison.comparing import compare_images, compare_overlap
 from probdice.comparison.result import Comparison
 from probdice.data.segmentation import several_labels
 from probdice.errors import InputError, Option, TooLargeError
@@ -51,8 +51,8 @@ Correspondence = Literal["set", "image"]
 
 
 class RegionDice(Metric):
-    r"""Similarity of predictions and targets with any number of regions, whose labels need not
-    agree.
+    r"""Similarity of predictions and targets with any number of regions, and with the same or
+    different labels.
 
     Sums over the pixels of all batches and processes are accumulated in a state of fixed size.
     Images are not stored. `compute` matches the regions once for all data, and returns the absolute
@@ -67,7 +67,7 @@ class RegionDice(Metric):
         Number of classes or clusters of the predictions; `num_classes` by default.
     activation : {"softmax", "sigmoid"}, optional
         Converts floating-point `preds` to probabilities: ``"softmax"`` for logits of several
-        channels, ``"sigmoid"`` for logits of a single foreground. By default, `preds` holds
+        channels, ``"sigmoid"`` for logits of a single foreground. By default, `preds` contains
         probabilities.
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
         Any similarity other than absolute requires ``correspondence="image"``.
@@ -118,10 +118,11 @@ class RegionDice(Metric):
       that does not occur, and 0 for an unmatched class.
 
     The sums remain in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
-    move them to a device. `update` and `compute` run outside compiled graphs.
+    move the sums to a device. `update` and `compute` run outside compiled graphs.
 
-    Sums over a set are not enough for other similarities, or for groups of several regions if both
-    sides are soft. Both cases require ``correspondence="image"``; otherwise, an error is raised.
+    Sums over a set are not sufficient for other similarities, or for groups of several regions if
+    both sides are soft. Both cases require ``correspondence="image"``; otherwise, an error is
+    raised.
 
     Examples
     --------
@@ -180,7 +181,6 @@ class RegionDice(Metric):
                 f"a table of {self.regions[0]} × {self.regions[1]} regions does not fit in memory"
             )
         self.activation = one_of(Activation, activation, "activation")
-        self.match = match
         self.classes = classes_of(names, self.regions[0])
         self.clusters = clusters_of(self.classes if match == "labels" else (), self.regions[1])
         self._named = names is not None
@@ -205,7 +205,7 @@ class RegionDice(Metric):
     def _add_states(self) -> None:
         states: dict[str, Tensor]
         if self.correspondence == "set":
-            # The number of images by side, soft or label map.
+            # The numbers of images with probabilities and with labels, by side.
             states = {"kinds": torch.zeros(2, 2, dtype=torch.int64)}
             states |= Sums.zeros(self.regions).by_name()
         else:
@@ -250,7 +250,7 @@ class RegionDice(Metric):
         return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> Metric:
-        """Move the sums to another device. They keep their type, so they are not rounded."""
+        """Move the sums to another device. The sums keep their type, so they are not rounded."""
 
         def moved(tensor: Tensor) -> Tensor:
             converted = fn(tensor)
@@ -317,7 +317,7 @@ class RegionDice(Metric):
         return self.options.merge == "none"
 
     def _add_image(self, prediction: Batch, reference: Batch, mask: Tensor | None) -> None:
-        """Score one image by its own correspondence and add its numbers to the totals."""
+        """Score one image with its own correspondence, and add the numbers to the totals."""
         result = self._compare_image(prediction, reference, mask)
         if result is None:
             return
@@ -347,13 +347,11 @@ class RegionDice(Metric):
         return compare_images(images_of(prediction, reference, mask, names), self.options)
 
     def _compare(self, sums: Sums, crisp: tuple[bool, bool]) -> Comparison | None:
-        """Compare by sums over pixels; return None if there are no pixels."""
+        """Compute a comparison from sums over pixels; return None if there are no pixels."""
         if not int(sums.pixels):
             return None
         overlap = sums.overlap(crisp, (self.classes, self.clusters), self.options.similarity)
-        return overlap.compare(
-            match=self.match, merge=self.options.merge, background=self.background
-        )
+        return compare_overlap(overlap, self.options)
 
     def compute(self) -> dict[str, Tensor]:
         """Return all numbers as scalar tensors."""
@@ -373,7 +371,7 @@ class RegionDice(Metric):
         return scalars(self._result, self.classes)
 
     def _means(self) -> dict[str, float]:
-        """Return the mean of every number over the images for which it is defined."""
+        """Return the mean of every number over the images for which the number is defined."""
         rows = zip(self.keys, self.totals.tolist(), self.counts.tolist(), strict=True)
         return {key: mean_of_steps(total, count) for key, total, count in rows}
 
@@ -382,14 +380,15 @@ class RegionDice(Metric):
         for name, (soft, crisp) in zip(("target", "preds"), kinds, strict=True):
             if soft and crisp:
                 raise InputError(
-                    f"{name} held labels in {crisp} images and probabilities in {soft}, which "
-                    f"cannot be added. Reset the metric, and use either labels or probabilities."
+                    f"{name} contained labels in {crisp} images and probabilities in {soft}, whose "
+                    f"sums cannot be added. Reset the metric, and use either labels or "
+                    f"probabilities."
                 )
         sums = Sums(*(getattr(self, entry.name) for entry in fields(Sums)))
         return self._compare(sums, (bool(kinds[0][1]), bool(kinds[1][1])))
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Add the sums of another metric with the same regions.
+        """Add the sums of another metric that has the same regions.
 
         Parameters
         ----------
@@ -403,7 +402,7 @@ class RegionDice(Metric):
             if own != incoming:
                 raise InputError(
                     f"a metric of {incoming[1]} regions with correspondence={incoming[0]!r} cannot "
-                    f"be added to one of {own[1]} with correspondence={own[0]!r}"
+                    f"be added to a metric of {own[1]} with correspondence={own[0]!r}"
                 )
         super().merge_state(incoming_state)
         self._computed = None  # otherwise torchmetrics would return the previous result

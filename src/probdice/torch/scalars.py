@@ -37,7 +37,7 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
 
     A number that requires another pass over the pixels is NaN. A class that does not occur, or
     whose group is faint (`Group.faint`), is NaN and excluded from the means. An unmatched class is
-    0. Foreground numbers need a background.
+    0. Foreground numbers require a background.
     """
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
@@ -62,7 +62,7 @@ def in_steps(value: float) -> tuple[int, int]:
 
 
 def mean_of_steps(total: Sequence[int], count: int) -> float:
-    """Return the mean of numbers from the sum of their steps; NaN if there are no numbers."""
+    """Return the mean of numbers, given the sum of their steps; NaN if there are no numbers."""
     return float(Fraction(total[0] * STEP + total[1], STEP * STEP * count)) if count else nan
 
 
@@ -98,7 +98,7 @@ def _accuracy(result: Comparison) -> float:
 
 
 def _classes(result: Comparison) -> dict[Label, tuple[float, float, float]]:
-    """Return accuracy, Dice and IoU of every class, taken from its group."""
+    """Return the accuracy, Dice and IoU of every class, taken from the group of the class."""
     values = {
         label: (group.common_volume / group.reference_volume, group.dice, group.jaccard)
         for group in result.groups

@@ -1,4 +1,4 @@
-"""Sums over the pixels of a batch, and the overlap that they form.
+"""Sums over the pixels of a batch, and the overlap computed from these sums.
 
 The engine reads CPU tensors. On other devices, torch computes the same sums on the device, so that
 only the sums are copied.
@@ -30,7 +30,7 @@ __all__ = ["Sums", "images_of", "overlap_of", "sums_in_torch", "sums_of"]
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The sums that form an overlap.
+    """The sums from which an overlap is computed.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Sums:
         labels: tuple[Sequence[Label], Sequence[Label]],
         similarity: Similarity,
     ) -> Overlap:
-        """Return the overlap, reference first. Label maps have no empty regions."""
+        """Return the overlap with the reference as first side. Label maps have no empty regions."""
         sides = []
         volumes = self.reference_volumes, self.prediction_volumes
         likeliest = self.reference_likeliest, self.prediction_likeliest
@@ -112,7 +112,7 @@ def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
     for regions, count in zip(sides, (target.regions, preds.regions), strict=True):
         volumes.append(np.zeros(count))
         likeliest.append(np.zeros(count, np.int64))
-        used = regions.volumes > 0  # an ignored label has no pixels, and may not be a region
+        used = regions.volumes > 0  # an ignored label has no pixels and need not be a region
         keys, pixels = regions.keys[used], regions.likeliest
         volumes[-1][keys] = regions.volumes[used]
         likeliest[-1][keys] = (regions.volumes if pixels is None else pixels)[used]
@@ -134,7 +134,7 @@ def overlap_of(
         checked = Checked(labels_overlap(Both({}, {}), p, q, similarity))
     else:
         images = images_of(preds, target, mask)
-        # The rows of one image are contiguous; those of several images would be copied.
+        # The rows of one image are contiguous; the rows of several images would be copied.
         most = max(prod(target.shape), FEW_PIXELS)
         blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=most)
         if not blocks.blocks:
@@ -197,7 +197,7 @@ def sums_in_torch(preds: Batch, target: Batch, mask: Tensor | None = None) -> Su
 
 
 def _minima(side: Batch, across: Tensor) -> Tensor:
-    """Return Σ min(p_i, q_j), computed for one region of the first side at a time."""
+    """Return Σ min(p_i, q_j), computed one region of the first side at a time."""
     rows = []
     for i in range(side.regions):
         row = (side.values == i).to(across.dtype) if side.crisp else side.values[:, i]

@@ -1,4 +1,4 @@
-"""Targets of a loss as probabilities, and the included pixels."""
+"""Convert the target of a loss to probabilities, and find the included pixels."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def read_target(
     ignored: Sequence[int],
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return probabilities (N, regions, …), and the included pixels (N, …) or None for all.
+    """Return probabilities (N, regions, …), and the included pixels (N, …), or None for all pixels.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def read_target(
         one_axis_more = target.dim() == 2 + axes
         remedy = labels_remedy("target", target.shape[1], regions) if one_axis_more else ""
         raise InputError(
-            f"target must hold labels of shape (N, …) with {axes} axes after the first, found "
+            f"target must contain labels of shape (N, …) with {axes} axes after the first, found "
             f"shape {tuple(target.shape)}{remedy}"
         )
     inside = None if mask is None else check_mask(mask, target.shape)
@@ -64,7 +64,7 @@ def read_target(
 def average_to(
     q: Tensor, inside: Tensor | None, size: Sequence[int]
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the mean probabilities over the pixels of a coarser grid, and its included pixels."""
+    """Return the mean probabilities on a coarser grid, and the included pixels of that grid."""
     if inside is None:
         return interpolate(q, size, mode="area"), None
     counted = interpolate(inside[:, None].to(q.dtype), size, mode="area")
@@ -79,19 +79,19 @@ def _probabilities(target: Tensor, axes: int, regions: int | None) -> Tensor:
     if channels == 0 or not (foreground or regions is None or regions == channels):
         expected = "one channel per region" if regions is None else f"{regions} channels"
         raise InputError(
-            f"target must hold probabilities (N, C, …) with {expected}, found shape "
+            f"target must contain probabilities (N, C, …) with {expected}, found shape "
             f"{tuple(target.shape)}. For labels, use an integer type: target.long()."
         )
     return torch.cat([1 - target, target], dim=1) if foreground else target
 
 
 def _check_labels(labels: Tensor, regions: int) -> None:
-    """Reject labels without a channel. On other devices, torch reports such a label at run time."""
+    """Reject labels without a channel on the CPU. On other devices, torch reports these labels."""
     if torch.compiler.is_compiling() or labels.device.type != "cpu" or not labels.numel():
         return
     for label in torch.aminmax(labels):
         if not 0 <= int(label) < regions:
             raise InputError(
                 f"target: found label {int(label)}, but preds has channels for the labels 0 to "
-                f"{regions - 1} only. To exclude its pixels, use ignore_index."
+                f"{regions - 1} only. To exclude these pixels, use ignore_index."
             )

@@ -1,4 +1,4 @@
-"""Compiled loops over the pixels of contiguous arrays. They import no other package."""
+"""Compiled loops over the pixels of contiguous arrays. Kernels import only `probdice.compiler`."""
 
 from probdice.compiler.jit import watch_compiler
 from probdice.engine.kernels import (

@@ -1,7 +1,7 @@
-"""The absolute similarity over the pixels of a block.
+"""Kernels of the absolute similarity, for the pixels of a block.
 
-`pairs` adds the overlap of every pair of regions, min(p_i, q_j). `joined` adds |p − q| of groups
-with one additional region. `pixels` returns f at every pixel, and |p − q| of the unchanged groups.
+`pairs` sums the overlap min(p_i, q_j) of every pair of regions. `joined` sums |p − q| of groups
+with one additional region. `pixels` writes f at every pixel, and sums |p − q| of each group.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ from probdice.engine.kernels.rows import (
 )
 from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 
-STEP = 4096  # pixels whose rows stay in the cache while every pair of them is visited
+STEP = 4096  # number of pixels whose rows stay in the cache while all pairs of rows are visited
 
 
 @inner
@@ -44,7 +44,7 @@ def pairs(
     q_likeliest: Indices,
     savings: Sums,
 ) -> tuple[bool, bool]:
-    """Add the volumes and Σ min(p_i, q_j) of these pixels.
+    """Add Σ min(p_i, q_j) to `savings`, and the sum of each row to `p_volumes` or `q_volumes`.
 
     For each region, the number of pixels at which it is the most probable is added to `p_likeliest`
     or `q_likeliest`. Return whether the values of each side are valid.
@@ -72,7 +72,7 @@ def pairs(
             for b in range(q_listed.size):
                 i, j = p_listed[a], q_listed[b]
                 saving = shared[a, b]
-                # For equal rows, the sum is exactly their volume, in any order of summation.
+                # For equal rows, use exactly their volume, whatever the order of summation.
                 if (
                     nearly(saving, p_step[i])
                     and nearly(saving, q_step[j])
@@ -85,7 +85,7 @@ def pairs(
 
 @inner
 def difference(p: Rows, q: Rows) -> float:
-    """Return the sum of |p − q| over one pair of rows."""
+    """Return the sum of |p − q| over the pixels of two rows."""
     size = np.uint64(p.size)
     total = 0.0
     for start in range(np.uint64(0), size, SHORT):
@@ -110,7 +110,7 @@ def joined(
     size: int,
     into: Sums,
 ) -> None:
-    """Add |p − q| of every group with every unmatched row of p added."""
+    """Add Σ|p − q| of each group, with each unmatched row of p added to the group."""
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     with_unmatched = np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):
@@ -140,7 +140,7 @@ def pixels(
     differences: Sums,
     into: Rows,
 ) -> None:
-    """Write f at every pixel, and add Σ|p − q| of every group."""
+    """Write f at every pixel, and add Σ|p − q| of each group to `differences`."""
     real = p.dtype.type
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):

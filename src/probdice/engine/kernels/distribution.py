@@ -8,23 +8,22 @@ from numpy.typing import NDArray
 from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.rows import Rows, Sums
 
-STEP = 1024  # pixels whose bins stay in the cache
+STEP = 1024  # number of pixels whose bins stay in the cache
 
 
 @kernel
 def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums: Sums) -> None:
-    """Add the number and the sum of the values of each row in each bin of [0, 1].
+    """Add the number and the sum of each row's values in each bin of [0, 1].
 
-    The width of a bin increases with its distance from the nearest end, because most values are
-    close to 0 or 1.
+    Bins are narrow near 0 and 1 and wide near 0.5, because most values are close to 0 or 1.
     """
     places = np.empty((rows.shape[0], STEP), np.int32)
     for done in range(start, start + size, STEP):
         step = min(STEP, start + size - done)
         for i in range(rows.shape[0]):
             _places(rows[i, done : done + step], counts.shape[1], places[i])
-        # Visit all rows of a pixel in turn. Neighbouring pixels mostly fall into the same cell, and
-        # incrementing a cell that was just written would have to wait.
+        # Visit all rows of a pixel in turn. Neighbouring pixels of a row are mostly in the same
+        # bin, and incrementing a bin that was just written would have to wait.
         for k in range(np.uint64(step)):
             for i in range(np.uint64(rows.shape[0])):
                 place = np.uint64(places[i, k])

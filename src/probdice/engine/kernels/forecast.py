@@ -7,7 +7,7 @@ from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.rows import Indices, Rows, Sums
 
 STEP = 4096
-MOMENTS = 6  # pixels, Σp, Σq, Σp², Σq², Σpq
+MOMENTS = 6  # the number of pixels, Σp, Σq, Σp², Σq² and Σpq
 
 
 @kernel
@@ -27,12 +27,12 @@ def calibrate(
     above: NDArray[np.int64],
     losses: Sums,
 ) -> None:
-    """Add the sums of groups of rows of the reference p and the prediction q.
+    """Add the sums for groups of rows of the reference p and the prediction q.
 
-    `moments` contains sums per group and bin of q. Bins are open on the left. `likely` contains the
-    same sums for the largest q of every pixel. `above` counts pixels by the number of thresholds
-    that they exceed in p and in q. `losses` contains −Σ p log q over the pixels where it is finite,
-    and the number of pixels where it is infinite.
+    `moments` contains the sums for each group and each bin of q. Bins are open on the left.
+    `likely` contains the same sums for the group with the largest q at every pixel. `above` counts
+    pixels by the numbers of thresholds that p and q exceed. `losses` contains the sum of −Σ p log q
+    over the pixels where this value is finite, and the number of pixels where it is infinite.
     """
     groups, bins = moments.shape[0], moments.shape[1]
     p_sums, q_sums = np.empty((groups, STEP), p.dtype), np.empty((groups, STEP), q.dtype)

@@ -8,7 +8,7 @@ from probdice.compiler.jit import kernel
 __all__ = ["expected_information"]
 
 Integers = NDArray[np.int64]
-NEGLIGIBLE = 1e-20  # relative to the most probable overlap; smaller terms do not change a float64
+NEGLIGIBLE = 1e-20  # terms below this fraction of the largest term do not change a float64
 
 
 @kernel
@@ -21,10 +21,10 @@ def expected_information(
 ) -> float:
     """Return the mean mutual information, in nats, of shuffled label maps with these volumes.
 
-    `reference` and `prediction` contain distinct volumes, each with the number of regions that have
-    it. The overlap of two regions is hypergeometric. Its probabilities are computed from their
-    ratios, starting at the most probable overlap, so no factorial of the number of pixels is
-    needed.
+    `reference` and `prediction` contain distinct volumes. `reference_times` and `prediction_times`
+    contain the number of regions with each volume. The overlap of two regions has a hypergeometric
+    distribution. Its probabilities are computed from the ratios of successive probabilities,
+    starting at the most probable overlap. No factorial of the number of pixels is required.
     """
     total = 0.0
     for i in range(reference.size):

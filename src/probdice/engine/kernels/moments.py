@@ -1,4 +1,4 @@
-"""Sums of products, for covariances."""
+"""Sums of products, which are used for covariances."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.rows import Indices, Rows, Sums
 from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 
-STEP = 1024  # pixels whose rows stay in the cache while every pair of them is visited
+STEP = 1024  # number of pixels whose rows stay in the cache while all pairs of rows are visited
 
 
 @inner
@@ -19,7 +19,7 @@ _products = pair_sums_of(_product)
 
 @kernel
 def products(p: Rows, p_start: int, q: Rows, q_start: int, size: int, into: Sums) -> None:
-    """Add Σ p_i q_j in float64, because covariances are small differences of such sums."""
+    """Add Σ p_i q_j in float64, because covariances are small differences between these sums."""
     p_rows, q_rows = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
     sums = np.empty((p.shape[0] + ROOM[0], q.shape[0] + ROOM[1]))
     for done in range(0, size, STEP):

@@ -1,4 +1,4 @@
-"""Functions of the rows of a block that several kernels use, such as sums and checks."""
+"""Functions on the rows of a block that several kernels use, such as sums and checks."""
 
 from typing import Any
 
@@ -11,12 +11,13 @@ Rows = NDArray[Any]  # float32 or float64
 Sums = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# Pixels that are summed in float32 before the sum is added in float64: longer sums of a constant
-# lose the sixth digit. Unsigned, because loops with possibly negative indices are not vectorised.
+# Number of pixels that are summed in float32 before the sum is added in float64. Longer sums of a
+# constant lose the sixth digit. The type is unsigned, because loops whose indices may be negative
+# are not vectorised.
 SHORT = np.uint64(256)
-SPAN = 1024  # pixels whose rows stay in the first-level cache while they are checked and counted
-TOLERANCE = 1e-3  # largest deviation of the sum of the probabilities of a pixel from 1
-TIED = 1e-6  # probabilities this close to the largest of a pixel count as equal to it
+SPAN = 1024  # number of pixels whose rows stay in the first-level cache during checks and counts
+TOLERANCE = 1e-3  # largest deviation of a pixel's sum of probabilities from 1
+TIED = 1e-6  # a probability within this distance of the largest one of its pixel is equal to it
 
 
 @inner
@@ -24,8 +25,8 @@ def survey(rows: Rows, start: int, stop: int, volumes: Sums, likeliest: Indices)
     """Write the sum of each row to `volumes`. Return whether all values are valid.
 
     The number of pixels at which each row has the largest value is added to `likeliest`. The result
-    is False for a value that is negative or not finite, and for a pixel that does not sum to 1. (It
-    is also False for a negative zero, which is valid.)
+    is False if a value is negative or not finite, or if the values of a pixel do not sum to 1. The
+    result is also False for a negative zero, although it is valid.
     """
     real = rows.dtype.type
     count = rows.shape[0]
@@ -59,7 +60,10 @@ def survey(rows: Rows, start: int, stop: int, volumes: Sums, likeliest: Indices)
 def _survey_four(
     a: Rows, b: Rows, c: Rows, d: Rows, sums: Rows, largest: Rows, volumes: Sums
 ) -> int:
-    """Process four rows at a time to reduce memory traffic; return < 0 if a value is negative."""
+    """Process four rows at a time to reduce memory traffic.
+
+    Return a negative number if a value is negative.
+    """
     size = np.uint64(a.size)
     none = a.dtype.type(0)
     signs = sign_of(none)
@@ -88,11 +92,11 @@ def _survey_four(
 def survey_rest(
     rows: Rows, start: int, stop: int, largest: Rows, rest: Rows, volumes: Sums, likeliest: Indices
 ) -> bool:
-    """Do the same as `survey`, and write the sum of all values except the largest at each pixel.
+    """Do the same as `survey`, and write the largest value of each pixel and the sum of the rest.
 
-    This sum keeps all digits of values that are small compared with the largest. For every region
-    except the largest, the sum of the other regions is at least half of the total, so subtracting
-    from the total is accurate.
+    The sum of the rest keeps all digits of values that are small compared with the largest value.
+    For every region except the largest, the sum of the other regions is at least half of the total,
+    so that subtracting from the total is accurate.
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
@@ -121,7 +125,7 @@ def survey_rest(
 def _survey_four_rest(
     a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, rest: Rows, volumes: Sums
 ) -> int:
-    """Process four rows at a time, as `_survey_four` does."""
+    """Process four rows at a time, like `_survey_four`."""
     size = np.uint64(a.size)
     none = a.dtype.type(0)
     signs = sign_of(none)
@@ -133,7 +137,7 @@ def _survey_four_rest(
             s1 += b[k]
             s2 += c[k]
             s3 += d[k]
-            # The larger and the smaller of two pairs, then of all four.
+            # Find the largest value of each pair, then of all four, and sum the other values.
             high, low = max(a[k], b[k]), min(a[k], b[k])
             other_high, other_low = max(c[k], d[k]), min(c[k], d[k])
             low, high = low + other_low + min(high, other_high), max(high, other_high)
@@ -152,10 +156,10 @@ def _survey_four_rest(
 
 @inner
 def count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest: Indices) -> None:
-    """Add the pixels at which each row is within `TIED` of the largest value.
+    """Add the number of pixels at which each row is within `TIED` of the largest value.
 
-    The difference of two nearly equal floating-point numbers is exact, so neither the order of the
-    pixels nor the width of the vectors changes a count.
+    The difference of two nearly equal floating-point numbers is exact. Therefore, neither the order
+    of the pixels nor the width of the vectors changes a count.
     """
     count = rows.shape[0]
     last = count - 1
@@ -174,7 +178,8 @@ def count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest:
 def _count_four(a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, likeliest: Indices) -> None:
     real = a.dtype.type
     one, none, tied = real(1), real(0), real(TIED)
-    # Floating counts as wide as the values are vectorised, and exact for this few pixels.
+    # Floating-point counts of the same width as the values are vectorised. They are exact, because
+    # the number of pixels is small.
     n0 = n1 = n2 = n3 = none
     for k in range(np.uint64(a.size)):
         n0 += one if largest[k] - a[k] <= tied else none
@@ -188,7 +193,7 @@ def _count_four(a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, likeliest: In
 
 @inner
 def volume(row: Rows) -> float:
-    """Sum of a row."""
+    """Return the sum of a row."""
     size = np.uint64(row.size)
     total = 0.0
     for start in range(np.uint64(0), size, SHORT):
@@ -221,13 +226,16 @@ def equal(a: Rows, b: Rows) -> bool:
 
 @inner
 def nearly(a: float, b: float) -> bool:
-    """Return whether two sums are equal up to rounding, so that their rows may be equal."""
+    """Return whether two sums agree up to rounding errors, so that their rows may be equal."""
     return abs(a - b) <= 1e-4 * abs(b)
 
 
 @inner
 def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Rows:
-    """Return the sum of the listed rows in `into`, or the row itself if there is only one."""
+    """Return the sum of the listed rows, which is written to `into`.
+
+    If only one row is listed, return this row.
+    """
     if members.size == 1:
         return rows[members[0], start:stop]
     size = stop - start
@@ -243,7 +251,7 @@ def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Row
 
 @inner
 def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> None:
-    """Write the sum of the other listed rows for each listed row, then the sum of all listed rows.
+    """Write, for each listed row, the sum of the other listed rows; then write the sum of all.
 
     Suffix and prefix sums are used, because a difference from the total would lose small values.
     """
@@ -262,7 +270,7 @@ def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> No
 
 @inner
 def _pass_on(row: Rows, running: Rows, into: Rows) -> None:
-    """Store the running sum, then add the row to it."""
+    """Write the running sum to `into`, then add the row to the running sum."""
     for k in range(row.size):
         so_far = running[k]
         into[k] = so_far
@@ -271,7 +279,7 @@ def _pass_on(row: Rows, running: Rows, into: Rows) -> None:
 
 @inner
 def _add_on(row: Rows, running: Rows, into: Rows) -> None:
-    """Add the running sum, then add the row to it."""
+    """Add the running sum to `into`, then add the row to the running sum."""
     for k in range(row.size):
         so_far = running[k]
         into[k] += so_far

@@ -1,8 +1,8 @@
 """Exact distances from the elements of one surface to another surface.
 
-For every element, the neighbouring cells are searched first. The pyramid of the other surface is
-searched only if it may contain a closer point, and only in blocks that are closer than the closest
-point so far.
+For every element, the neighbouring cells are searched first. If other cells may contain a closer
+point, the pyramid of the other surface is searched. This search visits only blocks that are closer
+than the closest point so far.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Cell = tuple[int, int, int]
 
-FARTHEST = 2.0**62  # cells: more than any image has
+FARTHEST = 2.0**62  # an index larger than that of any cell
 
 
 class _Neighbours(NamedTuple):
@@ -31,10 +31,10 @@ class _Neighbours(NamedTuple):
 
 
 class _Stack(NamedTuple):
-    """Blocks of a pyramid that are still to be searched."""
+    """Blocks of a pyramid that must still be searched."""
 
     blocks: Integers  # the level and the three indices of each block
-    bounds: Floats  # the squared distance from the point to each block, or less
+    bounds: Floats  # a lower bound of the squared distance from the point to each block
 
 
 @kernel
@@ -47,7 +47,11 @@ def find_distances(
     into: Floats,
     weights: Floats,
 ) -> None:
-    """Return the distances from the centroids of elements to another surface in the same box."""
+    """Write the distance from each element's centroid to another surface, and each element's size.
+
+    Both surfaces have the same box. The elements are those of the cells `first` to `last` of
+    `part`.
+    """
     most = shapes.neighbours.shape[0]
     near = _Neighbours(np.empty(most, np.int64), np.empty(most, np.uint8), np.empty((most, 3)))
     stack = _Stack(np.empty((8 * DEEPEST, 4), np.int64), np.empty(8 * DEEPEST))
@@ -82,7 +86,7 @@ def find_distances(
 
 @inner
 def _extents(pyramid: Pyramid, shapes: Shapes) -> Floats:
-    """Return the centre of a block relative to its first pixel, and half its size, per level."""
+    """Return, per level, the centre of a block relative to its first pixel, and half its size."""
     extents = np.zeros((pyramid.shifts.shape[0], 6))
     for level in range(pyramid.shifts.shape[0]):
         for axis in range(3):
@@ -128,7 +132,7 @@ def _reach(other: Pyramid, shapes: Shapes, cell: Cell, element: int) -> float:
 
 @inlined
 def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
-    """Return the squared distance from a point to a box, given by its centre and half its size."""
+    """Return the squared distance from a point to a box with a given centre and half size."""
     a = max(abs(x - boxes[box, 0]) - boxes[box, 3], 0.0)
     b = max(abs(y - boxes[box, 1]) - boxes[box, 4], 0.0)
     c = max(abs(z - boxes[box, 2]) - boxes[box, 5], 0.0)
@@ -139,7 +143,7 @@ def _to_box(boxes: Floats, box: int, x: float, y: float, z: float) -> float:
 def _to_cell(
     shapes: Shapes, configuration: int, x: float, y: float, z: float, best: float
 ) -> float:
-    """Return the squared distance from a point to the surface in a cell, or `best` if smaller."""
+    """Return the squared distance from a point to the surface in a cell, but at most `best`."""
     if _to_box(shapes.boxes, configuration, x, y, z) >= best:
         return best
     frames, edges = shapes.frames, shapes.edges
@@ -158,7 +162,7 @@ def _to_cell(
                 along = a * edges[e, 2] + b * edges[e, 3]
                 over = min(along, 0.0) + max(along - edges[e, 4], 0.0)
                 beside = min(beside, out * out + over * over)
-        if beside == np.inf:  # inside of every edge
+        if beside == np.inf:  # the projection of the point is inside the facet
             beside = 0.0
         best = min(best, above + beside)
     return best
@@ -211,7 +215,7 @@ def _descend(
         r <<= shifts[level + 1, 2] - shifts[level, 2]
         closest = _closest_half(shifts, level, p, q, r, cell)
         for turn in range(8):
-            # The last block pushed is visited first; cells are visited immediately.
+            # The block that is pushed last is visited first. Cells are visited immediately.
             half = (turn if level == 0 else 7 - turn) ^ closest
             if not halves >> half & 1:
                 continue
@@ -237,7 +241,7 @@ def _descend(
 
 @inlined
 def _closest_half(shifts: Integers, level: int, p: int, q: int, r: int, cell: Cell) -> int:
-    """Return, per axis, the half of a block that contains a cell or is closer to it."""
+    """Return, per axis, the half of a block that contains a cell or is closer to the cell."""
     closest = 0
     if shifts[level + 1, 0] > shifts[level, 0] and cell[0] >= (p + 1) << shifts[level, 0]:
         closest |= 4
@@ -252,7 +256,10 @@ def _closest_half(shifts: Integers, level: int, p: int, q: int, r: int, cell: Ce
 def _enter(
     other: Pyramid, shapes: Shapes, cell: Cell, element: int, best: float, stack: _Stack
 ) -> int:
-    """Push onto the stack the blocks, at most eight, that contain all points closer than `best`."""
+    """Push the blocks that contain all points closer than `best`, and return their number.
+
+    There are at most eight of these blocks.
+    """
     counts, shifts = other.counts, other.shifts
     heights, fractions = shapes.heights, shapes.fractions
     radius = np.sqrt(best)
@@ -280,14 +287,14 @@ def _enter(
 
 @inlined
 def _between(cell: int, fraction: float, radius: float) -> tuple[int, int]:
-    """Return the first and the last cell along an axis that are within a radius of a point."""
+    """Return the first and the last cell along an axis that lie within a radius of a point."""
     place = cell + fraction
     return int(max(place - radius, 0.0)), int(min(place + radius, FARTHEST))
 
 
 @inlined
 def _push(stack: _Stack, waiting: int, level: int, p: int, q: int, r: int, bound: float) -> int:
-    """Add a block to the stack, and return the number of blocks on it."""
+    """Add a block to the stack, and return the number of blocks on the stack."""
     block = stack.blocks[waiting]
     block[0], block[1], block[2], block[3] = level, p, q, r
     stack.bounds[waiting] = bound
@@ -296,7 +303,7 @@ def _push(stack: _Stack, waiting: int, level: int, p: int, q: int, r: int, bound
 
 @kernel
 def centroids(part: Part, shapes: Shapes, box: Integers, into: Floats) -> None:
-    """Return the centroids of all elements, in pixels of the image."""
+    """Write the centroids of all elements, in pixel coordinates of the image."""
     for n in range(part.cells.size):
         cell = place_of(part.cells[n], box[4], box[5])
         start = shapes.element_starts[part.configurations[n]]

@@ -1,16 +1,17 @@
 """The surface of a set of pixels inside one cell, for every configuration of the cell's pixels.
 
-A cell is the 2 × 2 × 2 pixels (in 2-D, the 2 × 2 pixels) around a corner of the pixel grid. Its
-configuration is an 8-bit number with one bit per pixel. The bit is 1 if the pixel is in the set.
-Bit ``4 dz + 2 dx + dy`` represents the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with dx =
-1 are used.
+A cell consists of the 2 × 2 × 2 pixels (2 × 2 in 2-D) around a corner of the pixel grid. The
+configuration of a cell is an 8-bit number with one bit per pixel. A bit is 1 if its pixel is in the
+set.
+Bit ``4 dz + 2 dx + dy`` represents the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with
+``dx = 1`` are used.
 
-The surface passes through the midpoints of the cell's edges between a pixel inside the set and a
-pixel outside it. On every face of the cell, midpoints are joined by segments; where two inside
-pixels touch only diagonally, each is cut off by its own segment. In 2-D, these segments are the
-surface. In 3-D, they form closed polygons. A triangle is unchanged, and a polygon with more corners
-is divided into triangles that meet at the mean of its corners. The rule does not depend on the
-orientation of the array.
+The surface passes through the midpoints of those cell edges that join a pixel inside the set to a
+pixel outside the set. On every face of the cell, segments join these midpoints. If two inside
+pixels of a face touch only diagonally, a separate segment cuts off each of them. In 2-D, these
+segments are the surface. In 3-D, the segments form closed polygons. A polygon with more than three
+corners is divided into triangles that meet at the mean of its corners. The rule does not depend on
+the orientation of the array.
 """
 
 from functools import cache
@@ -34,23 +35,24 @@ Polygon = tuple[Edge, ...]
 class Shapes(NamedTuple):
     """Elements and facets of all configurations, in coordinates relative to the cell's first pixel.
 
-    Elements are the triangles or segments that the rule creates. They have a centroid and a size.
-    Distances are measured to facets, which are the same set of points in fewer pieces: the
+    Elements are the triangles or segments that the rule creates. Each has a centroid and a size.
+    Distances are measured to facets, which cover the same set of points in fewer pieces: the
     triangles of a flat polygon form one facet. The elements of configuration c are
     ``element_starts[c]`` up to ``element_starts[c + 1]``. Facets are stored in the same way.
 
-    A point r has the coordinates ``frames[f, :9] · r + frames[f, 9:]`` with respect to a facet:
-    two in its plane and one along its normal. Each of its edges, counterclockwise, has a start
-    (2), a unit direction (2) and a length.
+    With respect to facet f, a point r has the coordinates ``frames[f, :9] · r + frames[f, 9:]``.
+    Two coordinates are in the plane of the facet, and one is along its normal. The edges of a facet
+    are in counterclockwise order. Each edge has a start (2 numbers), a unit direction (2 numbers)
+    and a length.
     """
 
-    axes: Floats  # columns: one step along each axis of the array
+    axes: Floats  # each column is one step along an axis of the array
     heights: Floats  # per axis, the distance between two layers of cells
-    neighbours: Integers  # cells around a cell, itself included, the closest first
-    steps: Floats  # from the cell to each neighbour
+    neighbours: Integers  # offsets of the cells around a cell, including the cell, closest first
+    steps: Floats  # vectors from the cell to each neighbour
     element_starts: Integers
     fractions: Floats  # centroids in pixels
-    places: Floats  # centroids
+    places: Floats  # centroids in the units of `axes`
     sizes: Floats  # areas or lengths
     facet_starts: Integers
     frames: Floats
@@ -63,17 +65,17 @@ class _Pieces(NamedTuple):
     """Corners of the elements and of the facets of all configurations, in pixels."""
 
     element_starts: Integers
-    elements: Floats  # of each element, its three (or two) corners
+    elements: Floats  # three (or two) corners per element
     facet_starts: Integers
-    corner_starts: Integers  # of each facet
-    corners: Floats  # of all facets
+    corner_starts: Integers  # start of each facet in `corners`
+    corners: Floats  # corners of all facets
 
 
 def shapes_for(axes: Floats) -> Shapes:
-    """Return the shapes for an image; the columns of `axes` are the steps along its 2 or 3 axes.
+    """Return the shapes for an image. The columns of `axes` are the steps along its 2 or 3 axes.
 
-    Rotations do not change distances, and boxes along the coordinate axes fit cells best, so the
-    image axes are rotated onto the coordinate axes as far as possible.
+    The image axes are rotated onto the coordinate axes as far as possible. Rotations do not change
+    distances, and cells then fit best into boxes along the coordinate axes.
     """
     steps = np.eye(3)
     steps[3 - len(axes) :, 3 - len(axes) :] = np.linalg.qr(axes)[1]
@@ -136,7 +138,7 @@ def polygons(configuration: int, dimensions: int) -> list[Polygon]:
                 partners.setdefault(a, []).append(b)
                 partners.setdefault(b, []).append(a)
     closed = []
-    while partners:  # every edge has two partners, one on each of its faces
+    while partners:  # every edge is joined to two edges, one on each of its faces
         polygon = [min(partners, key=sorted)]
         while True:
             onwards = [edge for edge in partners.pop(polygon[-1]) if edge in partners]
@@ -158,7 +160,7 @@ def _face(axis: int, side: int) -> list[int]:
 
 
 def _segments(configuration: int, face: list[int]) -> list[tuple[Edge, Edge]]:
-    """Return the pairs of edges of a face whose midpoints are joined."""
+    """Return the pairs of a face's edges whose midpoints are joined."""
     inside = [configuration >> corner & 1 for corner in face]
     edges = [frozenset((face[k], face[(k + 1) % 4])) for k in range(4)]
     crossed = [edges[k] for k in range(4) if inside[k] != inside[(k + 1) % 4]]
@@ -173,13 +175,13 @@ def _midpoint(edge: Edge) -> tuple[float, ...]:
 
 
 def _from_the_middle(corners: Floats) -> list[Floats]:
-    """Return the triangles between the mean of a polygon's corners and its sides."""
+    """Return the triangles that join the sides of a polygon to the mean of its corners."""
     middle = corners.mean(axis=0)
     return [np.array([middle, corners[k - 1], corners[k]]) for k in range(len(corners))]
 
 
 def _flat(corners: Floats) -> bool:
-    """Return whether a polygon is flat and convex, and therefore one facet."""
+    """Return whether a polygon is flat and convex, so that it is one facet."""
     if len(corners) <= 3:
         return True
     sides = np.roll(corners, -1, axis=0) - corners
@@ -193,13 +195,13 @@ def _frames(corners: Floats, starts: Integers) -> tuple[Floats, Floats]:
     counts = np.diff(starts)
     frames = np.empty((counts.size, 12))
     edges = np.empty((len(corners), 5))
-    for count in np.unique(counts).tolist():  # all facets with equally many corners at once
+    for count in np.unique(counts).tolist():  # process all facets with `count` corners at once
         facets = np.flatnonzero(counts == count)
         rows = starts[facets][:, None] + np.arange(count)
         around = corners[rows]
         first = around[:, 1] - around[:, 0]
         along = first / np.linalg.norm(first, axis=1, keepdims=True)
-        if count == 2:  # a segment of an image of two axes, which are the last two coordinates
+        if count == 2:  # a segment in a 2-D image, whose axes are the last two coordinates
             normal = np.broadcast_to([1.0, 0.0, 0.0], along.shape)
         else:
             normal = np.cross(first, around[:, 2] - around[:, 0])

@@ -1,4 +1,4 @@
-"""Statistics of the distances between two surfaces, for one group or many small groups at once."""
+"""Statistics of the distances between two surfaces, for one pair or many small pairs at once."""
 
 from typing import NamedTuple
 
@@ -13,28 +13,29 @@ from probdice.engine.kernels.surfaces import Surface, assemble, differing
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SHARE = 1e-9  # by which a share of the weight may fall short of a percentile
-REACH = 1e-9  # by which a distance may exceed a tolerance
-FIXED = 3  # numbers before those of percentiles and tolerances: hd, assd, masd
+SHARE = 1e-9  # the cumulative weight may fall short of a percentile by this fraction
+REACH = 1e-9  # a distance may exceed a tolerance by this amount
+FIXED = 3  # number of measures before the percentiles and tolerances: hd, assd and masd
 
 
 class Collected(NamedTuple):
-    """All cells of an image that contain a surface of a set, sorted by set and then by cell."""
+    """All cells of an image that contain the surface of a set, sorted by set and then by cell."""
 
     cells: Integers  # flat indices in the image
     configurations: NDArray[np.uint8]
-    starts: Integers  # of the cells of each set, and the number of all
+    starts: Integers  # the first cell of each set, and the number of all cells
 
 
 class Directed(NamedTuple):
     """Distances from one surface to another.
 
-    Elements that both surfaces share contribute only their size.
+    Elements that both surfaces share are not listed. Only the total weight of these elements is
+    stored.
     """
 
     distances: Floats
     weights: Floats
-    shared: float  # the weight of the elements at distance 0 that are not listed
+    shared: float  # the total weight of the shared elements, whose distance is 0
     empty: bool  # whether the surface has no elements
 
 
@@ -46,7 +47,7 @@ def summarise(
     tolerances: Floats,
     into: Floats,
 ) -> None:
-    """Return statistics of the distances in both directions, and reorder the distances in place."""
+    """Write statistics of the distances in both directions. Distances are reordered in place."""
     last = FIXED + percentiles.size
     if reference.empty or prediction.empty:
         both = reference.empty == prediction.empty
@@ -71,7 +72,7 @@ def summarise(
 
 @inner
 def _moments(directed: Directed) -> tuple[float, float, float]:
-    """Return the total weight, the weighted sum, and the largest distance."""
+    """Return the total weight, the weighted sum of distances, and the largest distance."""
     weight, total, largest = directed.shared, 0.0, 0.0
     for k in range(directed.distances.size):
         weight += directed.weights[k]
@@ -82,7 +83,7 @@ def _moments(directed: Directed) -> tuple[float, float, float]:
 
 @inner
 def _divided(directed: Directed, limit: float) -> tuple[float, float]:
-    """Return the weight of distances up to a limit, and of larger distances."""
+    """Return the weight of distances up to a limit, and the weight of larger distances."""
     within, beyond = directed.shared, 0.0
     for k in range(directed.distances.size):
         if directed.distances[k] <= limit:
@@ -103,8 +104,8 @@ def _percentile(directed: Directed, target: float) -> float:
     while high - low > 1:
         a, b, c = values[low], values[(low + high) // 2], values[high - 1]
         pivot = max(min(a, b), min(max(a, b), c))
-        # Values are less than the pivot up to `below`, equal up to `k`, unknown up to `above`, then
-        # greater.
+        # Values before `below` are less than the pivot, values before `k` are equal to it, values
+        # from `above` on are greater, and values in between are not yet sorted.
         below, k, above = low, low, high
         less = equal = 0.0
         while k < above:
@@ -144,7 +145,7 @@ def summarise_sets(
     tolerances: Floats,
     into: Floats,
 ) -> None:
-    """Return statistics of many small pairs of sets, each given by its cells and its box."""
+    """Write statistics of many small pairs of sets. Each pair is given by its cells and its box."""
     for n in range(pairs.shape[0]):
         dense = boxes[n, 3] * boxes[n, 4] * boxes[n, 5]
         p, q = pairs[n, 0], pairs[n, 1]

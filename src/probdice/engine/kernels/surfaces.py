@@ -1,13 +1,13 @@
-"""Surfaces of sets of pixels, stored so that nearest points are found quickly.
+"""Surfaces of sets of pixels, stored in a structure in which nearest points are found quickly.
 
-An image has three axes; a 2-D image has one layer. Cell i of an axis is between pixels i − 1 and i,
-so that surfaces are closed at the border of the image. `collect` finds the cells with a surface of
-all sets of an image, and `assemble` stores the cells of one set in a box.
+Images are treated as 3-D, and a 2-D image has one layer. Cell i along an axis is between pixels
+i − 1 and i, so that surfaces are closed at the border of the image. `collect` finds the cells of an
+image that contain the surface of any set, and `assemble` stores the cells of one set in a box.
 
-Nearest points are found in the grid of cells itself. A pyramid above it stores for every block of
-cells which of its halves, along each axis, have a surface, and a search descends only into blocks
-that are closer than the closest point so far. A large box is stored in bricks, and bricks without
-a surface take no memory.
+Nearest points are found in the grid of cells. For every block of cells, a pyramid of levels stores
+which of its halves, along each axis, contain a surface. A search visits only blocks that are closer
+than the closest point so far. A large box is stored in bricks, which are blocks of one level.
+Bricks without a surface take no memory.
 """
 
 from typing import NamedTuple
@@ -22,10 +22,10 @@ Bytes = NDArray[np.uint8]
 Codes = NDArray[np.int32]
 Integers = NDArray[np.int64]
 
-NONE = -1  # set number of pixels without a set or beyond the border of the image
+NONE = -1  # set number of pixels that are in no set or beyond the border of the image
 OUTSIDE = -2  # set number of excluded pixels
-DEEPEST = 64  # levels of a pyramid: more than any image has
-BRICK = 2**12  # cells in a brick of a large box
+DEEPEST = 64  # number of levels that no pyramid exceeds
+BRICK = 2**12  # number of cells in a brick
 
 
 class Part(NamedTuple):
@@ -33,32 +33,32 @@ class Part(NamedTuple):
 
     cells: Integers  # flat indices in the box
     configurations: Bytes
-    starts: Integers  # of the elements of each cell, and the number of all elements
+    starts: Integers  # the first element of each cell, and the number of all elements
 
 
 class Pyramid(NamedTuple):
     """All cells of a box, and blocks of these cells.
 
-    Level 0 has one byte per cell, its configuration. Every other level has one byte per block, with
-    one bit per half along each axis. Block (i, j, k) of level n starts at cell
-    (i << shifts[n, 0], …). The blocks of level `brick` are the bricks: each stores all levels up
-    to its own, and higher levels are stored without bricks.
+    Level 0 has one byte per cell, which is the configuration of the cell. Every other level has one
+    byte per block, with one bit for each combination of halves along the axes. Block (i, j, k) of
+    level n starts at cell (i << shifts[n, 0], …). The blocks of level `brick` are the bricks. Each
+    brick stores all levels up to `brick`. Higher levels are stored without bricks.
     """
 
-    counts: Integers  # blocks along each axis, per level
+    counts: Integers  # number of blocks along each axis, per level
     shifts: Integers
     brick: int
     slots: Integers  # position of the bytes of each brick; empty bricks share one position
     bricks: Bytes
-    within: Integers  # the start of each level in a brick, and the number of bytes of a brick
-    nodes: Bytes  # levels above the bricks
-    offsets: Integers  # the start of each of these levels
+    within: Integers  # the start of each level in a brick, and the number of bytes in a brick
+    nodes: Bytes  # bytes of the levels above the bricks
+    offsets: Integers  # the start of each of these levels in `nodes`
 
 
 class Surface(NamedTuple):
     """The surface of a set in a box of cells."""
 
-    part: Part  # all of it
+    part: Part  # the whole surface
     pyramid: Pyramid
 
 
@@ -74,11 +74,11 @@ def collect(
     cells: Integers,
     configurations: Bytes,
 ) -> int:
-    """Return the cells with a surface of every set in a box of pixels, and their number.
+    """Write the cells in a box of pixels that contain the surface of a set. Return their number.
 
-    `sets[codes]` is the number of the set of each pixel. The box has `counts` cells, from cell
-    `first` of an image of `sizes` cells; its pixels start with the pixel before that cell, or at
-    the border of the image. Cells beyond the length of the output are only counted.
+    `sets[codes]` is the set number of each pixel. The box has `counts` cells, from cell `first` of
+    an image with `sizes` cells. The pixels of the box start with the pixel before the first cell,
+    or at the border of the image. Cells that do not fit in the output are only counted.
     """
     starts = shapes.element_starts
     depth, height, width = codes.shape
@@ -131,7 +131,7 @@ def collect(
 def _fill_corners(
     a: Codes, b: Codes, c: Codes, d: Codes, k: int, sets: Codes, corners: Integers
 ) -> int:
-    """Write the sets of the pixels of a cell; return 255 if a pixel is excluded, else 0."""
+    """Write the set numbers of a cell's pixels. Return 255 if a pixel is excluded, otherwise 0."""
     corners[:] = NONE
     for after in range(2):
         if 0 <= k + after < a.size:
@@ -154,7 +154,7 @@ def bounds(
     high: Integers,
     counts: Integers,
 ) -> None:
-    """Return, per set, the number of cells and their smallest and largest index along each axis."""
+    """Write, per set, the number of cells and their smallest and largest index along each axis."""
     for n in range(cells.size):
         number = numbers[n]
         place = place_of(cells[n], sizes[1], sizes[2])
@@ -173,7 +173,7 @@ def arrange(
     into: Integers,
     configurations_into: Bytes,
 ) -> None:
-    """Sort cells by set, with a stable order in each set. `places` contains the starts of sets."""
+    """Sort cells by set in a stable order. `places` contains the start of each set."""
     for n in range(cells.size):
         place = places[numbers[n]]
         into[place] = cells[n]
@@ -190,11 +190,11 @@ def assemble(
     shapes: Shapes,
     dense: int,
 ) -> Surface:
-    """Return the surface in the given cells of an image, whose flat indices are in ascending order.
+    """Return the surface in the given cells of an image.
 
-    `sizes` contains the number of cells of the image along each axis. `box` contains the first cell
-    of the box and its number of cells along each axis. More than `dense` cells are stored in
-    bricks.
+    `cells` contains flat indices in ascending order. `sizes` contains the number of cells in the
+    image along each axis. `box` contains the first cell and the number of cells of the box along
+    each axis. A box with more than `dense` cells is stored in bricks.
     """
     moved = np.empty(cells.size, np.int64)
     starts = np.zeros(cells.size + 1, np.int64)
@@ -214,9 +214,10 @@ def assemble(
 
 @kernel
 def differing(part: Part, other: Pyramid, shapes: Shapes) -> tuple[Part, float]:
-    """Return the cells that differ from another surface, and the size of all other cells.
+    """Return the cells whose configuration differs from another surface.
 
-    Distances in the other cells are 0. If two surfaces are similar, most cells do not differ.
+    Also return the total size of the elements in the remaining cells, where distances are 0. If two
+    surfaces are similar, most cells do not differ.
     """
     differs = np.empty(part.cells.size, np.bool_)
     count, size = 0, 0.0
@@ -253,7 +254,7 @@ def place_of(cell: int, height: int, width: int) -> tuple[int, int, int]:
 
 @inner
 def _unmarked(cells: Integers, box: Integers, shapes: Shapes, dense: int) -> Pyramid:
-    """Return an empty pyramid with memory for these cells of a box."""
+    """Return an empty pyramid with memory for the given cells of a box."""
     counts, shifts = _levels(box, shapes)
     top = counts.shape[0] - 1
     brick = top
@@ -286,7 +287,7 @@ def _unmarked(cells: Integers, box: Integers, shapes: Shapes, dense: int) -> Pyr
 
 @inlined
 def _span(counts: Integers, shifts: Integers, brick: int, level: int, axis: int) -> int:
-    """Return the number of blocks of a level along one axis of a brick."""
+    """Return the number of blocks of a level along one axis within a brick."""
     if counts[brick, axis] == 1:
         return counts[level, axis]
     return 1 << (shifts[brick, axis] - shifts[level, axis])
@@ -311,7 +312,7 @@ def _address(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
 
 @inlined
 def halves_of(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
-    """Return the halves of a block that have a surface, as bits."""
+    """Return the halves of a block that contain a surface, as bits. Level 0 has configurations."""
     if level <= pyramid.brick:
         return pyramid.bricks[_address(pyramid, level, p, q, r)]
     counts = pyramid.counts
@@ -320,9 +321,9 @@ def halves_of(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
 
 @inner
 def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
-    """Return the number of blocks along each axis and their sizes as powers of two, for all levels.
+    """Return the number of blocks along each axis and the logarithms of their sizes, per level.
 
-    From level to level, blocks are joined in pairs only along their shorter axes, so that blocks
+    From level to level, blocks are joined in pairs only along their shorter axes. Blocks therefore
     have similar lengths along all axes for any spacing.
     """
     counts = np.empty((DEEPEST, 3), np.int64)
@@ -346,7 +347,7 @@ def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
 
 @inner
 def _mark(pyramid: Pyramid, i: int, j: int, k: int) -> None:
-    """Mark the blocks of all levels that contain a cell with a surface."""
+    """Mark the blocks of all levels that contain a given cell."""
     counts, shifts = pyramid.counts, pyramid.shifts
     for level in range(1, counts.shape[0]):
         half = 0

@@ -1,4 +1,4 @@
-"""Sums over the pixels for every pair of rows, shared by all tables of pairs."""
+"""Sums over the pixels for every pair of rows, computed in tiles of several rows."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,15 @@ import numpy as np
 from probdice.compiler.jit import inlined, inner, prefetch
 from probdice.engine.kernels.rows import SHORT, Indices, Rows, Sums
 
-ROOM = (1, 3)  # rows and columns that whole tiles may need beyond those that are listed
+ROOM = (1, 3)  # rows and columns of the output that tiles may use beyond the listed rows
 
-LINE = 64  # bytes of a cache line
+LINE = 64  # number of bytes in a cache line
 
 PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums, Rows, int, Rows, int], None]
 
 
 def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
-    """Return a function for kernels that sums value(p_i, q_j) over the pixels of every pair."""
+    """Return a compiled function that sums value(p_i, q_j) over the pixels for every pair."""
 
     tile = _tile_of(value)
 
@@ -34,10 +34,11 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
         q_next: Rows,
         q_next_start: int,
     ) -> None:
-        """Tiles have two by four rows. If fewer rows remain, the last row is repeated.
+        """Sum the values of all pairs of rows, in tiles of two rows of p and four rows of q.
 
-        Meanwhile, the same number of pixels of `p_next` and `q_next` are loaded into the cache, a
-        few lines at a time. If all were requested at once, the sums would wait for them.
+        If fewer rows remain, the last row is repeated. Meanwhile, the same number of pixels of
+        `p_next` and `q_next` is loaded into the cache, a few lines at a time. If all lines were
+        requested at once, the sums would have to wait for these lines.
         """
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
         line, last_line = 0, -(-size * p_next.itemsize // LINE)

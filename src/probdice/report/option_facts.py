@@ -1,0 +1,104 @@
+"""The options of a comparison as rows of the settings section of a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from probdice.method.label_matching import LabelsBy
+from probdice.method.matching import RULES, Fixed, Given, listed
+from probdice.method.sides import Both
+from probdice.options import TOLERANCE, CompareOptions
+from probdice.options.declaration import declarations
+from probdice.options.stored_options import NOT_STORED
+from probdice.report.encoding import shortened
+
+__all__ = ["Fact", "option_facts", "rule_words"]
+
+# Options with their own description. All other options are listed by name.
+DESCRIBED = frozenset(
+    (
+        *("similarity", "match", "merge", "correspondence", "ignore", "sums", "scale"),
+        *("ignore_geometry", "geometry_tolerance", "resample", "components"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A row of the settings: one value for both sides, or one per side."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+def rule_words(options: CompareOptions, labels_by: LabelsBy | None = None) -> str:
+    """Return the matching rule in words."""
+    if isinstance(options.match, Fixed):
+        pairs = ", ".join(f"{first} ↔ {second}" for first, second in options.match.pairs)
+        return shortened(f"{pairs} as given, other regions by overlap", 300)
+    if isinstance(options.match, Given):
+        return "as in an earlier comparison"
+    words = RULES[options.match].words
+    return words if labels_by is None else f"{words}, by {labels_by}"
+
+
+def option_facts(options: CompareOptions) -> list[Fact]:
+    """Return the options that differ from the defaults, except similarity, matching and merging."""
+    facts = []
+    if options.correspondence == "set":
+        facts.append(Fact("Correspondence", ("one for all cases of a method",)))
+    if options.ignore:
+        facts.append(Fact("Ignored labels", (shortened(listed(options.ignore), 300),)))
+    if set(options.sums) != {"error"}:
+        facts.append(Fact("Sums", _per_side(options.sums.map(str))))
+    if options.common_scale is not None:
+        facts.append(Fact("Scale", (f"{options.common_scale:g} where values exceed 1",)))
+    elif isinstance(options.scale, Both):
+        facts.append(Fact("Scale", _per_side(options.scale.map(_divisor))))
+    if options.ignore_geometry:
+        facts.append(Fact("Geometry", ("ignored",)))
+    elif options.geometry_tolerance != TOLERANCE:
+        facts.append(Fact("Geometry", (f"within {options.geometry_tolerance:g} voxels",)))
+    if options.resample is not None:
+        facts.append(Fact("Resampling", (f"{options.resample}, onto the reference",)))
+    if options.components is not None:
+        classes = listed(options.components) if options.components else "all"
+        facts.append(Fact("Components", (shortened(classes, 300),)))
+    return facts + _other_options(options)
+
+
+def _other_options(options: CompareOptions) -> list[Fact]:
+    """Return all other options that change results and differ from the defaults."""
+    defaults = CompareOptions()
+    return [
+        Fact(name.replace("_", " ").capitalize(), (shortened(_words(getattr(options, name)), 300),))
+        for name in declarations(CompareOptions)
+        if name not in (*DESCRIBED, *NOT_STORED)
+        and getattr(options, name) != getattr(defaults, name)
+    ]
+
+
+def _words(value: Any) -> str:
+    """Return an option as text. Pairs, as in names and derived regions, are joined by a colon."""
+    if isinstance(value, Both):
+        words = value.map(_words)
+        return words.reference if len(set(words)) == 1 else _per_side(words)[0]
+    if isinstance(value, tuple):
+        if any(isinstance(one, tuple) for one in value):
+            return "; ".join(f"{first}: {_words(second)}" for first, second in value)
+        return ", ".join(map(_words, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if value is None:
+        return "none"
+    return "yes" if value is True else str(value)
+
+
+def _per_side(values: Both[str]) -> tuple[str, ...]:
+    """Return the values of both sides."""
+    return (f"reference {values.reference}, prediction {values.prediction}",)
+
+
+def _divisor(scale: float | None) -> str:
+    return "as it is" if scale is None else f"divided by {scale:g}"
