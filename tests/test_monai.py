@@ -202,7 +202,7 @@ def test_recipes_print_the_documented_output():
     path = Path(__file__).parent.parent / "docs" / "how-to" / "training.md"
     page = path.read_text(encoding="utf-8")
     examples = re.findall(r"```python\n((?:(?!```).)*)```\n```\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 9
+    assert len(examples) == 10
     names = {}
     for code, shown in examples:
         printed = io.StringIO()
