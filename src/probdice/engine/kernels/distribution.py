@@ -22,8 +22,8 @@ def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums
         step = min(STEP, start + size - done)
         for i in range(rows.shape[0]):
             _places(rows[i, done : done + step], counts.shape[1], places[i])
-        # Visit all rows of a pixel in turn. Neighbouring pixels of a row are mostly in the same
-        # bin, and incrementing a bin that was just written would have to wait.
+        # # Visit all rows of a pixel in turn. Neighbouring pixels of a row are mostly in the same
+        # bin, and incrementing a bin immediately after it was written is slow.
         for k in range(np.uint64(step)):
             for i in range(np.uint64(rows.shape[0])):
                 place = np.uint64(places[i, k])
@@ -33,7 +33,7 @@ def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums
 
 @inner
 def _places(row: Rows, bins: int, into: NDArray[np.int32]) -> None:
-    """Write the bin of every value of a row."""
+    """Write the index of the bin of every value of a row."""
     real = row.dtype.type
     scale, last = real(bins * math.sqrt(0.5)), np.int32(bins - 1)
     for k in range(row.size):

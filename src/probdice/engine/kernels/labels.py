@@ -1,4 +1,4 @@
-"""Kernels for label maps: dense indices for labels, counts of pairs, and sums grouped by label."""
+"""Kernels for label maps: dense codes for labels, counts of pairs, and sums grouped by label."""
 
 import math
 from typing import Any
@@ -22,11 +22,11 @@ from probdice.engine.kernels.rows import (
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int32]
-# The slots that `encode` filled, the labels, and the group of each label, followed by −1 for other
-# labels.
+# # The slots that `encode` filled, the labels, and the group of each label. The last entry of the
+# groups is −1, for other labels.
 GroupOf = tuple[Codes, NDArray[np.unsignedinteger[Any]], Indices]
 
-LONGEST = int(SHORT)  # pixels of a run that are summed at once
+LONGEST = int(SHORT)  # number of pixels of a run that are summed at once
 _NONE = np.zeros((0, 0), np.int64)
 GOLDEN = 0x9E3779B97F4A7C15  # multiplying by 2⁶⁴ / φ spreads keys over the upper bits
 ODD = 0xC2B2AE3D27D4EB4F  # a similar multiplier for the second of two keys
@@ -39,7 +39,7 @@ def encode(
     labels: NDArray[np.unsignedinteger[Any]],
     into: Codes,
 ) -> int:
-    """Number the labels in order of occurrence, by open addressing. Return their number.
+    """Number the labels in order of occurrence, using open addressing. Return the number of labels.
 
     Free `slots` contain −1, and the number of slots is a power of two. Return −1 if `labels` is
     full.
@@ -61,7 +61,10 @@ def encode(
 def _code(
     value: Any, slots: Codes, shift: Any, labels: NDArray[np.unsignedinteger[Any]], count: int
 ) -> Any:
-    """The code of a label. A new label gets the code `count`, and is stored if there is space."""
+    """Return the code of a label.
+
+    A new label gets the code `count` and is stored if there is space.
+    """
     mask = np.uint64(slots.size - 1)
     slot = (np.uint64(value) * np.uint64(GOLDEN)) >> shift
     code = slots[slot]
@@ -101,14 +104,18 @@ def count_range(
 ) -> tuple[Indices, Indices, Indices]:
     """Count pairs of labels from small ranges, in a table of at most `most` cells.
 
-    Return the labels of both maps with their counts, as two rows each, and the rows, columns and
-    counts of the pairs that occur. The arrays are empty if the table would be too large.
+    For each map, return an array with a row of labels and a row of counts. Also return the rows,
+    columns and counts of the pairs that occur. The arrays are empty if the table would be too
+    large.
     """
     p_low, p_high, q_low, q_high = p[0], p[0], q[0], q[0]
     for k in range(p.size):
         p_low, p_high = min(p_low, p[k]), max(p_high, p[k])
         q_low, q_high = min(q_low, q[k]), max(q_high, q[k])
-    p_width, q_width = p_high - p_low + 1, q_high - q_low + 1  # negative where 64 bits overflow
+    p_width, q_width = (
+        p_high - p_low + 1,
+        q_high - q_low + 1,
+    )  # negative if 64 bits overflow
     if not (0 < p_width <= most and 0 < q_width <= most and p_width * q_width <= most):
         return _NONE, _NONE, _NONE
     table = _count_in_turn(p, q, p_low, q_low, p_width * q_width, q_width)
@@ -160,7 +167,7 @@ def _count_in_turn(
 
 @inner
 def _occurring(counts: Indices, low: int) -> Indices:
-    """Return the labels that occur and their counts; replace each count by an index."""
+    """Return the labels that occur and their counts. Replace each count with an index."""
     labels = 0
     for count in counts:
         labels += count > 0
@@ -212,7 +219,7 @@ def count_runs(
 
     The list uses open addressing and may already contain pairs. Free `slots` are −1, and the number
     of slots is a power of two above the capacity for pairs. Return the number of pairs, and the
-    pixel at which the list was full, or the end.
+    pixel at which the list was full, or the number of pixels.
     """
     shift = _shift(slots.size)
     for pair in range(pairs):
@@ -244,7 +251,7 @@ def _slot(
     p_labels: NDArray[np.unsignedinteger[Any]],
     q_labels: NDArray[np.unsignedinteger[Any]],
 ) -> Any:
-    """Return the slot of a pair of labels, or the free slot for it."""
+    """Return the slot of a pair of labels, or a free slot if the pair is not in the list."""
     spread = np.uint64(i) * np.uint64(GOLDEN) ^ np.uint64(j) * np.uint64(ODD)
     slot, mask = spread >> shift, np.uint64(slots.size - 1)
     pair = slots[slot]
@@ -294,9 +301,9 @@ def pairs_absolute(
     likeliest: Indices,
     savings: Sums,
 ) -> bool:
-    """Add the number of pixels of each code, the volumes, and Σ min(q_j, 1) over its pixels.
+    """Add the pixel counts of codes, the volumes, and Σ min(q_j, 1) over the pixels of each code.
 
-    The pixels at which a region is the most probable are added to `likeliest`.
+    For each region, the number of pixels at which it is the most probable is added to `likeliest`.
     """
     sound = True
     step_volumes = np.empty(q.shape[0])
@@ -330,7 +337,7 @@ def pairs_aitchison(
 ) -> bool:
     """Add pixel counts of codes, volumes, losses against an empty region, and savings.
 
-    The pixels at which a region is the most probable are added to `likeliest`.
+    For each region, the number of pixels at which it is the most probable is added to `likeliest`.
     """
     sound = True
     size = aitchison.STEP
@@ -361,7 +368,7 @@ def pairs_aitchison(
 
 @inner
 def _certain_savings(a: Rows, b: Rows, floor: float, saved: Rows) -> float:
-    """Return the total loss of (a, b) against (0, 1); write the saving of a pair with (1, 0)."""
+    """Return the total loss of (a, b) against (0, 1). Write the savings of pairs with (1, 0)."""
     real = a.dtype.type
     one, none, unit, half = real(1), real(0), real(UNIT), real(0.5)
     certain = real(-math.log2(floor) if floor > 0 else CERTAIN)
@@ -396,7 +403,7 @@ def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
 
 @inner
 def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
-    """Write the starts of runs of equal codes, then the end; return the number of runs.
+    """Write the starts of runs of equal codes, followed by the end. Return the number of runs.
 
     The lengths of the runs are added to `counts`.
     """
@@ -423,10 +430,10 @@ def _group_sums(
     most: float,
     into: Sums,
 ) -> None:
-    """Add the listed rows, with values clipped to `most`, by the code of each run.
+    """Sum the listed rows, with values clipped to `most`, over the runs of each code.
 
-    Four rows are processed at a time, so that sums of short runs do not wait for each other. If
-    fewer rows remain, the last row is repeated.
+    Four rows are processed at a time, so that the sums of short runs are independent of each other.
+    If fewer rows remain, the last row is repeated.
     """
     highest, last = rows.dtype.type(most), listed.size - 1
     size = codes.size
