@@ -160,7 +160,7 @@ def _read_boundaries(content: Any, result: Comparison) -> Boundaries:
     return boundaries
 
 
-# # Keys are the names in `Comparison.numbers` and in JSON. Metrics are computed in this order.
+# Keys are the names in `Comparison.numbers` and in JSON. Metrics are computed in this order.
 STORED_METRICS: dict[str, StoredMetric] = {
     "boundaries": StoredMetric(
         lambda options: options.boundaries,

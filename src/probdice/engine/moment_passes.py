@@ -63,7 +63,7 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
         crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
         assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
         sums = np.zeros((crisp.labels.size, soft.rows.shape[0]))
-        kernels.labels.group_sums(crisp.codes, soft.rows, soft.start, sums)
+        kernels.label_rows.group_sums(crisp.codes, soft.rows, soft.start, sums)
         labels = keys.reference if crisp is p else keys.prediction
         between = np.zeros((labels.size, sums.shape[1]))
         codes, places = known(crisp.labels, labels)

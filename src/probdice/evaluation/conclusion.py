@@ -9,6 +9,7 @@ from probdice.text.formatting import decimal, percent
 __all__ = ["conclusion", "join_names", "summary_line"]
 
 DIGITS = 3
+COMPARED = ("at ", "below ", "above ")  # starts of comparisons with inter-rater agreement
 
 
 def conclusion(summary: Mapping[str, Any]) -> str:
@@ -37,7 +38,7 @@ def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     first = [rank["method"] for rank in ranks if rank["place"] == 1]
     if len(summary["methods"]) == 1:
-        return (f"{first[0]}: {_mean(summary, first[0])}.", *_raters(summary, first))
+        return (f"{_quoted(first[0])}: {_mean(summary, first[0])}.", *_raters(summary, first))
     close, separation = _separation(summary, first, [rank["method"] for rank in ranks])
     return (
         _winner(summary, first, ranks[0]),
@@ -63,13 +64,13 @@ def summary_line(counts: Sequence[Mapping[str, Any]]) -> str:
 def _winner(summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str, Any]) -> str:
     by = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
     if len(first) > 1:
-        return f"{join_names(first)} are tied for first by {by}."
+        return f"{join_names(list(map(_quoted, first)))} are tied for first by {by}."
     details = [_mean(summary, first[0])] if len(summary["rank_by"]) == 1 else []
     if len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
     if rank["kept"] is not None:
         details.append(f"first in {percent(rank['kept'], 0)} of bootstrap samples")
-    return f"{first[0]} is first by {by} ({'; '.join(details)})."
+    return f"{_quoted(first[0])} is first by {by} ({'; '.join(details)})."
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:
@@ -101,20 +102,25 @@ def _separation(
     untested = [method for method in others if tests[method] is None]
     if others and len(untested) == len(others):
         return others, [
-            f"There are too few cases to test whether {first[0]} differs from other methods."
+            f"There are too few cases to test whether {_quoted(first[0])} differs from other "
+            f"methods."
         ]
     close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
+    winner = _quoted(first[0])
     if close:
-        named = join_names([f"{method} (p = {_p(tests[method])})" for method in close])
-        sentence = f"{first[0]} does not differ significantly from {named} ({_test(summary)})."
+        named = join_names([f"{_quoted(method)} (p = {_p(tests[method])})" for method in close])
+        sentence = f"{winner} does not differ significantly from {named} ({_test(summary)})."
     else:
-        tested = [method for method in others if method not in untested]
+        tested = [_quoted(method) for method in others if method not in untested]
         named = join_names(tested) if untested else "all other methods"
-        sentence = f"{first[0]} differs significantly from {named} ({_test(summary)})."
+        sentence = f"{winner} differs significantly from {named} ({_test(summary)})."
     if not untested:
         return close, [sentence]
-    few = f"There are too few cases to test whether {first[0]} differs from {join_names(untested)}."
-    return close, [sentence, few]
+    few = join_names([_quoted(method) for method in untested])
+    return close, [
+        sentence,
+        f"There are too few cases to test whether {winner} differs from {few}.",
+    ]
 
 
 def _test(summary: Mapping[str, Any]) -> str:
@@ -123,25 +129,38 @@ def _test(summary: Mapping[str, Any]) -> str:
 
 
 def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
-    """Return sentences that compare methods with inter-rater agreement."""
+    """Return sentences that compare methods with inter-rater agreement.
+
+    If all methods have the same result, one sentence reports it for all of them.
+    """
     if summary["rater_comparison"] is None:
         return []
     sentences = summary["rater_comparison"]["sentences"]
-    alike: dict[tuple[str, str], dict[str, str]] = {}  # values of methods with the same result
+    alike = _alike(sentences, list(summary["methods"]))
+    all_alike = len(alike) == 1 and len(sentences) > 2
+    texts = []
+    for (result, raters), values in (alike if all_alike else _alike(sentences, methods)).items():
+        compared = result.startswith(COMPARED)
+        if compared and len(values) > 1:
+            named = join_names([f"{_quoted(method)} ({own})" for method, own in values.items()])
+            subject = f"All {len(values)} methods, {named}," if all_alike else named
+            texts.append(f"{subject} are {result}: {raters}.")
+        else:
+            verb = " is" if compared else ":"
+            texts += [f"{_quoted(method)}{verb} {sentences[method]}." for method in values]
+    return texts
+
+
+def _alike(
+    sentences: Mapping[str, str], methods: Sequence[str]
+) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the values of methods by their result and by the value of the raters."""
+    alike: dict[tuple[str, str], dict[str, str]] = {}
     for method in (method for method in methods if method in sentences):
         result, _, numbers = sentences[method].rpartition(": ")
         own, _, raters = numbers.partition(" vs ")
         alike.setdefault((result, raters), {})[method] = own
-    texts = []
-    for (result, raters), values in alike.items():
-        compared = result.startswith(("at ", "below ", "above "))
-        if compared and len(values) > 1:
-            named = join_names([f"{method} ({own})" for method, own in values.items()])
-            texts.append(f"{named} are {result}: {raters}.")
-        else:
-            verb = " is" if compared else ":"
-            texts += [f"{method}{verb} {sentences[method]}." for method in values]
-    return texts
+    return alike
 
 
 def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
@@ -153,7 +172,8 @@ def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str
     for scheme, ranks in summary["ranking"]["schemes"].items():
         winners = [rank["method"] for rank in ranks if rank["place"] == 1]
         if 0 < len(winners) < len(ranks) and set(winners) != set(first):
-            others.append(f"{join_names(winners)} by the scheme {scheme}")
+            named = join_names(list(map(_quoted, winners)))
+            others.append(f"{named} by the scheme {scheme}")
     return [f"The winner depends on the ranking scheme: {'; '.join(others)}."] if others else []
 
 
@@ -167,6 +187,11 @@ def join_names(names: Sequence[str]) -> str:
     'a, b and c'
     """
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _quoted(method: str) -> str:
+    """Return the name of a method in quotation marks, because names can be ordinary words."""
+    return f"“{method}”"
 
 
 def _p(value: float | None) -> str:

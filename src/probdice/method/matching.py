@@ -167,7 +167,7 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
     rows, columns = meeting.rows[chosen], meeting.columns[chosen]
     if rows.size < max(shape):  # a region may be unmatched
-        # # An exchange requires an unmatched region with the same saving as the matched region.
+        # An exchange requires an unmatched region with the same saving as the matched region.
         savings = meeting.savings
         row_savings, column_savings = (np.zeros(count, savings.dtype) for count in shape)
         row_savings[rows] = column_savings[columns] = savings[chosen]

@@ -19,7 +19,7 @@ MERGING: tuple[Merging, ...] = get_args(Merging)
 
 ORDER: tuple[Side, Side] = ("prediction", "reference")  # the first side merges first if gains tie
 
-# # The arguments are a side, the members of several groups on that side and on the other side, and
+# The arguments are a side, the members of several groups on that side and on the other side, and
 # unmatched regions of that side. The result is Σ (1 − f) of each group (rows) with each unmatched
 # region added (columns).
 Joined = Callable[
@@ -117,7 +117,7 @@ class _Joining:
             side: set(groups.unmatched(side).tolist()) if side in sides else set() for side in ORDER
         }
         self.meeting = {side: self._neighbours(side) for side in ORDER}
-        # # Per side and unmatched region, the saving with the other side of each group.
+        # Per side and unmatched region, the saving with the other side of each group.
         self.saved: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
         self.gain: dict[tuple[int, int, int], Any] = {}
         self.heap: list[tuple[Any, int, int, int]] = []

@@ -276,7 +276,7 @@ class Overlap:
         for overlap in overlaps:
             pending.append(overlap)
             pairs += len(overlap.meeting)
-            # # Adding requires a sort. It is postponed until there are twice as many pairs as after
+            # Adding requires a sort. It is postponed until there are twice as many pairs as after
             # the last sum.
             if len(pending) > 1 and pairs > COMPACT + 2 * compact:
                 pending = [_added(pending)]

@@ -282,7 +282,7 @@ def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, lis
     places = [np.searchsorted(keys, regions.keys) for regions in several]
     volumes = np.zeros(keys.size, first.volumes.dtype)
     losses = None if first.losses is None else np.zeros(keys.size)
-    # # If these counts are missing in one overlap, they are also missing in the sum.
+    # If these counts are missing in one overlap, they are also missing in the sum.
     known = all(regions.likeliest is not None for regions in several)
     likeliest = np.zeros(keys.size, np.int64) if known else None
     for regions, place in zip(several, places, strict=True):

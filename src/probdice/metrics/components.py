@@ -42,7 +42,7 @@ __all__ = [
     "instances_of",
 ]
 
-# # Keys are numbers of axes. The last value, which includes all neighbours, is the default.
+# Keys are numbers of axes. The last value, which includes all neighbours, is the default.
 CONNECTIVITIES = {1: (2,), 2: (4, 8), 3: (6, 18, 26)}
 
 

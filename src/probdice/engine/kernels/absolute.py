@@ -72,7 +72,7 @@ def pairs(
             for b in range(q_listed.size):
                 i, j = p_listed[a], q_listed[b]
                 saving = shared[a, b]
-                # # If two rows are equal, their volume is used, so that the order of summation has
+                # If two rows are equal, their volume is used, so that the order of summation has
                 # no effect.
                 if (
                     nearly(saving, p_step[i])

@@ -31,7 +31,7 @@ from probdice.engine.kernels.rows import (
 from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 
 STEP = 1024  # pixels whose logits stay in the cache while every pair of rows is visited
-# # The logit of probability 1. It is far from all other logits. Unlike infinity minus infinity, its
+# The logit of probability 1. It is far from all other logits. Unlike infinity minus infinity, its
 # difference from itself is 0.
 CERTAIN = 1e30
 UNIT = math.log(2) / math.sqrt(2)  # converts a difference of base-2 logits to a distance
@@ -126,7 +126,7 @@ def pairs(
         for a in range(p_listed.size):
             for b in range(q_listed.size):
                 saving = saved[a, b]
-                # # For equal rows, the saving is exactly the loss of one row against an empty
+                # For equal rows, the saving is exactly the loss of one row against an empty
                 # region.
                 if (
                     floor > 0

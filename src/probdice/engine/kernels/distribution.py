@@ -22,7 +22,7 @@ def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums
         step = min(STEP, start + size - done)
         for i in range(rows.shape[0]):
             _places(rows[i, done : done + step], counts.shape[1], places[i])
-        # # Visit all rows of a pixel in turn. Neighbouring pixels of a row are mostly in the same
+        # Visit all rows of a pixel in turn. Neighbouring pixels of a row are mostly in the same
         # bin, and incrementing a bin immediately after it was written is slow.
         for k in range(np.uint64(step)):
             for i in range(np.uint64(rows.shape[0])):

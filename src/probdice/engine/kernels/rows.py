@@ -178,7 +178,7 @@ def count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest:
 def _count_four(a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, likeliest: Indices) -> None:
     real = a.dtype.type
     one, none, tied = real(1), real(0), real(TIED)
-    # # Counts are floating-point numbers with the width of the values, so that the loop is
+    # Counts are floating-point numbers with the width of the values, so that the loop is
     # vectorised. These counts are exact, because the number of pixels is small.
     n0 = n1 = n2 = n3 = none
     for k in range(np.uint64(a.size)):
