@@ -187,7 +187,7 @@ def reference_numbers(overlap: Overlap) -> list[int]:
 def _free(used: set[int]) -> Iterator[int]:
     """Return an iterator over unused numbers.
 
-    The numbers are greater than all used numbers if they fit in 64 bits.
+    The unused numbers are greater than all used numbers if 64-bit integers can represent them.
     """
     above = max(used, default=0) + 1
     if above + len(used) < 2**63:

@@ -44,7 +44,8 @@ class StoredMetric:
     compute : callable
         Computes the metric with the options of a comparison, and stores it in `Comparison.numbers`.
     read : callable
-        Restores the metric from JSON data and a comparison whose numbers are not restored yet.
+        Restores the metric from JSON data and a comparison whose numbers have not been restored
+        yet.
     detach : callable
         Returns the metric without references to the images.
     """

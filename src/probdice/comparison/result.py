@@ -125,7 +125,7 @@ class Comparison:
         (score − chance) / (1 − chance).
     mean_dice : float
         Mean Dice of all groups except faint ones (`Group.faint`). An unmatched region of either
-        side counts as 0.
+        side counts as Dice 0.
     lowest_dice : float
         Lowest Dice of all groups except faint ones.
     background : dict or None
@@ -349,7 +349,10 @@ class Comparison:
 
     @property
     def adjusted_score(self) -> float:
-        """(score − chance) / (1 − chance): 1 if identical, about 0 if independent."""
+        """(score − chance) / (1 − chance).
+
+        It is 1 for identical segmentations and about 0 for independent segmentations.
+        """
         return adjusted(self.score, self.chance)
 
     @property
@@ -428,9 +431,9 @@ class Comparison:
     def foreground_score(self) -> float:
         """Σ overlap of the foreground / (pixels − overlap of the background).
 
-        NaN if all foreground groups are faint. For label maps, this is the share of agreeing pixels
-        among those that are foreground on at least one side. Overlaps are Σ min(p, q), as in Dice,
-        for every similarity.
+        It is NaN if all foreground groups are faint. For label maps, this is the share of agreeing
+        pixels among those that are foreground on at least one side. Overlaps are Σ min(p, q), as in
+        Dice, for every similarity.
         """
         return Foreground.named(self, "foreground_score").score
 
@@ -456,12 +459,12 @@ class Comparison:
 
     @property
     def reference_labels(self) -> tuple[Label, ...]:
-        """Labels of the non-empty reference regions: the rows of `weights`."""
+        """Labels of the non-empty reference regions, which are the rows of `weights`."""
         return self.overlap.reference.occupied_labels
 
     @property
     def prediction_labels(self) -> tuple[Label, ...]:
-        """Labels of the non-empty prediction regions: the columns of `weights`."""
+        """Labels of the non-empty prediction regions, which are the columns of `weights`."""
         return self.overlap.prediction.occupied_labels
 
     def labels(self, side: Side) -> tuple[Label, ...]:
@@ -541,7 +544,7 @@ class Comparison:
     # -- other metrics -----------------------------------------------------------------------------
 
     def indices(self) -> "Indices":
-        """Compute the Rand index, variation of information, covering, mean IoU, κ and others.
+        """Compute the Rand index, variation of information, mean IoU, κ and other indices.
 
         Examples
         --------
@@ -702,7 +705,7 @@ class Comparison:
         Parameters
         ----------
         regions : mapping of str to label or sequence of labels
-            The name of each derived region and its members: ``{"whole tumour": (1, 2, 3)}``.
+            The members of each derived region by name, such as ``{"whole tumour": (1, 2, 3)}``.
 
         Returns
         -------
@@ -742,8 +745,8 @@ class Comparison:
         bins : int, optional
             Number of bins of the reliability diagrams.
         binning : {"width", "mass"}, optional
-            Bins have equal width ("width"), or equal numbers of pixels as far as ties allow
-            ("mass").
+            "width" creates bins of equal width. "mass" creates bins with equal numbers of pixels,
+            as far as ties allow.
         thresholds : iterable of float, optional
             Thresholds applied to both sides for Dice; 0.1, 0.2, …, 0.9 by default, as in QUBIQ.
 
@@ -794,10 +797,10 @@ class Comparison:
     def relabelled(self, *, into: Target | None = None) -> Segmentation:
         """Return the prediction with the labels of the reference.
 
-        Every group gets the label of its matched reference region. An unmatched prediction region
-        keeps its label if the reference does not use that label; otherwise it gets a new label. The
-        name of an unmatched region ends in "(unmatched)". If the prediction is a Dask array, so is
-        the result.
+        The prediction regions of a group get the label of its matched reference region. An
+        unmatched prediction region keeps its label if the reference does not use that label;
+        otherwise it gets a new label. The name of an unmatched region ends in "(unmatched)". If the
+        prediction is a Dask array, so is the result.
 
         Parameters
         ----------

@@ -137,7 +137,10 @@ def _foreground(result: Comparison) -> str:
 
 
 def _rows(result: Comparison) -> list[tuple[str, ...]]:
-    """Return the table of groups. Faint groups are marked in an additional last column."""
+    """Return the rows of the table of groups.
+
+    Faint groups are marked in an additional last column.
+    """
     shown = result.groups[:SHOWN]
     faint = any(group.faint for group in shown)
     mark = ("",) if faint else ()

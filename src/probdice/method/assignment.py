@@ -59,7 +59,7 @@ def largest_total(
 
     Examples
     --------
-    Row 0 saves most with column 0, but row 1 can only be paired with column 0:
+    The largest saving of row 0 is in column 0, but row 1 can only be paired with column 0:
 
     >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
     >>> largest_total(rows, columns, np.array([5, 4, 3]), (2, 2))

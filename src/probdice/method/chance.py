@@ -1,4 +1,4 @@
-"""The chance level: the expected score of independent segmentations with equal region sizes.
+"""The chance level: the expected score of independent segmentations with the same region sizes.
 
 The expected overlap of independent sides is matched, merged and scored like any other overlap. For
 label maps, the chance level has a closed form. For the absolute similarity, the chance level is

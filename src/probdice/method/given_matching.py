@@ -27,7 +27,7 @@ class Fixed:
 
     @property
     def one_to_one(self) -> bool:
-        """Whether no group has several regions of one side."""
+        """Whether every group has at most one region per side."""
         references = [str(reference) for _, reference in self.pairs]
         return len(set(references)) == len(references)
 
@@ -46,7 +46,7 @@ class Given:
 
     @property
     def one_to_one(self) -> bool:
-        """Whether no group has several regions of one side."""
+        """Whether every group has at most one region per side."""
         return all(len(labels) < 2 for group in self.groups for labels in group)
 
 

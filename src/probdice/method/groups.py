@@ -143,7 +143,7 @@ def _sizes(numbers: Integers, count: int) -> Integers:
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
-    """Sort the regions by group, and return the start of each group and the sorted regions."""
+    """Return the index of the first region of each group, and the regions sorted by group."""
     order = np.argsort(numbers, kind="stable")
     order = order[int(np.count_nonzero(numbers < 0)) :]
     starts = np.zeros(count + 1, np.int64)

@@ -86,7 +86,7 @@ class Matching:
 
     @property
     def one_to_one(self) -> bool:
-        """Whether no group has several regions of one side."""
+        """Whether every group has at most one region per side."""
         return self.merge == "none" and (isinstance(self.match, str) or self.match.one_to_one)
 
     def given(self, groups: Given) -> "Matching":

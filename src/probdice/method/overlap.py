@@ -38,7 +38,7 @@ COMPACT = 2**20  # pairs that are collected before they are summed
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of overlapping regions: `rows` and `columns` are indices of regions of the two sides.
+    """Pairs of overlapping regions. `rows` and `columns` are the indices of the two regions.
 
     `savings` is ½ (cost of both regions alone − cost of the pair), summed over the pixels.
     """

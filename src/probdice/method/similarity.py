@@ -44,7 +44,7 @@ class Similarity(ABC):
         The values of the parameters by name.
     separable : bool
         Whether 1 − f of two vectors is half the sum of the absolute differences of their entries.
-        Scores then follow from the overlaps of pairs of regions, without the pixels.
+        Scores can then be computed from the overlaps of pairs of regions, without the pixels.
     unbounded : bool
         Whether two vectors can be infinitely far apart. If so, f is 0 only for these vectors.
     disagreement : float
@@ -159,7 +159,7 @@ class Absolute(Similarity):
 
 @dataclass(frozen=True)
 class Aitchison(Similarity):
-    """The similarity f₂: one over one plus the Aitchison distance.
+    """The similarity f₂: the reciprocal of one plus the Aitchison distance.
 
     ``f₂(p, q) = 1 / (1 + dₐ(p, q))``, where dₐ is the `aitchison_distance`.
 

@@ -69,7 +69,7 @@ def components_of(
 def _nearest(
     numbers: NDArray[np.int64], places: NDArray[np.int64], centroids: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return, for every component 1, 2, …, its pixel that is nearest to its centroid."""
+    """Return, for every component 1, 2, …, the pixel that is nearest to the centroid."""
     squares = ((places - centroids[numbers]) ** 2).sum(axis=1)
     order = np.lexsort((squares, numbers))
     _, first = np.unique(numbers[order], return_index=True)

@@ -44,8 +44,8 @@ class ComponentRow:
     volume : float
         The size of the component, in the unit of the table.
     place : tuple of float
-        The centroid of the component, in millimetres if the image has a geometry, else as array
-        indices.
+        The centroid of the component, in millimetres if the image has a geometry, else in array
+        coordinates.
     voxel : tuple of int
         The array indices of the voxel of the component that is nearest to the centroid.
     parts : int

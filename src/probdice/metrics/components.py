@@ -1,7 +1,7 @@
 """Connected components of label maps as instances, and scores per component.
 
 Both computations require the whole image in memory. The package connected-components-3d computes
-components.
+the components.
 """
 
 from collections import Counter

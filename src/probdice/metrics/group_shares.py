@@ -1,4 +1,4 @@
-"""The intersection of the two sides of every group, and their volumes."""
+"""For every group, the intersection of the two sides and the volume of each side."""
 
 from dataclasses import dataclass
 from math import nan
@@ -19,7 +19,7 @@ __all__ = ["Shares", "background_masks", "shares_of"]
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Per group, the intersection of the two sides and their volumes, in pixels.
+    """Per group, the intersection of the two sides and the volume of each side, in pixels.
 
     `regions` is the number of regions per side and group. `counted` marks the groups that are
     included in means. Background regions are excluded from all attributes.
@@ -54,7 +54,7 @@ def shares_of(
     outside: Both[NDArray[np.bool_]],
     dice: Floats | None = None,
 ) -> Shares:
-    """Return the intersection of the two sides of every group, and their volumes.
+    """Return, for every group, the intersection of the two sides and the volume of each side.
 
     If the overlap table does not determine the intersection (several soft regions, or aitchison),
     the intersection is computed from the Dice coefficients of the groups. Without these

@@ -54,7 +54,7 @@ def plot_evaluation(
         its 95 % confidence interval. "regions": the same for the Dice of every reference label; if
         not all labels fit on one page, only the labels with the lowest mean are shown.
         "differences": the difference of every pair of methods per case, for the cases of both
-        methods. "volumes": Bland–Altman plots of the difference of volumes against their mean, with
+        methods. "volumes": Bland–Altman plots of volume differences against mean volumes, with
         limits of agreement, which contain 95 % of a normal distribution. "ranks": the mean rank of
         every method with its 95 % confidence interval. "schemes": the place of every method by
         every ranking scheme, which shows whether the winner depends on the scheme; the area of a

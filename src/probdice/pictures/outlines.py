@@ -89,7 +89,7 @@ def distance_scale(outlines: list[Outline]) -> tuple[float, bool]:
     """Return the end of the distance scale, and whether finite distances exceed it.
 
     The scale ends at the largest distance, or at a percentile if a few distances are much larger
-    than all other distances. If no distance is above 0, the scale ends at 1.
+    than the others. If no distance is above 0, the scale ends at 1.
     """
     distances = np.concatenate([np.zeros(1), *(d for one in outlines for d in one.distances)])
     finite = distances[np.isfinite(distances)]

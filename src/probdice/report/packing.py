@@ -276,7 +276,7 @@ def _left_out(step: int, words: PixelWords) -> list[str]:
 
 
 def _omissions(comparison: Comparison, digits: int, words: PixelWords) -> tuple[str, ...]:
-    """Return sentences about other omissions of the images."""
+    """Return sentences about other information that the images omit."""
     sentences = []
     for side in SIDES:
         number = len(comparison.labels(side))

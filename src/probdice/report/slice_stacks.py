@@ -88,7 +88,7 @@ class Stack:
 
 
 def stack_of(segmentation: Segmentation, most: int) -> Stack:
-    """Return the slices in the plane with the smallest pixels, with at most about `most` pixels."""
+    """Return at most about `most` pixels, as slices in the plane with the smallest pixels."""
     shape, geometry = segmentation.shape, segmentation.geometry
     plane = finest(planes_of(len(shape), geometry), shape, geometry)
     return Stack(plane, every_nth(shape, most))

@@ -56,7 +56,7 @@ def _one_more(x: float, y: float) -> float:
 def _two_similar(x: float, y: float, x_next: float, y_next: float) -> float:
     """Return the sum of f at two pixels with one division. No logit may be infinite.
 
-    1/a + 1/b = (a + b) / (a b), and divisions take most of the time.
+    The identity 1/a + 1/b = (a + b) / (a b) saves a division. Divisions take most of the time.
     """
     one, unit = alike(1.0, x), alike(UNIT, x)
     a, b = one + unit * abs(x - y), one + unit * abs(x_next - y_next)

@@ -1,4 +1,4 @@
-"""Surfaces of sets of pixels, stored in a structure in which nearest points are found quickly.
+"""Surfaces of sets of pixels, in a structure in which nearest points can be found quickly.
 
 Images are treated as 3-D, and a 2-D image has one layer. Cell i along an axis is between pixels
 i − 1 and i, so that surfaces are closed at the border of the image. `collect` finds the cells of an
