@@ -50,15 +50,21 @@ def plot_evaluation(
     evaluation : Evaluation
         The cases of one or more methods.
     kind : str, optional
-        "distributions": one row per method, with every case as a dot, quartiles, and the mean with
-        its 95 % confidence interval. "regions": the same for the Dice of every reference label; if
-        not all labels fit on one page, only the labels with the lowest mean are shown.
-        "differences": the difference of every pair of methods per case, for the cases of both
-        methods. "volumes": Bland–Altman plots of volume differences against mean volumes, with
-        limits of agreement, which contain 95 % of a normal distribution. "ranks": the mean rank of
-        every method with its 95 % confidence interval. "schemes": the place of every method by
-        every ranking scheme, which shows whether the winner depends on the scheme; the area of a
-        disc is the share of bootstrap samples in which the method has this place.
+        The picture to draw:
+
+        - "distributions": one row per method, with one dot per case, the quartiles, and the mean
+          with its 95 % confidence interval;
+        - "regions": the same for the Dice of every reference label;
+        - "differences": the difference per case for every pair of methods, on their common cases;
+        - "volumes": Bland–Altman plots of volume differences against mean volumes, with limits of
+          agreement, which contain 95 % of a normal distribution;
+        - "ranks": the mean rank of every method with its 95 % confidence interval;
+        - "schemes": the place of every method in every ranking scheme, which shows whether the
+          winner depends on the scheme.
+
+        If not all labels of "regions" fit on one page, only the labels with the lowest mean are
+        shown. In "schemes", the area of a disc is the share of bootstrap samples in which the
+        method has this place.
     measure : str, optional
         The measure to draw. The default is the first ranking measure, or all ranking measures for
         "ranks" and "schemes". A measure cannot be used with "regions" or "volumes".
