@@ -326,7 +326,7 @@ def test_a_note_reports_nan_in_the_mask(tmp_path: Path, reference: Path, predict
 def test_a_note_reports_infinite_aitchison_distances(reference: Path, unsure: Path) -> None:
     shown = run("compare", reference, unsure, "--similarity", "aitchison")
     assert (shown.code, shown.err) == (0, "")
-    assert "note: 100.0 % of the voxels are infinitely far apart" in shown.out
+    assert "note: The sides are infinitely far apart at 100.0 % of the voxels" in shown.out
     assert "Consider --floor 1e-3 or --similarity absolute" in shown.out
     floored = compare_files(reference, unsure, "--similarity", "aitchison", "--floor", 0.01)
     assert floored.score == pytest.approx(0.37000384, abs=1e-6)

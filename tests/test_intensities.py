@@ -36,7 +36,7 @@ def test_a_scan_gets_a_note_with_its_file_and_number_of_labels(levels, noise, tm
     write(tmp_path / "labels.nii.gz", cubes(16))
     files = [str(tmp_path / "labels.nii.gz"), str(tmp_path / "t1.nii.gz")]
     count = np.unique(values).size
-    message = f"{count} labels, and"
+    message = f"the image has {count} labels, and"
     result = CliRunner().invoke(app, ["compare", *files], env={"COLUMNS": "400"})
     assert result.exit_code == 0
     text = " ".join(result.output.split())
@@ -61,7 +61,9 @@ def test_a_photograph_gets_a_note_and_its_superpixels_none():
     superpixels = (x // 10) * 20 + y // 10
     result = compare(Segmentation.from_labels(superpixels), photograph)
     (note,) = [note for note in result.notes if note.kind == "intensities"]
-    assert str(note).startswith(f"prediction: {np.unique(photograph).size} labels, and 8")
+    assert str(note).startswith(
+        f"prediction: the image has {np.unique(photograph).size} labels, and 8"
+    )
 
 
 def test_regions_away_from_the_middle_are_not_judged():

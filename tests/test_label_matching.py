@@ -35,9 +35,9 @@ def test_equal_names_correspond_where_both_sides_have_names() -> None:
     result = compare(REFERENCE, other, match="labels")
     assert (result.score, result.labels_by) == (1.0, "name")
     assert notes(result, "differing") == [
-        "1 region has the same number but a different name on the two sides (1: 'liver' and "
+        "1 region has the same number but different names on the two sides (1: 'liver' and "
         "'spleen'). Regions were matched by name.",
-        "2 regions have the same name but a different number on the two sides ('liver': 1 and 7, "
+        "2 regions have the same name but different numbers on the two sides ('liver': 1 and 7, "
         "'spleen': 2 and 1). Regions were matched by name.",
     ]
     soft = Segmentation.from_probabilities(SOFT, names=["air", "liver", "spleen"])
@@ -97,7 +97,7 @@ def test_channels_of_a_file_are_taken_by_number_with_a_note(tmp_path: Path) -> N
     assert result.score == 1.0
     assert notes(result, "assumed") == [
         f"prediction ({tmp_path / 'soft.npy'}): the channels have no labels. "
-        "Channel k was used as label k."
+        "Channel k was assigned label k."
     ]
     assert compare([0, 0, 1, 1, 2], SOFT, match="labels").notes == ()
     np.save(tmp_path / "other.npy", np.array([0, 0, 17, 17, 53]))

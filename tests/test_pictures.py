@@ -583,7 +583,7 @@ def test_figsize_sets_the_size_of_the_figure():
         assert plot(result, kind, figsize=(3.5, 2)).get_size_inches().tolist() == [3.5, 2]
     with pytest.raises(InputError, match="a width and a height in inches, found 3"):
         plot(result, "map", figsize=3)
-    with pytest.raises(InputError, match="pass ax or figsize, not both"):
+    with pytest.raises(InputError, match="Pass ax or figsize, not both"):
         plot(result, "map", ax=plot(result, "map").axes[0], figsize=(3, 3))
     with pytest.raises(InputError, match="ax must be Matplotlib axes, found int"):
         plot(result, "map", ax=3)
@@ -681,7 +681,7 @@ def test_impossible_pictures_raise_an_error():
         plot(result, "pie")
     with pytest.raises(InputError, match="requires a volume with three axes, found shape"):
         plot(result, "views")
-    with pytest.raises(InputError, match="index of a pixel of shape"):
+    with pytest.raises(InputError, match="pixel index within the shape"):
         plot(result, "map", place=(5, 5))
     with pytest.raises(InputError, match="palette must be"):
         plot(result, "map", palette="jet")

@@ -83,7 +83,7 @@ def test_regions_are_ordered_by_their_mean_dice(result):
 def test_labels_that_do_not_fit_on_a_page_are_reported(result):
     figure = plot_evaluation(result, "regions", figsize=(5, 1.7))
     title = figure.legends[0].get_title().get_text()
-    assert title == "1 of 2 labels, those with the lowest mean Dice"
+    assert title == "1 of 2 labels, with the lowest mean Dice"
 
 
 def test_differences_are_computed_per_case(result):

@@ -108,14 +108,14 @@ def test_a_long_table_of_groups_is_truncated():
     labels = np.arange(100)
     assert "… and 88 more groups" in str(compare(labels, labels))
     html = compare(labels, labels)._repr_html_()
-    assert "Use to_frame() for 88 more groups, Jaccard and volumes." in html
+    assert "Use to_frame() to get 88 more groups, Jaccard indices and volumes." in html
     assert "Not computed yet" not in html
 
 
 def test_html_names_omitted_numbers():
     p = np.random.default_rng(0).dirichlet(np.ones(3), 20).T
     result = compare(p, p[::-1])
-    assert "Use to_frame() for Jaccard and volumes." in result._repr_html_()
+    assert "Use to_frame() to get Jaccard indices and volumes." in result._repr_html_()
     unknown = ".adjusted_score, .explained."
     assert f"Not computed yet: {unknown} Access" in result._repr_html_()
     assert f"Not available without the images: {unknown}" in result.detach()._repr_html_()

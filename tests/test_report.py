@@ -258,7 +258,7 @@ def test_almost_equal_is_not_shown_as_equal(tmp_path):
     reader = page(result, tmp_path)
     words = " ".join(reader.words)
     assert "99.9 % of the pixels have corresponding labels" in words
-    assert "99 % of the way from chance to identity" in words
+    assert "99 % of the way from the chance level to 1" in words
     assert "0.9999" in words and "1.0000" not in words and "100" not in words
     (label,) = [a["aria-label"] for tag, a in reader.tags if a.get("class") == "scale"]
     assert label.endswith("score 0.9999")
@@ -358,7 +358,7 @@ def test_large_images_are_subsampled_and_the_page_states_it(tmp_path, monkeypatc
     np.testing.assert_allclose(f / 1e4, result.map()[::2, ::2, ::2], atol=5.1e-5)
     words = " ".join(reader.words)
     assert "The images show every 2nd voxel along each axis" in words
-    assert "Each voxel shows the 6 largest of 9 reference regions" in words
+    assert "Each voxel shows the 6 most probable of 9 reference regions" in words
     assert "rounded to 4 digits" in words
 
 

@@ -33,7 +33,7 @@ __all__ = [
     "similarity_map",
 ]
 
-PLAIN = {str, bool, int, float, type(None)}  # types of values that can be compared by ==
+PLAIN = {str, bool, int, float, type(None)}  # types whose values can be compared with ==
 
 
 def compare(
@@ -66,20 +66,20 @@ def compare(
         - "overlap": the one-to-one pairs with the largest total overlap;
         - "paper": the paper's minimum-weight matching, which matches every region of the side
           with fewer regions;
-        - "labels": equal labels, by name if both sides have names, otherwise by number;
+        - "labels": regions with equal names if both sides have names, otherwise with equal numbers;
         - a mapping ``{prediction label: reference label}``: these pairs, and the remaining regions
           by overlap;
-        - an earlier `Comparison`: its groups.
+        - an earlier `Comparison`: the groups of that comparison.
     merge : {"none", "prediction", "reference", "both"}, optional
         Merge unmatched regions of these sides into matched ones.
     mask : array_like, Segmentation, path or image, optional
         Pixels to compare, as booleans or as integers that are 0 outside the mask. Values outside
         the mask are ignored.
     background : int, str or mapping of side to int or str, optional
-        Label or name of the background on both sides, or one per side, such as
-        ``{"reference": 0, "prediction": 255}``. The two background regions correspond to each
-        other under every matching rule. No region is merged into them, and foreground measures
-        exclude them.
+        Label or name of the background. One value applies to both sides; a mapping sets one value
+        per side, such as ``{"reference": 0, "prediction": 255}``. The two background regions
+        correspond to each other under every matching rule. No region is merged into them, and
+        foreground measures exclude them.
     resample : {"linear", "nearest"}, optional
         How to resample a prediction that is on a different grid onto the grid of the reference. If
         both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the
@@ -90,9 +90,11 @@ def compare(
     ignore_geometry : bool, optional
         Ignore image geometry and compare in array order.
     geometry_tolerance : float, optional
-        Maximum allowed distance between the corners of the two grids, in pixels; 0.1 by default.
+        Largest allowed distance between corresponding corners of the two grids, in pixels. The
+        default is 0.1.
     workers : int, optional
-        Number of threads; the number of cores by default. The result does not depend on it.
+        Number of threads. The default is the number of cores. The result does not depend on the
+        number of threads.
 
     Returns
     -------
@@ -152,7 +154,7 @@ def images_of(
     mask: Segmentation | Array | None = None,
     workers: int | None = None,
 ) -> Images:
-    """Align both sides on one grid, or in array order if the geometry is ignored."""
+    """Align both sides on one grid, or pair them in array order if the geometry is ignored."""
     return Images.of(
         reference,
         prediction,
@@ -170,7 +172,7 @@ def compare_images(
 ) -> "Comparison":
     """Compare two segmentations on one grid.
 
-    With `of_many`, labels that the options name may be absent from these images.
+    With `of_many`, labels that are named in the options may be absent from these images.
     """
     table, notes = images.first_pass(options.similarity)
     if not of_many:
@@ -190,7 +192,7 @@ def compare_images(
 
 
 def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images) -> Numbers:
-    """Compute the numbers of probabilities that are unavailable without the images."""
+    """Compute the numbers that require the images if a side has probabilities."""
     groups, costs = correspondence.groups, correspondence.costs
     if costs is None:
         costs = group_costs(table, groups, images)
@@ -206,7 +208,7 @@ def _pixel_volume(geometry: Geometry) -> float | None:
 
 
 def compare_overlap(overlap: Overlap, options: CompareOptions) -> "Comparison":
-    """Compare two segmentations by their overlap, without the images."""
+    """Compare two segmentations using only their overlap, without the images."""
     check_labels(options.matching, [overlap])
     return Comparison(overlap, correspond(overlap, options.matching, None), options)
 
@@ -258,7 +260,7 @@ def similarity_map(
 ) -> NDArray[np.float32]:
     """Return the similarity f at every pixel of two segmentations with the same labels.
 
-    If labels do not correspond, use ``compare(…).map()``.
+    If equal labels do not mean the same region, use ``compare(…).map()``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Measures of the foreground, which is all groups of a comparison except its background."""
+"""Measures of the foreground: all groups of a comparison except the background group."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +32,7 @@ def check_named(result: "Comparison", number: str) -> None:
     """Raise an error that names the requested number if the comparison has no background."""
     if result.background is None:
         raise InputError(
-            f"{number} requires a background, and this comparison has none. Compare with ",
+            f"{number} requires a background, but this comparison has none. Compare with ",
             Option("background", python="background=LABEL", command="--background LABEL"),
             ".",
         )
@@ -40,7 +40,7 @@ def check_named(result: "Comparison", number: str) -> None:
 
 @dataclass(frozen=True)
 class Foreground:
-    """The groups of a comparison, and the index of its background group, if any."""
+    """The groups of a comparison and the index of the background group, if there is one."""
 
     all_groups: tuple[Group, ...]
     background: int | None
@@ -60,22 +60,22 @@ class Foreground:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """All groups except the background."""
+        """All groups except the background group."""
         return tuple(group for k, group in enumerate(self.all_groups) if k != self.background)
 
     @cached_property
     def counted(self) -> list[Group]:
-        """The groups that are not faint."""
+        """The foreground groups that are not faint."""
         return [group for group in self.groups if not group.faint]
 
     @property
     def dice(self) -> float:
-        """Mean Dice of the groups that are not faint; NaN if there are none."""
+        """Mean Dice of the foreground groups that are not faint; NaN if all of them are faint."""
         return region_mean(self.groups, "dice")
 
     @property
     def pooled_dice(self) -> float:
-        """2 Σ overlap / Σ volumes over all groups; NaN if all groups are faint."""
+        """2 Σ overlap / Σ volumes over the foreground groups; NaN if all of them are faint."""
         if not self.counted:
             return nan
         volumes = sum(group.total_volume for group in self.groups)
@@ -83,7 +83,7 @@ class Foreground:
 
     @property
     def score(self) -> float:
-        """Σ overlap / (pixels − overlap of the background); NaN if all groups are faint."""
+        """Σ foreground overlap / (pixels − background overlap); NaN if all of it is faint."""
         if not self.counted:
             return nan
         common = np.array([group.common_volume for group in self.all_groups])

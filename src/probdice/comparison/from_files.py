@@ -32,7 +32,7 @@ def read_images(
     workers: int | None = None,
     one_of_many: bool = False,
 ) -> tuple[Images, Geometry | None]:
-    """Read both sides, align them on one grid, and also return the geometry of the reference.
+    """Read both sides, align them on one grid, and return them with the reference geometry.
 
     Unless `workers` is 1, each side is read in its own thread, because decompression takes most of
     the time and releases the GIL. With `one_of_many`, the files are one case of a folder; see
@@ -102,7 +102,7 @@ def read_side(
 
 
 def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) -> Segmentation:
-    """Convert nested channels to regions with these labels."""
+    """Convert nested channels to regions with the given labels."""
     single = segmentation.crisp or segmentation.reading == "foreground"
     channels = 1 if single else segmentation.array.shape[0]
     if single or channels != len(labels) - 1:

@@ -1,4 +1,4 @@
-"""The groups and derived regions of a comparison as rows of a table, and as CSV."""
+"""Table rows and CSV for the groups and derived regions of a comparison."""
 
 from dataclasses import fields
 from typing import Any
@@ -51,7 +51,7 @@ def group_cells(result: Comparison) -> list[dict[str, Any]]:
 
 
 def derived_cells(result: Comparison) -> list[dict[str, Any]]:
-    """Return one row per requested derived region, with its name instead of a number."""
+    """Return one row per requested derived region, with its name instead of an index."""
     derived = result.requested_derived()
     if derived is None:
         return []

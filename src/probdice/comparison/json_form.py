@@ -27,7 +27,7 @@ NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
-    """Return all numbers that do not require another pass over the pixels."""
+    """Return a comparison as a dict, without another pass over the pixels."""
     content: dict[str, Any] = {"format": FORMAT}
     names = ["score", "matched_score", "explained"]
     if result.without_a_pass("score") is not None:
@@ -168,7 +168,7 @@ def _check(result: Comparison) -> None:
 
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
-    """Restore the groups with their stored numbers, because some numbers require the images."""
+    """Restore the groups from stored numbers, because some numbers require the images."""
     grouping = result.correspondence.groups
     groups = []
     faint = (~counted(result.overlap, grouping)).tolist()

@@ -111,11 +111,11 @@ def intensities(
 ) -> str | None:
     """Return a message if a label map with these labels looks like a scan, otherwise None.
 
-    Regions of a label map are compact. Lines along an axis enter a compact region of volume V in d
-    dimensions V^((d−1)/d) times, so a share V^(−1/d) of its voxels follow a voxel with another
-    label. The values of a scan change at nearly every voxel. The estimate uses the middle of the
-    image and the axis with the fewest changes. It excludes the most frequent label, which may be an
-    empty background.
+    Regions of a label map are compact. About V^((d−1)/d) lines along an axis enter a compact region
+    of volume V in d dimensions. A share V^(−1/d) of its voxels therefore follows a voxel with
+    another label. The values of a scan change at nearly every voxel. The check uses the middle of
+    the image and the axis with the fewest changes. The check excludes the most frequent label,
+    which may be an empty background.
     """
     if labels.size <= MANY:
         return None
@@ -140,14 +140,14 @@ def intensities(
     if changes <= min(CHANGES, SCATTERED * compact):
         return None
     return (
-        f"{labels.size} labels, and {percent(changes)} of neighbouring voxels have different "
-        f"labels. It looks like a scan or a photograph, not a label map. "
+        f"the image has {labels.size} labels, and {percent(changes)} of neighbouring voxels have "
+        f"different labels. It looks like a scan or a photograph, not a label map. "
         f"Use the segmentation of this image."
     )
 
 
 def _background_notes(result: Comparison) -> list[Note]:
-    """Return a note on a background that the options probably lack, or that neither side has."""
+    """Return a note if a background is probably missing from the options or from both sides."""
     if result.options.background is not None:
         if any(place is not None for place in result.background_regions):
             return []
@@ -160,7 +160,7 @@ def _background_notes(result: Comparison) -> list[Note]:
     text = (
         f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
         f"{percent(pair.common_volume / result.pixels)} of the {words_of(result).many}. "
-        f"If it is the background, compute measures of the foreground with "
+        f"If this pair is the background, compute foreground measures with "
     )
     return [Note("background", (text, named_background(labels), "."))]
 
@@ -196,7 +196,7 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
 
 
 def _label_notes(result: Comparison) -> list[Note]:
-    """Return notes on labels, depending on the matching rule."""
+    """Return the notes on labels that apply to the matching rule."""
     rule = result.options.match
     notes = []
     if isinstance(rule, Given):
@@ -245,7 +245,7 @@ def _assumption_notes(result: Comparison) -> list[Note]:
         if result.overlap.side(side).unlabelled:
             source = "" if result.images is None else result.images.side(side).source
             name = f"{side} ({source})" if source else side
-            text = f"{name}: the channels have no labels. Channel k was used as label k."
+            text = f"{name}: the channels have no labels. Channel k was assigned label k."
             notes.append(Note("assumed", (text,)))
     return notes
 
@@ -276,7 +276,7 @@ def _difference_notes(result: Comparison) -> list[Note]:
         if conflicts:
             regions = "1 region has" if len(conflicts) == 1 else f"{len(conflicts)} regions have"
             text = (
-                f"{regions} the same {equal_property} but a different {other_property} on the "
+                f"{regions} the same {equal_property} but different {other_property}s on the "
                 f"two sides ({listed(conflicts)}). Regions were matched by {result.labels_by}."
             )
             notes.append(Note("differing", (text,)))
@@ -306,7 +306,7 @@ def _count_apart(result: Comparison) -> int:
 
 
 def infinite_notes(result: Comparison) -> list[Note]:
-    """Return a note if the sides are infinitely far apart at most pixels."""
+    """Return a note if the sides are infinitely far apart at more than half of the pixels."""
     try:
         share = result.measured.infinite / result.pixels
     except NeedsImages:
@@ -317,8 +317,8 @@ def infinite_notes(result: Comparison) -> list[Note]:
         Note(
             "infinite",
             (
-                f"{percent(share)} of the {words_of(result).many} are infinitely far apart: a "
-                f"region has probability 0 on one side only. Consider ",
+                f"The sides are infinitely far apart at {percent(share)} of the "
+                f"{words_of(result).many}: a region has probability 0 on one side only. Consider ",
                 Option("floor", "1e-3", python="similarity=Aitchison(floor=1e-3)"),
                 " or ",
                 Option("similarity", "absolute"),

@@ -22,7 +22,7 @@ from probdice.method.scoring import Correspondence
 __all__ = ["Target", "reference_numbers", "relabelled"]
 
 
-# Creates an output array of a shape and a dtype; probabilities have the regions first.
+# Creates an output array with a shape and a dtype. Probabilities have regions on the first axis.
 Target = Callable[[tuple[int, ...], np.dtype[Any]], Any]
 
 
@@ -40,9 +40,9 @@ def relabelled(
 
 
 def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
-    """Return the reference region whose label is assigned to each prediction region, or −1.
+    """Return, for each prediction region, the reference region that provides its label, or −1.
 
-    If reference regions were merged, this is the matched region of the group.
+    If a group has several reference regions, its matched reference region provides the label.
     """
     groups, matched = correspondence.groups, correspondence.matched
     first = np.full(groups.count + 1, -1, np.int64)  # the last entry is for group −1
@@ -111,7 +111,7 @@ def _new_labels(
 def _regrouped(
     overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
-    """Return probabilities that are summed over the regions of each group."""
+    """Return the probabilities of the prediction, summed over the regions of each group."""
     reference, prediction = images.reference, images.prediction
     members: dict[tuple[bool, int], list[int]] = {}
     for k, match in enumerate(matches.tolist()):
@@ -138,7 +138,7 @@ def _regrouped(
 def _labels_of_groups(
     overlap: Overlap, regions: Sequence[tuple[bool, int]]
 ) -> tuple[list[int | None], dict[int, str]]:
-    """Return the number of every group (None if it has no number), and the names by channel.
+    """Return the number of every group (None if there is none) and the names by channel.
 
     Each entry of `regions` is (False, reference region) or (True, unmatched prediction region). An
     unmatched region keeps its number if the reference does not use that number; otherwise it gets a
@@ -174,7 +174,7 @@ def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
 
 
 def reference_numbers(overlap: Overlap) -> list[int]:
-    """Return the label of every reference region, or an unused number if it has none."""
+    """Return one label per reference region. A region without a label gets an unused number."""
     regions = overlap.reference
     if regions.crisp:
         keys: list[int] = regions.keys.tolist()
@@ -187,7 +187,7 @@ def reference_numbers(overlap: Overlap) -> list[int]:
 def _free(used: set[int]) -> Iterator[int]:
     """Return an iterator over unused numbers.
 
-    They are greater than all used numbers if 64 bits suffice.
+    The unused numbers are greater than all used numbers if 64-bit integers can represent them.
     """
     above = max(used, default=0) + 1
     if above + len(used) < 2**63:
@@ -196,7 +196,7 @@ def _free(used: set[int]) -> Iterator[int]:
 
 
 def _smallest_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
-    """Return the given type if it can represent these labels, else a larger type or None."""
+    """Return `dtype` if it can represent these labels; otherwise, another integer type or None."""
     least, most = min(labels, default=0), max(labels, default=0)
     for larger in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
         if larger.kind in "iu" and np.iinfo(larger).min <= least and most <= np.iinfo(larger).max:

@@ -1,6 +1,6 @@
-"""Metrics that options request. They are computed from the pixels and stored in the comparison.
+"""Metrics that the options request, computed from the pixels and stored in the comparison.
 
-`STORED_METRICS` lists them. The commands, JSON and `Comparison.detach` read this table.
+`STORED_METRICS` lists these metrics. The commands, JSON and `Comparison.detach` use this table.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StoredMetric:
-    """A metric that is stored in the JSON of a comparison. Its values have a `to_dict` method.
+    """A metric that is stored in the JSON of a comparison. The metric has a `to_dict` method.
 
     Attributes
     ----------
@@ -44,9 +44,10 @@ class StoredMetric:
     compute : callable
         Computes the metric with the options of a comparison, and stores it in `Comparison.numbers`.
     read : callable
-        Restores the metric from JSON data and a comparison whose numbers are not restored yet.
+        Restores the metric from JSON data and a comparison whose numbers have not been restored
+        yet.
     detach : callable
-        Returns the same metric without the images.
+        Returns the metric without references to the images.
     """
 
     requested: "Callable[[CompareOptions], bool]"
@@ -79,8 +80,8 @@ def measured_boundaries(
 ) -> Boundaries:
     """Measure the distances between the outlines of the groups or of derived regions.
 
-    The distances of groups are stored. They are reused if they were measured with the same
-    percentiles, tolerances and levels.
+    The distances of groups are stored. Later calls with the same percentiles, tolerances and levels
+    reuse the stored distances.
     """
     levels = LEVELS if levels is None else levels
     if derived is not None:
@@ -115,7 +116,7 @@ def measured_boundaries(
 
 
 def requested_derived(result: Comparison) -> Derived:
-    """Compare the requested derived regions, and measure their boundaries if requested."""
+    """Compare the requested derived regions, and measure their boundaries on request."""
     if result.options.boundaries:
         _derived_boundaries(result)
     return result.numbers.get("derived", lambda: derived_of(result, _requested_unions(result)))
@@ -160,7 +161,7 @@ def _read_boundaries(content: Any, result: Comparison) -> Boundaries:
     return boundaries
 
 
-# By their names in the numbers and in JSON, in the order in which they are computed and stored.
+# Keys are the names in `Comparison.numbers` and in JSON. Metrics are computed in this order.
 STORED_METRICS: dict[str, StoredMetric] = {
     "boundaries": StoredMetric(
         lambda options: options.boundaries,

@@ -65,28 +65,28 @@ THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 
 
 class Numbers:
-    """Derived values by name, each computed once.
+    """Derived values by name. Each value is computed once.
 
-    `get` computes a missing value. `known` never computes one. Text, JSON and pages use the stored
-    value.
+    `get` computes a missing value. `known` never computes a value. Text, JSON and pages use the
+    stored values.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._values: dict[str, Any] = dict(values or {})
 
     def get(self, name: str, compute: Callable[[], T]) -> T:
-        """Return the value with this name. The first call computes it."""
+        """Return the value with this name. Compute the value on the first call."""
         if name not in self._values:
             self._values[name] = compute()
         value: T = self._values[name]
         return value
 
     def put(self, name: str, value: Any) -> None:
-        """Store a value. It replaces an earlier value, which was computed with other options."""
+        """Store a value. Replace an earlier value that was computed with other options."""
         self._values[name] = value
 
     def known(self, name: str) -> Any:
-        """Return the value with this name, or None if it was not computed."""
+        """Return the value with this name, or None if the value was not computed."""
         return self._values.get(name)
 
     def __contains__(self, name: str) -> bool:
@@ -101,8 +101,8 @@ class Numbers:
 class Comparison:
     """The result of `compare`.
 
-    A number is computed when it is first accessed, then stored. Numbers that require another pass
-    over the pixels raise an error if the images are no longer available.
+    Each number is computed on first access and then stored. Accessing a number that requires
+    another pass over the pixels raises an error if the images are no longer available.
 
     Attributes
     ----------
@@ -111,9 +111,10 @@ class Comparison:
     images : Images or None
         The compared images; None after `detach`, unpickling or reading from JSON.
     score : float
-        D after matching and merging, between 0 and 1 (identical). For two label maps it is the
-        pixel accuracy under the correspondence: the share of pixels whose two labels correspond.
-        (With a floor, the Aitchison similarity of every other pixel is a constant above 0.)
+        D, the mean similarity of the pixels, after matching and merging. It ranges from 0 to 1
+        (identical segmentations). For two label maps, it is the pixel accuracy under the
+        correspondence: the share of pixels whose two labels correspond. (With a floor, the
+        Aitchison similarity of all other pixels is a constant above 0.)
     matched_score : float
         D after matching, before merging.
     chance : float
@@ -124,17 +125,17 @@ class Comparison:
         (score − chance) / (1 − chance).
     mean_dice : float
         Mean Dice of all groups except faint ones (`Group.faint`). An unmatched region of either
-        side counts as 0.
+        side counts as Dice 0.
     lowest_dice : float
         Lowest Dice of all groups except faint ones.
     background : dict or None
         Per side, the label or name of the background; None if no background was given.
     foreground : tuple of Group
-        All groups except the background.
+        All groups except the background group.
     foreground_dice : float
-        Mean Dice of the foreground groups except faint ones. This attribute, all other numbers
-        whose names begin with ``foreground``, `pooled_dice` and `adjusted_foreground_score` require
-        a background. They are NaN if all foreground groups are faint.
+        Mean Dice of the foreground groups except faint ones. All numbers whose names contain
+        ``foreground``, and `pooled_dice`, require a background. These numbers are NaN if all
+        foreground groups are faint.
     pooled_dice : float
         2 Σ overlap / Σ volumes over all foreground groups.
     foreground_score : float
@@ -145,16 +146,17 @@ class Comparison:
     adjusted_foreground_score : float
         (foreground_score − foreground_chance) / (1 − foreground_chance).
     explained : dict
-        ``explained["reference"]`` (reference explained) is the share of the reference explained by
-        the prediction (1 if the prediction only subdivides reference regions).
-        ``explained["prediction"]`` (prediction explained) is the share of the prediction explained
-        by the reference (1 if the prediction only merges reference regions).
+        ``explained["reference"]`` (reference explained) is the share of the variance of the
+        reference that the prediction explains. It is 1 if the prediction only subdivides reference
+        regions. ``explained["prediction"]`` (prediction explained) is the share of the variance of
+        the prediction that the reference explains. It is 1 if the prediction only merges reference
+        regions.
     groups : tuple of Group
-        Corresponding regions, then unmatched regions.
+        Groups of corresponding regions, followed by unmatched regions.
     lowest : Group
         The group with the lowest Dice, excluding faint groups.
     merges : tuple of Merge
-        Unmatched regions that were merged, in order.
+        Regions that were merged, in the order of merging.
     unmatched : dict
         Per side, the labels of unmatched regions, except those of faint groups.
     empty : dict
@@ -162,8 +164,8 @@ class Comparison:
     notes : tuple of Note
         Messages about the comparison.
     weights : ndarray
-        1 − D of every pair of regions. Rows are `reference_labels`, and columns are
-        `prediction_labels`.
+        1 − D for every pair of non-empty regions. Rows correspond to `reference_labels` and columns
+        to `prediction_labels`.
     pixels : int
         Number of compared pixels (voxels of a volume).
     pixel_volume : float or None
@@ -206,7 +208,7 @@ class Comparison:
     numbers: Numbers = field(default_factory=Numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything except the images, which may be far larger than the rest."""
+        """Return the fields without the images, which may be much larger than the other fields."""
         return {entry.name: getattr(self.detach(), entry.name) for entry in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -239,7 +241,7 @@ class Comparison:
         Parameters
         ----------
         *names : str
-            Names of attributes: "score", "chance", "explained", "groups", "notes", ….
+            Names of attributes, such as "score", "chance", "explained", "groups" or "notes".
 
         Examples
         --------
@@ -300,10 +302,10 @@ class Comparison:
 
     @property
     def score(self) -> float:
-        """D after matching and merging.
+        """D, the mean similarity of the pixels, after matching and merging.
 
-        For two label maps it is the pixel accuracy under the correspondence: the share of pixels
-        whose two labels correspond. (With a floor, the Aitchison similarity of every other pixel is
+        For two label maps, it is the pixel accuracy under the correspondence: the share of pixels
+        whose two labels correspond. (With a floor, the Aitchison similarity of all other pixels is
         a constant above 0.)
         """
         return self.numbers.get("score", lambda: self.measured.score)
@@ -347,17 +349,21 @@ class Comparison:
 
     @property
     def adjusted_score(self) -> float:
-        """(score − chance) / (1 − chance): 1 if identical, about 0 if independent."""
+        """(score − chance) / (1 − chance).
+
+        It is 1 for identical segmentations and about 0 for independent segmentations.
+        """
         return adjusted(self.score, self.chance)
 
     @property
     def explained(self) -> dict[Side, float]:
         """Per side, the share of its variance that is explained by the other side.
 
-        ``explained["reference"]`` (reference explained) is the share of the reference explained by
-        the prediction (1 if the prediction only subdivides reference regions).
-        ``explained["prediction"]`` (prediction explained) is the share of the prediction explained
-        by the reference (1 if the prediction only merges reference regions).
+        ``explained["reference"]`` (reference explained) is the share of the variance of the
+        reference that the prediction explains. It is 1 if the prediction only subdivides reference
+        regions. ``explained["prediction"]`` (prediction explained) is the share of the variance of
+        the prediction that the reference explains. It is 1 if the prediction only merges reference
+        regions.
         """
         return self.numbers.get("explained", self._explained)
 
@@ -400,7 +406,7 @@ class Comparison:
 
     @property
     def background_regions(self) -> Places:
-        """The index of the background region of each side, or None."""
+        """Per side, the index of the background region, or None."""
         return self.numbers.get(
             "background_regions",
             lambda: find_background(self.overlap, self.options.background),
@@ -408,12 +414,12 @@ class Comparison:
 
     @property
     def foreground(self) -> tuple[Group, ...]:
-        """All groups except the background, if one was given."""
+        """All groups except the background group, if a background was given."""
         return Foreground.of(self).groups
 
     @property
     def foreground_dice(self) -> float:
-        """Mean Dice of the foreground groups except faint ones; NaN if there are none."""
+        """Mean Dice of the foreground groups except faint ones; NaN if all of them are faint."""
         return Foreground.named(self, "foreground_dice").dice
 
     @property
@@ -425,9 +431,9 @@ class Comparison:
     def foreground_score(self) -> float:
         """Σ overlap of the foreground / (pixels − overlap of the background).
 
-        NaN if all foreground groups are faint. For label maps, this is the share of agreeing pixels
-        among those that are foreground on at least one side. Overlaps are Σ min(p, q), as in Dice,
-        for every similarity.
+        It is NaN if all foreground groups are faint. For label maps, this is the share of agreeing
+        pixels among those that are foreground on at least one side. Overlaps are Σ min(p, q), as in
+        Dice, for every similarity.
         """
         return Foreground.named(self, "foreground_score").score
 
@@ -439,7 +445,7 @@ class Comparison:
 
     @property
     def foreground_chance_error(self) -> float:
-        """The standard error of `foreground_chance`; 0 if it is exact."""
+        """The standard error of `foreground_chance`; 0 if `foreground_chance` is exact."""
         check_named(self, "foreground_chance_error")
         return self._chance().foreground_error
 
@@ -453,12 +459,12 @@ class Comparison:
 
     @property
     def reference_labels(self) -> tuple[Label, ...]:
-        """Labels of the non-empty reference regions: the rows of `weights`."""
+        """Labels of the non-empty reference regions, which are the rows of `weights`."""
         return self.overlap.reference.occupied_labels
 
     @property
     def prediction_labels(self) -> tuple[Label, ...]:
-        """Labels of the non-empty prediction regions: the columns of `weights`."""
+        """Labels of the non-empty prediction regions, which are the columns of `weights`."""
         return self.overlap.prediction.occupied_labels
 
     def labels(self, side: Side) -> tuple[Label, ...]:
@@ -471,17 +477,17 @@ class Comparison:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """1 − D of every pair of non-empty regions; read-only."""
+        """1 − D for every pair of non-empty regions, as a read-only array."""
         return self.overlap.weights
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Corresponding regions, then unmatched regions."""
+        """Groups of corresponding regions, followed by unmatched regions."""
         return self.numbers.get("groups", lambda: groups_of(self))
 
     @property
     def merges(self) -> tuple[Merge, ...]:
-        """Unmatched regions that were merged, in order."""
+        """Regions that were merged, in the order of merging."""
         return merges_of(self)
 
     @property
@@ -538,7 +544,7 @@ class Comparison:
     # -- other metrics -----------------------------------------------------------------------------
 
     def indices(self) -> "Indices":
-        """Compute the Rand index, variation of information, covering, mean IoU, κ and more indices.
+        """Compute the Rand index, variation of information, mean IoU, κ and other indices.
 
         Examples
         --------
@@ -578,7 +584,7 @@ class Comparison:
         return detection_of(self, self.correspondence, threshold=threshold, by=by)
 
     def component_scores(self, *, connectivity: int | None = None) -> "ComponentScores":
-        """Score every connected component of the reference, without the background.
+        """Score every connected component of the reference, except those of the background.
 
         A component is compared with the prediction regions of its group, restricted to the pixels
         that are nearer to it than to the other components of the group (as in CC-Metrics, with
@@ -588,7 +594,7 @@ class Comparison:
         Parameters
         ----------
         connectivity : {4, 8, 6, 18, 26}, optional
-            Number of neighbours of a pixel; all neighbours, including diagonal ones, by default.
+            Number of neighbours of a pixel. By default, diagonal neighbours are included.
 
         Examples
         --------
@@ -617,13 +623,14 @@ class Comparison:
         infinite: float | None = None,
         derived: "Members | None" = None,
     ) -> "Boundaries":
-        """Measure distances between the outlines of the groups: Hausdorff, average, surface Dice.
+        """Compute the Hausdorff distance, average distance and surface Dice of each group.
 
-        Distances are exact distances between surfaces halfway between voxels, in millimetres if the
-        images have a geometry and in pixels otherwise. Probabilities are not thresholded at one
-        half: every number is the mean over several levels. Means over groups exclude faint groups
-        and the background, if one is given. This method requires images with two or three
-        dimensions. The last result is stored in the comparison and included in its JSON.
+        Distances are exact. They are measured between surfaces that lie halfway between voxels, in
+        millimetres if the images have a geometry and in pixels otherwise. Probabilities are not
+        thresholded at one half: every number is the mean over several levels. Means over groups
+        exclude faint groups and the background, if one is given. This method requires images with
+        two or three dimensions. The last result is stored in the comparison and included in its
+        JSON.
 
         Parameters
         ----------
@@ -636,7 +643,7 @@ class Comparison:
             Probabilities at which outlines are drawn; 0.1, 0.2, …, 0.9 by default. The outlines of
             a label map are the same at every level.
         infinite : float, optional
-            Penalty distance of regions that are absent from one side; infinity by default.
+            Penalty distance for regions that are absent from one side; infinity by default.
         derived : mapping of str to label or sequence of labels, optional
             Unions of regions to measure instead of the groups (see `derived`). The result is
             not stored.
@@ -698,7 +705,7 @@ class Comparison:
         Parameters
         ----------
         regions : mapping of str to label or sequence of labels
-            The name of each derived region and its members: ``{"whole tumour": (1, 2, 3)}``.
+            The members of each derived region by name, such as ``{"whole tumour": (1, 2, 3)}``.
 
         Returns
         -------
@@ -729,17 +736,17 @@ class Comparison:
         """Measure the calibration of the prediction's probabilities, per group.
 
         One pass over the pixels computes reliability diagrams, expected and maximum calibration
-        error and their values for a calibrated prediction, the Brier score and its decomposition,
-        log loss, and Dice at thresholds. The reference may be a label map or probabilities. The
-        module `probdice.metrics.calibration` describes the conventions.
+        error, the values of these errors for a calibrated prediction, the Brier score and its
+        decomposition, log loss, and Dice at thresholds. The reference may be a label map or
+        probabilities. The module `probdice.metrics.calibration` describes the conventions.
 
         Parameters
         ----------
         bins : int, optional
             Number of bins of the reliability diagrams.
         binning : {"width", "mass"}, optional
-            Bins have equal width ("width"), or equal numbers of pixels as far as ties allow
-            ("mass").
+            "width" creates bins of equal width. "mass" creates bins with equal numbers of pixels,
+            as far as ties allow.
         thresholds : iterable of float, optional
             Thresholds applied to both sides for Dice; 0.1, 0.2, …, 0.9 by default, as in QUBIQ.
 
@@ -775,8 +782,8 @@ class Comparison:
         ----------
         into : array, optional
             Output array with the shape of the image, such as a Zarr array or a memory map. The map
-            is written to it block by block, without holding the whole map in memory, and `into` is
-            returned.
+            is written to this array block by block, so that the whole map is never in memory, and
+            `into` is returned.
 
         Examples
         --------
@@ -790,10 +797,10 @@ class Comparison:
     def relabelled(self, *, into: Target | None = None) -> Segmentation:
         """Return the prediction with the labels of the reference.
 
-        Every group gets the label of its matched reference region. An unmatched prediction region
-        keeps its label if the reference does not use that label; otherwise it gets a new label. The
-        name of such a region ends in "(unmatched)". If the prediction is a Dask array, so is the
-        result.
+        The prediction regions of a group get the label of its matched reference region. An
+        unmatched prediction region keeps its label if the reference does not use that label;
+        otherwise it gets a new label. The name of an unmatched region ends in "(unmatched)". If the
+        prediction is a Dask array, so is the result.
 
         Parameters
         ----------
@@ -828,15 +835,16 @@ class Comparison:
             "overview", "regions", "map", "views", "correspondence", "overlap", "slices",
             "histogram" or "boundaries".
         ax : Axes or several, optional
-            Axes to draw on, one per panel; a new figure by default.
+            Axes to draw on, one per panel. By default, a new figure is created.
         figsize : (float, float), optional
             Width and height of the new figure in inches.
         place : sequence of int, optional
             Index of the voxel through which slices of a volume are taken. By default, slices are
             taken where the two sides differ most.
         palette : {"given", "safe", "rgb"}, optional
-            Colours from the files and name tables, colours that are safe for colour-blind readers,
-            or red, green and blue for up to three groups.
+            "given" uses the colours of the files and name tables. "safe" uses colours that
+            colour-blind readers can distinguish. "rgb" uses red, green and blue for up to three
+            groups.
 
         Examples
         --------
@@ -864,9 +872,9 @@ class Comparison:
         path : path
             Path of the HTML file.
         title : str, optional
-            Title of the page; the names of the files by default.
+            Title of the page. The default contains the names of the files.
         image : array, path or image, or several, optional
-            Background image to show under the segmentations, such as the segmented scan.
+            Image to show under the segmentations, such as the segmented scan.
         surface : path or several, optional
             Surfaces on which to show values at vertices, one per hemisphere.
 
@@ -887,7 +895,7 @@ class Comparison:
     # -- storing ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers computed so far as built-in Python types, with the format version.
+        """Return the comparison as built-in Python types, with the format version.
 
         Numbers that require another pass over the pixels (chance and explained shares of
         probabilities) are included only if they have already been computed.
@@ -904,7 +912,7 @@ class Comparison:
         return comparison_to_dict(self)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """`to_dict` as JSON. NaN becomes null.
+        """Return the output of `to_dict` as JSON. NaN becomes null.
 
         Examples
         --------
@@ -957,8 +965,8 @@ class Comparison:
         """Return the groups as a table with one row per group. Labels are tuples.
 
         Volumes and their differences (prediction − reference) are in pixels. If `pixel_volume` is
-        known, the `reference_ml`, `prediction_ml` and `difference_ml` columns contain them in
-        millilitres.
+        known, the `reference_ml`, `prediction_ml` and `difference_ml` columns contain the same
+        quantities in millilitres.
 
         Examples
         --------
@@ -972,7 +980,7 @@ class Comparison:
         return data_frame(group_rows(self))
 
     def to_csv(self) -> str:
-        """Return the groups as CSV with one row per group; labels of a side are separated by ";".
+        """Return the groups as CSV, one row per group. Semicolons separate the labels of a side.
 
         Examples
         --------

@@ -44,7 +44,7 @@ class Group(VolumeDifferences):
     volume_difference : float
         `prediction_volume` − `reference_volume`, in pixels.
     relative_volume_difference : float
-        The volume difference divided by `reference_volume`; NaN if that is 0.
+        The volume difference divided by `reference_volume`; NaN if `reference_volume` is 0.
     faint : bool
         Whether the group is excluded from means over regions and from counts of regions. A group is
         faint if it contains no region of a label map and none of its regions is the most probable
@@ -99,9 +99,9 @@ class Merge:
     region : int or str
         The label of the region.
     into : tuple of int or str
-        The labels of the other side in the group.
+        The labels of the other side's regions in the group.
     gain : float
-        The increase of the group's similarity.
+        The increase in the group's similarity, which may be negative.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def _group_labels(table: Overlap, groups: Groups, side: Side) -> list[tuple[Labe
 
 
 def merges_of(result: "Comparison") -> tuple[Merge, ...]:
-    """Return the merges of a comparison with the labels of their regions, in order."""
+    """Return the merges of a comparison in order, with the labels of their regions."""
     labels = {side: result.overlap.side(side).labels for side in SIDES}
     return tuple(
         Merge(

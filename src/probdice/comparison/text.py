@@ -49,9 +49,9 @@ def _omitted(result: Comparison) -> list[str]:
     hidden = len(result.groups) - SHOWN
     if hidden > 0:
         groups = "group" if hidden == 1 else "groups"
-        texts = [f"Use to_frame() for {hidden:,} more {groups}, Jaccard and volumes."]
+        texts = [f"Use to_frame() to get {hidden:,} more {groups}, Jaccard indices and volumes."]
     else:
-        texts = ["Use to_frame() for Jaccard and volumes."]
+        texts = ["Use to_frame() to get Jaccard indices and volumes."]
     unknown = [
         attribute
         for name, attribute in (("chance", ".adjusted_score"), ("explained", ".explained"))
@@ -123,7 +123,7 @@ def _lines(result: Comparison) -> list[str]:
 
 
 def _foreground(result: Comparison) -> str:
-    """Return the other foreground measures, and the mean Dice including the background."""
+    """Format the other foreground measures and the mean Dice including the background."""
     numbers = [
         f"pooled Dice {decimal(result.pooled_dice)}",
         f"mean Dice {decimal(result.mean_dice)}",
@@ -137,7 +137,10 @@ def _foreground(result: Comparison) -> str:
 
 
 def _rows(result: Comparison) -> list[tuple[str, ...]]:
-    """Return the table of groups. Faint groups are marked in an additional last column."""
+    """Return the rows of the table of groups.
+
+    Faint groups are marked in an additional last column.
+    """
     shown = result.groups[:SHOWN]
     faint = any(group.faint for group in shown)
     mark = ("",) if faint else ()

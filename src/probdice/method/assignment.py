@@ -1,8 +1,9 @@
 """Linear assignment: choose pairs of rows and columns with the largest total saving.
 
-Small tables are treated as dense and solved by shortest augmenting paths (Crouse 2016).
-Importing SciPy's optimiser takes 0.34 s of CPU time, longer than most comparisons. The compiled
-loops are in `assignment_kernels`, which is imported on first use because importing Numba is slow.
+Small tables are treated as dense and solved by shortest augmenting paths (Crouse 2016). SciPy's
+optimiser is not used, because importing it takes 0.34 s of CPU time, longer than most comparisons.
+The compiled loops are in `assignment_kernels`, which is imported on first use because importing
+Numba is slow.
 
 Large tables are treated as sparse. Pairs that are certain to be part of an optimum are chosen
 first. In the remaining table, rows bid for columns, and each row without a column searches for the
@@ -22,9 +23,9 @@ __all__ = ["largest_total", "least_total"]
 Integers = NDArray[np.int64]
 
 LARGEST_DENSE = 2**16  # largest number of cells of a table that is solved as a dense table
-BITS = 60  # bits of the largest saving as an integer, so that the sum of two fits in 64 bits
-BIDS = 8  # mean number of bids per row; limits how long rows outbid each other by small amounts
-PATIENCE = 48  # columns per row that searches may reach before the auction with steps starts
+BITS = 60  # bits of the largest integer saving, so that the sum of two savings fits in 64 bits
+BIDS = 8  # mean number of bids per row; limits bidding in which prices rise by small amounts
+PATIENCE = 48  # columns per row that searches may visit before the auction with steps starts
 STEPS = (
     (20, 32),
     (12, 200),
@@ -37,13 +38,13 @@ def largest_total(
     savings: NDArray[np.int64] | NDArray[np.float64],
     shape: tuple[int, int],
 ) -> Integers:
-    """Choose pairs, no two in one row or column, with the largest total saving.
+    """Choose pairs with the largest total saving, at most one pair per row and column.
 
     Parameters
     ----------
     rows, columns : int64 arrays of shape (pairs,)
-        The rows and columns of the pairs of overlapping regions, in any order, each pair at most
-        once.
+        The rows and columns of the pairs of overlapping regions, in any order. No pair occurs
+        twice.
     savings : int64 or float64 array of shape (pairs,)
         The saving of each pair, greater than 0.
     shape : (int, int)
@@ -58,7 +59,7 @@ def largest_total(
 
     Examples
     --------
-    Row 0 saves most with column 0, but row 1 can only be paired with column 0:
+    The largest saving of row 0 is in column 0, but row 1 can only be paired with column 0:
 
     >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
     >>> largest_total(rows, columns, np.array([5, 4, 3]), (2, 2))
@@ -122,7 +123,7 @@ def _augmented(
     savings: Integers,
     shape: tuple[int, int],
 ) -> Integers:
-    """Return the chosen pairs. The given pairs must be grouped by row. They are sorted in place."""
+    """Return the chosen pairs. The given pairs must be grouped by row, and are sorted in place."""
     starts = _starts(rows, shape[0])
     table = rows, columns, savings, starts
     present = np.flatnonzero(np.diff(starts))

@@ -9,12 +9,12 @@ from probdice.compiler.jit import inlined, inner, kernel
 __all__ = ["bid", "refine", "search", "shortest_paths", "take_dominant"]
 
 SWEEPS = 8  # sweeps over all rows between two searches for cycles of exchanges
-MOST_SWEEPS = 512  # sweeps after which pairs are dissolved instead of lowering prices
+MOST_SWEEPS = 512  # sweeps after which pairs are dissolved and prices are no longer lowered
 
 
 @kernel
 def shortest_paths(costs: Any) -> Any:
-    """Assign columns to the rows, one row at a time, by the shortest path to a free column."""
+    """Assign columns to rows, one row at a time, along the shortest path to a free column."""
     rows, columns = costs.shape
     row_prices, column_prices = np.zeros(rows), np.zeros(columns)
     column_of, owners = np.full(rows, -1, np.int64), np.full(columns, -1, np.int64)
@@ -63,8 +63,9 @@ def take_dominant(
 ) -> int:
     """Choose pairs that are part of an optimum, and return the number of undecided pairs.
 
-    The undecided pairs are the first entries of `left`. A chosen pair saves at least as much as the
-    second best pairs of its row and of its column together, so it can replace them without loss.
+    The undecided pairs are the first entries of `left`. The saving of a chosen pair is at least the
+    sum of the savings of the second-best pairs of its row and of its column, so the chosen pair can
+    replace these two pairs without loss.
     """
     taken_rows, taken_columns = taken[0], taken[1]
     row_best, row_first, row_second = best[0], best[1], best[2]
@@ -111,7 +112,7 @@ def take_dominant(
 
 @kernel
 def bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int) -> int:
-    """Run an auction: set `edges` to the pair of each row, or leave it at −1.
+    """Run an auction. Set `edges` to the pair of each row, or to −1 if the row has no pair.
 
     Return the number of rows that still need a search. These rows are the first entries of
     `waiting`.
@@ -187,7 +188,7 @@ def search(table: Any, waiting: Any, state: Any, patience: int) -> bool:
     """Match each waiting row, or leave it unmatched, so that the total is maximal.
 
     The duals u of rows and v of columns are never negative. For every pair, u + v is at least its
-    saving; for matched pairs, u + v equals the saving. v is 0 for unmatched columns. Once u is 0
+    saving; for matched pairs, u + v equals the saving. For unmatched columns, v is 0. Once u is 0
     for unmatched rows, the total saving equals the sum of the duals, which is an upper bound.
 
     Return False if searches reached more than `patience` columns before they finished. A negative
@@ -238,8 +239,8 @@ def _shortest_augmenting_path(
     The length of a pair is its slack: u + v minus its saving. A path that ends at a row adds the u
     of that row to its length.
 
-    Return the length, the column where the path ends or −1, the row that becomes unmatched, and the
-    numbers of columns in `ready` and `heap`.
+    Return the length of the path, the column where the path ends (or −1), the row that becomes
+    unmatched, and the numbers of columns in `ready` and `heap`.
     """
     _, columns, savings, starts = table
     owners, u, v, distance = state[1], state[2], state[3], state[4]
@@ -299,7 +300,7 @@ def _shortest_augmenting_path(
 
 @inlined
 def _move_up(heap: Any, place: Any, distance: Any, p: int, column: int) -> None:
-    """Insert a column into the heap at position `p` or nearer to the top."""
+    """Insert a column into the heap at position `p` or closer to the top."""
     while p > 1 and distance[heap[p >> 1]] > distance[column]:
         heap[p] = heap[p >> 1]
         place[heap[p]] = p
@@ -346,8 +347,8 @@ def _augment(table: Any, state: Any, start: int, end: int) -> None:
 def refine(table: Any, state: Any) -> None:
     """Lower prices until every matched pair is optimal for its row, and dissolve all other pairs.
 
-    If each row of a cycle prefers the column of the next row, the rows exchange columns if this
-    increases the total saving.
+    If each row of a cycle prefers the column of the next row, the rows exchange columns, provided
+    that the exchange increases the total saving.
     """
     _, columns, savings, starts = table
     edges, owners, u, v, rival, seen = state[0], state[1], state[2], state[3], state[4], state[5]

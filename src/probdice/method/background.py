@@ -1,4 +1,4 @@
-"""Find the background that the user names on each side, and remove it from overlaps."""
+"""Find the given background of each side, and exclude it from overlaps."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,10 +30,11 @@ NO_BACKGROUND: Places = Both(None, None)
 
 
 def find_background(overlap: Overlap, background: Background | None) -> Places:
-    """Return the index of the background region of each side; None if the side has no such region.
+    """Return the index of the background region of each side; None if it is absent.
 
     On a side without names, a name is replaced by the number of the region with this name on the
-    other side. On a side without numbers, a number is replaced by its name on the other side.
+    other side. On a side without numbers, a number is replaced by the name of the region with this
+    number on the other side.
     """
     if background is None:
         return NO_BACKGROUND
@@ -53,7 +54,7 @@ def check_background(background: Background, overlaps: Sequence[Overlap]) -> Non
 
 
 def named_background(background: Background) -> Option:
-    """Return the background as an option that messages recommend."""
+    """Return the background as an option, for use in messages."""
     if background.reference == background.prediction:
         return Option("background", background.reference)
     words = " ".join(f"--background {side}:{background[side]}" for side in SIDES)
@@ -91,7 +92,7 @@ def background_group(groups: Groups, places: Places) -> int | None:
 
 
 def foreground_share(common: Floats, group: int | None, pixels: float) -> float:
-    """Return the overlap of the foreground groups, divided by |Ω| − the overlap of the background.
+    """Return foreground overlap / (`pixels` − background overlap), clipped to [0, 1].
 
     `common` contains the overlap of every group, and `group` is the index of the background group.
     """

@@ -1,8 +1,9 @@
-"""The chance level: the expected score of independent segmentations with the same regions.
+"""The chance level: the expected score of independent segmentations with the same region sizes.
 
 The expected overlap of independent sides is matched, merged and scored like any other overlap. For
-label maps, the result has a closed form. For the absolute similarity, it is exact unless
-probabilities are merged. In all other cases, pixels are paired at random.
+label maps, the chance level has a closed form. For the absolute similarity, the chance level is
+exact unless probabilities are merged. In all other cases, it is estimated from randomly paired
+pixels.
 """
 
 from collections.abc import Sequence
@@ -31,13 +32,13 @@ from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["Chance", "adjusted", "chance_of"]
 
-SORTED = 2**11  # up to this many pixels, values are sorted; otherwise they are binned
-BINS = 2**11, 2**15  # numbers of bins; the second is used if the first is too coarse
+SORTED = 2**11  # largest number of pixels whose values are sorted instead of binned
+BINS = 2**11, 2**15  # numbers of bins; the second number is used if the first is too small
 ACCURATE = 5e-6  # largest error of the binned result
 MOST_DRAWS = 2**20
 MOST_VALUES = 2**25  # values of both sides held in memory at once
 SEED = 0
-UNDECIDED = 1e-6  # if chance is closer to 1 than this, the adjusted score is NaN
+UNDECIDED = 1e-6  # the adjusted score is NaN if 1 − chance is below this value
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def adjusted(score: float, chance: float) -> float:
 
 @dataclass(frozen=True)
 class _Agreement:
-    """The expected agreement of the foreground groups and of the background, as shares of Ω."""
+    """The expected agreement of the foreground groups and of the background, as shares."""
 
     foreground: float
     background: float = 0.0
@@ -105,7 +106,7 @@ def chance_of(
 
 
 def _largest_with_largest(overlap: Overlap, merged: Sequence[Side], places: Places) -> _Agreement:
-    """Return the agreement of two independent label maps. Their overlaps are n_i m_j / |Ω|."""
+    """Return the agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
     pixels = overlap.pixels
     shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
     pairs = min(share.size for share in shares)
@@ -189,7 +190,7 @@ def _floating(regions: Regions) -> Regions:
 
 
 def _mean_minima(overlap: Overlap, images: Passes) -> Floats:
-    """Return E min(p_i(X), q_j(Y)) of every pair of regions, for independent pixels X and Y."""
+    """Return E min(p_i(X), q_j(Y)) for every pair of regions and independent pixels X and Y."""
     pixels = overlap.pixels
     if pixels > SORTED:
         for bins in BINS:
@@ -211,10 +212,10 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
 
 
 def _accurate(p: Distribution, q: Distribution, pixels: int) -> bool:
-    """Return whether the positions of values within their bins have almost no effect.
+    """Return whether binning changes the result by at most `ACCURATE`.
 
-    For two values at relative positions a and b (0 to 1) within a bin, min(a, b) − a b is at most
-    √(a (1 − a) b (1 − b)), and at most ¼. The second bound is usually sufficient.
+    The error of two values at relative positions a and b (0 to 1) within a bin is min(a, b) − a b,
+    which is at most √(a (1 − a) b (1 − b)) and at most ¼. The second bound is usually sufficient.
     """
 
     def total(p_bounds: NDArray[Any], q_bounds: NDArray[Any]) -> float:
@@ -239,7 +240,10 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
 
 
 def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Passes) -> Chance:
-    """Score randomly paired pixels. One half determines the groups; the other half is scored."""
+    """Score randomly paired pixels.
+
+    One half determines the groups, and the other half is scored.
+    """
     sides = overlap.reference, overlap.prediction
     rows = sum(1 if side.crisp else len(side) for side in sides)
     count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
@@ -291,7 +295,7 @@ def _sampled_foreground(
 
 
 def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
-    """Sum the probabilities of regions over the sampled pixels (labels, or rows of channels)."""
+    """Return the total probability of these regions at each sampled pixel."""
     if sample.ndim == 1:
         return np.isin(sample, keys).astype(np.float64)
     total: Floats = sample[list(keys)].sum(axis=0, dtype=np.float64)
@@ -299,7 +303,7 @@ def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
 
 
 def _sample_rule(sample: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
-    """Adapt the rule to a sample of the pixels, because the sample may lack rare labels."""
+    """Adapt the rule to a sample of the pixels, which may lack rare labels."""
     if rule == "labels":
         return Given(_labelled(overlap, matched))
     if isinstance(rule, Fixed):

@@ -1,4 +1,4 @@
-"""The share of one segmentation that is explained by the other."""
+"""The share of the variance of one segmentation that the other segmentation explains."""
 
 from math import nan
 from typing import Any
@@ -17,7 +17,7 @@ DROPPED = 1e-10  # eigenvalues below this share of the largest are rounding erro
 
 
 def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
-    """Compute Goodman and Kruskal's τ of two label maps, in both directions."""
+    """Compute Goodman and Kruskal's τ for each side of two label maps."""
     meeting, pixels = overlap.meeting, overlap.pixels
     counts = meeting.savings.astype(np.float64)
     shares: dict[Side, float] = {}
@@ -33,7 +33,7 @@ def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
 
 
 def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
-    """Compute R² of the least-squares regression of each side on the other."""
+    """Compute the R² of the least-squares regression of each side on the other side."""
     shares: dict[Side, float] = {}
     means = moments.volumes.map(lambda volumes: volumes / pixels)
     for side in SIDES:
@@ -45,7 +45,7 @@ def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
             shares[side] = nan
             continue
         products = moments.own[across]
-        if products is None:  # for a label map, regression gives the mean within each label
+        if products is None:  # for a label map, regression predicts the mean within each label
             volumes = moments.volumes[across]
             occupied = volumes > 0
             determined = float(np.sum(covariance[:, occupied] ** 2 / volumes[occupied]))
@@ -57,7 +57,7 @@ def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
 
 
 def _variance(products: Floats | None, volumes: Floats, pixels: int) -> float:
-    """Return the trace of the covariance of one side, tr C. For a label map, Σ p² equals Σ p."""
+    """Return the trace of the covariance matrix of one side. For a label map, Σ p² equals Σ p."""
     squares = volumes if products is None else np.diag(products)
     return float(np.sum(squares - volumes**2 / pixels))
 

@@ -1,4 +1,4 @@
-"""Match regions as the user gives them: as pairs, or as the groups of an earlier comparison."""
+"""Match regions according to given pairs or to the groups of an earlier comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Fixed:
 
     @property
     def one_to_one(self) -> bool:
-        """Whether no group has several regions of one side."""
+        """Whether every group has at most one region per side."""
         references = [str(reference) for _, reference in self.pairs]
         return len(set(references)) == len(references)
 
@@ -46,12 +46,12 @@ class Given:
 
     @property
     def one_to_one(self) -> bool:
-        """Whether no group has several regions of one side."""
+        """Whether every group has at most one region per side."""
         return all(len(labels) < 2 for group in self.groups for labels in group)
 
 
 def check_fixed(fixed: Fixed, overlaps: Sequence[Overlap]) -> None:
-    """Reject labels that none of these overlaps has, and pairs in the wrong order."""
+    """Reject labels that are absent from all of these overlaps, and pairs in the wrong order."""
 
     def exists(side: Side, label: Label) -> bool:
         return any(overlap.side(side).knows(label) for overlap in overlaps)
@@ -72,14 +72,14 @@ def check_fixed(fixed: Fixed, overlaps: Sequence[Overlap]) -> None:
         if not exists("prediction", pair[0]) and not exists("reference", pair[1]):
             raise InputError(
                 f"match pairs {pair[0]!r} with {pair[1]!r}, but the first is a reference label and "
-                f"the second a prediction label. Put the prediction label first."
+                f"the second is a prediction label. Put the prediction label first."
             )
 
 
 def numbers_of_fixed(
     overlap: Overlap, fixed: Fixed, background: Places
 ) -> tuple[dict[Side, Integers], int]:
-    """Return the group number of every region of the given pairs and of the background, or −1.
+    """Return the group number of every region, or −1 outside the given pairs and the background.
 
     The second value is the next free group number. Labels without a region are skipped.
     """

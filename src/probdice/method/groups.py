@@ -1,4 +1,4 @@
-"""Groups of corresponding regions, and the cost of each group."""
+"""Groups of corresponding regions and the cost of each group."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +15,11 @@ __all__ = ["Groups", "costs", "counted", "group_volumes", "known_from_table"]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The group number of every region. Empty regions have no group, and their number is −1.
+    """The group number of every region. The number of an empty region is −1.
 
     The first `matched` groups have regions of both sides and are ordered by their lowest reference
-    region. They are followed by unmatched reference regions, then by unmatched prediction regions.
+    region. The next groups are the unmatched reference regions, followed by the unmatched
+    prediction regions.
     """
 
     reference: Integers
@@ -57,12 +58,12 @@ class Groups:
         return 1 + max(int(side.max(initial=-1)) for side in (self.reference, self.prediction))
 
     def numbers(self, side: Side) -> Integers:
-        """Return the group of every region of one side."""
+        """Return the group number of every region of one side."""
         return self.reference if side == "reference" else self.prediction
 
     @cached_property
     def members(self) -> Both[tuple[Integers, Integers]]:
-        """Per side, the start of each group in the list of all members, and this list."""
+        """Per side, the index of the first member of each group, and the list of all members."""
         return Both(*(_listed(self.numbers(side), self.count) for side in SIDES))
 
     def regions(self, side: Side, group: int) -> Integers:
@@ -78,7 +79,7 @@ class Groups:
 def counted(
     overlap: Overlap, groups: Groups, left_out: Both[NDArray[np.bool_]] | None = None
 ) -> NDArray[np.bool_]:
-    """Return which groups are included in means and counts of regions; the other groups are faint.
+    """Return a mask of the groups that are included in means and counts. Other groups are faint.
 
     A group is included if at least one of its regions is present (`Regions.present`). Regions in
     `left_out`, such as the background, are ignored.
@@ -102,10 +103,10 @@ def group_volumes(overlap: Overlap, groups: Groups, side: Side) -> NDArray[np.fl
 
 
 def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
-    """Compute Σ (1 − f) between both sides of each group from the overlap table, in units.
+    """Compute Σ (1 − f) of each group from the overlap table, in multiples of `Overlap.unit`.
 
-    The result is not exact for groups of several soft regions, because these regions share pixels;
-    see `known_from_table`.
+    The result is not exact for groups of several soft regions, because these regions share pixels.
+    See `known_from_table`.
     """
     meeting, alone = overlap.meeting, overlap.alone
     total = np.zeros(groups.count, meeting.savings.dtype)
@@ -122,7 +123,7 @@ def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
 
 
 def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
-    """Return which groups have costs that the overlap table alone determines."""
+    """Return a mask of the groups whose costs the overlap table alone determines."""
     if overlap.crisp:
         return np.ones(groups.count, np.bool_)
     sizes = Both(*(_sizes(groups.numbers(side), groups.count) for side in SIDES))
@@ -142,7 +143,7 @@ def _sizes(numbers: Integers, count: int) -> Integers:
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
-    """Sort the regions by group, and return the start of each group and the sorted regions."""
+    """Return the index of the first region of each group, and the regions sorted by group."""
     order = np.argsort(numbers, kind="stable")
     order = order[int(np.count_nonzero(numbers < 0)) :]
     starts = np.zeros(count + 1, np.int64)

@@ -19,7 +19,7 @@ LabelsBy = Literal["name", "number"]
 def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
     """Match equal names or numbers.
 
-    A label that is absent from one side is an empty region of that side.
+    A label that is absent from one side counts as an empty region of that side.
     """
     _check_labels(overlap)
     rows, columns = label_pairs(overlap)
@@ -28,9 +28,9 @@ def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Inte
         reference, prediction = (listed(overlap.side(side).labels) for side in SIDES)
         raise InputError(
             f"reference ({reference}) and prediction ({prediction}) have no label in common "
-            f"(compared by {labels_by(overlap)}), as ",
+            f"(compared by {labels_by(overlap)}), but ",
             Option("match", "labels"),
-            " requires. Use ",
+            " requires one. Use ",
             Option("match", "overlap"),
             ".",
         )
@@ -44,8 +44,8 @@ def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Inte
 def labels_by(overlap: Overlap) -> LabelsBy:
     """Return whether regions correspond by name or by number.
 
-    They correspond by name if both sides have at least one name that identifies a region. A name
-    that two regions of a side share identifies neither of them.
+    Regions correspond by name if both sides have at least one name that identifies a region. A name
+    that two regions of a side share identifies neither region.
     """
     named = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
     return "name" if named else "number"
@@ -92,7 +92,7 @@ def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, I
 
 
 def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
-    """Return the numbers of regions in ascending order, and the indices of these regions.
+    """Return the numbers of the regions in ascending order, and the indices of these regions.
 
     A channel that has neither a number nor a name is numbered by its index.
     """
@@ -123,7 +123,7 @@ def _check_labels(overlap: Overlap) -> None:
                 f"the {side} has names ({listed(own.labels)}) but no numbers, and the {across} has "
                 f"numbers ({listed(opposite.labels)}) but no names. For ",
                 Option("match", "labels"),
-                ", give the numbers names with ",
+                ", assign names to the numbers with ",
                 Option("names", python=f"read(…, names=…) for the {across}"),
                 "; otherwise use ",
                 Option("match", "overlap"),

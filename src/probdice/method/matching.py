@@ -1,4 +1,4 @@
-"""Match regions by overlap, by the paper's rule, by equal labels, or by given pairs or groups."""
+"""Match regions by overlap, by the paper's rule, by equal labels, or as given by the user."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -55,15 +55,14 @@ Rule = str | Fixed | Given  # a string is a key of `RULES`
 
 @dataclass(frozen=True)
 class Matching:
-    """How the regions of two sides are matched and merged.
+    """The options for matching and merging the regions of two sides.
 
-    Every field is an option of `CompareOptions` with the same name. Code between the options and
-    the rules passes the value on as a whole.
+    Every field is an option of `CompareOptions` with the same name.
 
     Attributes
     ----------
     match : Rule
-        The matching rule, or the pairs or groups that the user gave.
+        The matching rule, or the pairs or groups given by the user.
     merge : Merging
         The sides whose unmatched regions are merged.
     background : Background or None
@@ -82,16 +81,16 @@ class Matching:
 
     @cached_property
     def by_overlap(self) -> bool:
-        """Whether regions are matched by overlap alone, apart from merging and the background."""
+        """Whether regions are matched by overlap. Merging and the background are ignored."""
         return replace(self, merge="none", background=None) == DEFAULT
 
     @property
     def one_to_one(self) -> bool:
-        """Whether no group has several regions of one side."""
+        """Whether every group has at most one region per side."""
         return self.merge == "none" and (isinstance(self.match, str) or self.match.one_to_one)
 
     def given(self, groups: Given) -> "Matching":
-        """Return the matching with the groups of an earlier comparison."""
+        """Return the same options with the given groups and without merging."""
         return replace(self, match=groups, merge="none")
 
 
@@ -100,7 +99,7 @@ DEFAULT = Matching()
 
 @dataclass(frozen=True)
 class MatchingRule:
-    """A matching rule that users choose by its name.
+    """A matching rule that users select by name.
 
     Attributes
     ----------
@@ -110,7 +109,7 @@ class MatchingRule:
     help : str
         Description in the help text of ``--match``.
     words : str
-        Description in the settings of a result.
+        Description in the list of settings of a result.
     """
 
     pairs: Callable[[Overlap, Places], tuple[Integers, Integers]]
@@ -155,7 +154,10 @@ def pairs_as_groups(overlap: Overlap, rows: Integers, columns: Integers) -> Grou
 
 
 def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[Integers, Integers]:
-    """Choose the pairs with the largest total overlap. Components match only within their class."""
+    """Choose the pairs with the largest total overlap.
+
+    Components are matched only within a class.
+    """
     if background is not NO_BACKGROUND:
         overlap = without_background(overlap, background)
     if overlap.reference.origins:
@@ -165,7 +167,7 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
     chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
     rows, columns = meeting.rows[chosen], meeting.columns[chosen]
     if rows.size < max(shape):  # a region may be unmatched
-        # An exchange requires a region that saves as much as the match of the other region.
+        # An exchange requires an unmatched region with the same saving as the matched region.
         savings = meeting.savings
         row_savings, column_savings = (np.zeros(count, savings.dtype) for count in shape)
         row_savings[rows] = column_savings[columns] = savings[chosen]
@@ -218,8 +220,8 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
 def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
     """Replace matched regions with better unmatched regions. Return the column of every row, or −1.
 
-    If two regions overlap a third region equally, the region with the smaller cost alone is
-    matched. Every exchange lowers the total weight, so the loop terminates.
+    If two regions overlap a third region equally, the region with the smaller cost against an empty
+    region is matched. Every exchange lowers the total weight, so the loop terminates.
     """
     column_of = np.full(len(overlap.reference), -1, np.int64)
     row_of = np.full(len(overlap.prediction), -1, np.int64)
@@ -244,7 +246,7 @@ def _exchange(
     cost: NDArray[Any],
     tie: float,
 ) -> bool:
-    """Replace matches of one side with unmatched regions of the other; return True if any were."""
+    """Replace matches of one side with unmatched regions. Return whether a match was replaced."""
     saved = np.full(match_of.size, -1, savings.dtype)
     paired = match_of[ends] == others
     saved[ends[paired]] = savings[paired]
@@ -272,7 +274,7 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Choose the paper's pairs: the minimum total weight with every region of one side matched."""
+    """Match every region of the side with fewer regions, with minimum total weight (the paper)."""
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(
@@ -297,7 +299,7 @@ def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
     """Return the pairs with the minimum total that use every row or every column, sorted by row."""
     small = table if table.shape[0] <= table.shape[1] else table.T
     best = small.argmin(axis=1)
-    if np.unique(best).size == best.size:  # no conflict: the best columns are the solution
+    if np.unique(best).size == best.size:  # the best columns are all different
         rows, columns = np.arange(best.size), best
     else:
         rows, columns = np.arange(best.size), least_total(small)
@@ -308,7 +310,7 @@ def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
 
 
 def _table(overlap: Overlap, rows: Integers, columns: Integers) -> NDArray[Any]:
-    """Return the cost of every pair of non-empty regions, in units; integers for label maps."""
+    """Return the cost of every pair of the given regions, in multiples of `Overlap.unit`."""
     alone, meeting = overlap.alone, overlap.meeting
     table: NDArray[Any] = np.add.outer(alone.reference[rows], alone.prediction[columns])
     row_places = np.zeros(len(overlap.reference), np.int64)
@@ -333,7 +335,7 @@ def knows(overlap: Overlap, label: Label) -> bool:
 
 
 def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
-    """Match the given pairs whose regions exist, and the remaining regions by overlap."""
+    """Match the given pairs whose regions exist, and match the remaining regions by overlap."""
     numbers, next_group = numbers_of_fixed(overlap, fixed, background)
     meeting = overlap.meeting
     free = (numbers["reference"][meeting.rows] < 0) & (numbers["prediction"][meeting.columns] < 0)
@@ -346,7 +348,7 @@ def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
 
 
 def check_labels(matching: Matching, overlaps: Sequence[Overlap]) -> None:
-    """Reject labels that the matching names and that none of these overlaps has."""
+    """Reject labels that are named in the options but absent from all of these overlaps."""
     if isinstance(matching.match, Fixed):
         check_fixed(matching.match, overlaps)
     if matching.background is not None:

@@ -1,4 +1,4 @@
-"""Merge unmatched regions into groups of matched regions, in the order of decreasing gain."""
+"""Merge unmatched regions into groups of matched regions, in order of decreasing gain."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ MERGING: tuple[Merging, ...] = get_args(Merging)
 
 ORDER: tuple[Side, Side] = ("prediction", "reference")  # the first side merges first if gains tie
 
-# Arguments: a side, the members of some groups on that side and on the other side, and unmatched
-# regions of that side. Result: Σ (1 − f) of each group with each region added, groups × unmatched
-# regions.
+# The arguments are a side, the members of several groups on that side and on the other side, and
+# unmatched regions of that side. The result is Σ (1 − f) of each group (rows) with each unmatched
+# region added (columns).
 Joined = Callable[
     [Side, Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], NDArray[Any]
 ]
@@ -64,7 +64,7 @@ def merge_unmatched(
     joined : callable
         Computes the costs that require the pixels.
     by_table : bool
-        Whether all gains are computed from the overlap table, because the images are not available.
+        Whether all gains are computed from the overlap table. This is necessary without the images.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def merge_unmatched(
     costs
         The cost of each group.
     joins
-        The merges in order.
+        The merges, in the order in which they were performed.
     """
     if not groups.matched or not any(groups.unmatched(side).size for side in sides):
         return groups, costs, ()
@@ -117,12 +117,12 @@ class _Joining:
             side: set(groups.unmatched(side).tolist()) if side in sides else set() for side in ORDER
         }
         self.meeting = {side: self._neighbours(side) for side in ORDER}
-        # Per side and unmatched region: the savings by group, with the group's other side.
+        # Per side and unmatched region, the saving with the other side of each group.
         self.saved: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
         self.gain: dict[tuple[int, int, int], Any] = {}
         self.heap: list[tuple[Any, int, int, int]] = []
-        self.ready: list[tuple[int, int, int, Any]] = []  # merges that tie, in tie-breaking order
-        self.level: Any = 0  # the largest gain when they were taken from the heap
+        self.ready: list[tuple[int, int, int, Any]] = []  # tied merges, in tie-breaking order
+        self.level: Any = 0  # the largest gain when the ready merges were taken from the heap
         group_of = {side: groups.numbers(side).tolist() for side in ORDER}
         for side in ORDER:
             across = group_of[other(side)]
@@ -135,7 +135,7 @@ class _Joining:
         heapify(self.heap)
 
     def run(self) -> list[Join]:
-        """Perform all merges, the largest gain first, and return them in order."""
+        """Perform all merges, largest gain first, and return them in this order."""
         overlap, joins = self.overlap, []
         scale = overlap.unit / overlap.pixels
         while (best := self._best()) is not None:
@@ -151,8 +151,8 @@ class _Joining:
         """Return the merge with the largest gain.
 
         In a tie, the prediction comes first, then the lower region index, then the lower group
-        index. Merges that tie with the best one are stored in `ready`, so that they are not
-        compared again after every merge.
+        index. Merges whose gains tie with the largest gain are stored in `ready`, so that they are
+        not compared again after every merge.
         """
         heap, ready = self.heap, self.ready
         tie = self.overlap.tie
@@ -236,7 +236,7 @@ class _Joining:
         heappush(self.heap, (-gain, *key))
 
     def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
-        """Return the regions that each unmatched region overlaps, with the savings."""
+        """Return the regions that each unmatched region overlaps, and their savings."""
         meeting = self.overlap.meeting
         ends, others = meeting.rows, meeting.columns
         if side == "prediction":

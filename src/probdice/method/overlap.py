@@ -1,8 +1,8 @@
-"""The overlap of two segmentations, which contains all sums over their pixels.
+"""The overlap of two segmentations, which contains sums over their pixels.
 
 An overlap contains the volume and the cost of each single region, and the savings of each pair of
 overlapping regions. Overlaps of image blocks, training batches or the images of a data set can be
-added. Matching, scores, chance and other numbers are computed from the total.
+added. Matching, scores, chance levels and other numbers are computed from the total.
 """
 
 import os
@@ -38,7 +38,7 @@ COMPACT = 2**20  # pairs that are collected before they are summed
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of overlapping regions: `rows` and `columns` are indices of regions of the two sides.
+    """Pairs of overlapping regions. `rows` and `columns` are the indices of the two regions.
 
     `savings` is ½ (cost of both regions alone − cost of the pair), summed over the pixels.
     """
@@ -55,7 +55,8 @@ class Pairs:
 class Overlap:
     """The overlap of every pair of regions of two segmentations, summed over their pixels.
 
-    Use `probdice.overlap` to compute it. Add overlaps of different pixels with ``+`` or ``sum``.
+    Use `probdice.overlap` to compute an overlap. Add overlaps of different pixels with ``+`` or
+    ``sum``.
 
     Attributes
     ----------
@@ -104,7 +105,10 @@ class Overlap:
 
     @property
     def unit(self) -> float:
-        """The factor that converts sums to costs; below 1 only for label maps with a floor."""
+        """The factor that converts sums to costs.
+
+        It is below 1 only for label maps with a floor.
+        """
         return self.similarity.disagreement if self.crisp else 1.0
 
     @property
@@ -114,7 +118,7 @@ class Overlap:
 
     @cached_property
     def alone(self) -> Both[NDArray[Any]]:
-        """The cost of every region alone: Σ (1 − f) against an empty region, in units."""
+        """The cost of every region alone, Σ (1 − f) against an empty region. The unit is `unit`."""
         return Both(*(self._alone(self.side(side)) for side in SIDES))
 
     def _alone(self, regions: Regions) -> NDArray[Any]:
@@ -131,14 +135,14 @@ class Overlap:
         return self.meeting.savings * (self.unit / self.pixels)
 
     def costs(self, rows: Integers, columns: Integers, savings: NDArray[Any]) -> NDArray[Any]:
-        """Return the costs of pairs, in units. They are never below 0."""
+        """Return the costs of pairs, in multiples of `unit`. Costs are never negative."""
         alone = self.alone
         costs: NDArray[Any] = alone.reference[rows] + alone.prediction[columns] - 2 * savings
         return np.asarray(np.maximum(costs, 0))
 
     @cached_property
     def weights(self) -> Floats:
-        """The weight w_ij = 1 − D of every pair of non-empty regions; read-only."""
+        """The weight w_ij = 1 − D of every pair of non-empty regions, as a read-only array."""
         rows, columns = self.reference.occupied, self.prediction.occupied
         if rows.size * columns.size > LARGEST_TABLE:
             raise TooLargeError(
@@ -197,10 +201,10 @@ class Overlap:
         return compare_overlap(self, options)
 
     def indices(self, *, background: "GivenBackground" = None) -> "Indices":
-        """Compute the Rand index, variation of information, covering, mean IoU and more indices.
+        """Compute the Rand index, variation of information, covering, mean IoU and other indices.
 
-        Metrics that require a correspondence use the correspondence with the largest overlap. For
-        any other correspondence, use ``compare(…).indices()``.
+        Metrics that require a correspondence use the correspondence with the largest total overlap.
+        For any other correspondence, use ``compare(…).indices()``.
 
         Parameters
         ----------
@@ -259,7 +263,7 @@ class Overlap:
 
     @classmethod
     def total(cls, overlaps: Iterable["Overlap"]) -> "Overlap":
-        """Return the sum of several overlaps, added in the given order.
+        """Return the sum of several overlaps.
 
         Examples
         --------
@@ -272,8 +276,8 @@ class Overlap:
         for overlap in overlaps:
             pending.append(overlap)
             pairs += len(overlap.meeting)
-            # Adding requires a sort, so it waits until there are twice as many pairs as after the
-            # last sum.
+            # Adding requires a sort. It is postponed until there are twice as many pairs as after
+            # the last sum.
             if len(pending) > 1 and pairs > COMPACT + 2 * compact:
                 pending = [_added(pending)]
                 pairs = compact = len(pending[0].meeting)
@@ -397,7 +401,7 @@ def _places(count: int, occupied: Integers) -> Integers:
 
 
 def _column(regions: Regions, indices: Integers) -> Any:
-    """Return the labels of regions for a table: an array of numbers, or a list with names."""
+    """Return the labels of regions as a table column: an array of numbers, or a list with names."""
     if not regions.names and (regions.crisp or not regions.numbers):
         return regions.keys[indices]
     labels = regions.labels

@@ -1,4 +1,4 @@
-"""Restore an overlap from built-in Python types, and store it in a file without pickle."""
+"""Restore overlaps from built-in Python types, and store overlaps in files without pickle."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from probdice.method.similarity import similarity_from_dict
 __all__ = ["overlap_from_dict", "read_overlap", "write_overlap"]
 
 HEADER = ("crisp", "names", "colours", "numbers", "origins")  # fields of a side in the file header
-ARRAYS = ("keys", "volumes", "losses", "likeliest")  # of a side, each a member of the archive
+ARRAYS = ("keys", "volumes", "losses", "likeliest")  # arrays of a side
 MOST_PACKED = 64  # largest compression ratio of keys and names
 SLACK = 2**16  # bytes of a stored array in addition to its values
 
@@ -134,7 +134,7 @@ def write_overlap(overlap: Overlap, name: str) -> None:
 
 
 def read_overlap(name: str) -> Overlap:
-    """Read an overlap from a file that `write_overlap` wrote."""
+    """Read an overlap from a file written by `write_overlap`."""
     try:
         with Path(name).open("rb") as stream:
             return overlap_from_dict(_stored(stream))
@@ -151,9 +151,9 @@ def read_overlap(name: str) -> Overlap:
 def _stored(stream: BinaryIO) -> dict[str, Any]:
     """Return the content of a file, for `overlap_from_dict`.
 
-    A small file may decompress to huge arrays, so the sizes are checked first. Keys and names are
-    all different, so their compression ratio is limited. The number of regions then limits the
-    sizes of all other arrays.
+    A small file may decompress to huge arrays, so the sizes are checked first. The compression
+    ratio of keys and names is limited, because they are all different. The number of regions then
+    limits the sizes of all other arrays.
     """
     from probdice.files.numpy_files import member
 

@@ -1,6 +1,6 @@
 """The passes over pixels that the method requires, and the sums that they return.
 
-The engine implements `Passes` for two images. Each method is one pass over their pixels.
+The engine implements `Passes` for two images. Each method performs one pass over the pixels.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from probdice.method.similarity import Similarity
 
 __all__ = ["Distribution", "Lists", "Moments", "Passes", "Scores"]
 
-Lists = Sequence[Sequence[int]]  # channels, or labels of a label map, of the regions of each group
+Lists = Sequence[Sequence[int]]  # the channels or labels of the regions of each group
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Σ (1 − f), the number of pixels at an infinite distance, and, per group, Σ|p − q|."""
+    """Σ (1 − f), the number of pixels with infinite distance, and Σ|p − q| of each group."""
 
     loss: float
     infinite: int
@@ -40,7 +40,7 @@ class Scores:
 class Moments:
     """Σ p, Σ p pᵀ and Σ p qᵀ over a set of pixels, from which explained shares are computed.
 
-    `own` contains Σ p pᵀ of a soft side; for a label map, it is None.
+    `own` contains Σ p pᵀ for a side with probabilities and None for a label map.
     """
 
     volumes: Both[Floats]
@@ -64,7 +64,7 @@ class Moments:
 class Distribution:
     """A histogram per region: the number and the sum of the values in each bin of [0, 1].
 
-    Bins are narrow at both ends, where most values are, and widest in the middle.
+    Bins are narrowest at both ends, where most values lie, and widest in the middle.
     """
 
     counts: Integers
@@ -124,10 +124,10 @@ class Passes(Protocol):
         """Return the moments of both sides, in the order of these labels or channels."""
 
     def distributions(self, bins: int) -> Both[Distribution]:
-        """Return the histogram of every region of two soft sides."""
+        """Return the histogram of every region. Both sides must contain probabilities."""
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Read the pixels with these ascending ranks, as columns of probabilities or as labels."""
+        """Read the pixels at these ascending indices, as columns of probabilities or as labels."""
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
-        """Create images that consist of sampled pixels."""
+        """Return images that consist of the sampled pixels."""

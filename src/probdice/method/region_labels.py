@@ -1,6 +1,6 @@
 """Numbers, names and labels of regions.
 
-A region has a number, a name, or both. Users see its label, which is unique.
+A region has a number, a name, or both. Results show the label of a region, which is unique.
 """
 
 import re
@@ -28,14 +28,14 @@ COLOUR = re.compile("#[0-9A-Fa-f]{6}")
 def shown_names(
     names: Mapping[int, str], number_of: Callable[[int], int | None]
 ) -> Mapping[int, str]:
-    """Return the displayed names of regions. If regions share a name, their numbers follow it.
+    """Return the displayed names of regions. Numbers distinguish regions with the same name.
 
     Parameters
     ----------
     names : mapping of int to str
-        The names by label of a label map, or by channel.
+        The names. Keys are the labels of a label map, or channels.
     number_of : callable
-        The number of each label or channel, or None.
+        Returns the number of a label or channel, or None.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def _numbered(names: Mapping[int, str], number_of: Callable[[int], int | None]) 
 
 
 def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tuple[Label, ...]:
-    """Return the labels of channels: the name, else the number, else the channel index.
+    """Return the label of each channel: its name, else its number, else its index.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
 
 
 def listed(labels: Sequence[Label], most: int = 6) -> str:
-    """List the first labels and the number of remaining labels; return a dash if there are none."""
+    """Format the first labels and the number of remaining labels; return a dash without labels."""
     if not labels:
         return "–"
     rest = f", … {len(labels) - most} more" if len(labels) > most else ""
@@ -85,9 +85,9 @@ def listed(labels: Sequence[Label], most: int = 6) -> str:
 def as_channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the number of every channel (None if it has no number), and the names by channel.
+    """Return the number of every channel (None if there is none) and the names by channel.
 
-    If neither labels nor names are given, the numbers are 0, 1, …. An integer among the names is a
+    If neither labels nor names are given, the numbers are 0, 1, …. An integer in `names` is a
     label.
     """
     for what, values in (("labels", labels), ("names", names)):

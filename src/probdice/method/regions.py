@@ -1,4 +1,4 @@
-"""The regions of one side of an overlap: their labels, names and volumes."""
+"""The regions of one side of an overlap, with their labels, names and volumes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,19 +33,19 @@ class Regions:
     crisp : bool
         Whether the side is a label map.
     names : mapping of int to str
-        The names by key, for keys with a name. Regions may share a name.
+        The names by key. Keys without a name are omitted, and regions may share a name.
     losses : ndarray or None
-        Σ (1 − f) of each region against an empty region. None unless the side contains
-        probabilities and the similarity is not separable, such as aitchison.
+        Σ (1 − f) of each region against an empty region. It is None for label maps and for
+        separable similarities, such as absolute.
     colours : mapping of int to str
-        The colours by key, such as "#0072B2", for keys with a colour in the source.
+        The colours by key, such as "#0072B2". Keys without a colour in the source are omitted.
     likeliest : ndarray of int or None
-        Number of pixels at which each region is the most probable, including ties within 1e-6. None
-        for a label map, where this number equals the volume, and for an overlap saved by version
-        0.1.
+        Number of pixels at which each region is the most probable, including ties within 1e-6. It
+        is None for a label map, where this number equals the volume, and for an overlap saved by
+        version 0.1.
     numbers : mapping of int to int
-        The labels by channel, for channels with a label. The keys of a label map are its labels, so
-        for a label map this mapping contains only labels without pixels.
+        The labels by channel. Channels without a label are omitted. The keys of a label map are its
+        labels, so for a label map this mapping contains only labels without pixels.
     origins : mapping of int to int or str
         The class of each connected component; empty if the regions are not components.
     """
@@ -72,7 +72,7 @@ class Regions:
         return self._shown_names.get(key, self.numbers.get(key, key))
 
     def number(self, index: int) -> int | None:
-        """Return the number of a region: its label, or the label of its channel."""
+        """Return the number of a region: its label in a label map, or its channel label."""
         return self.number_of(int(self.keys[index]))
 
     def number_of(self, key: int) -> int | None:
@@ -93,7 +93,7 @@ class Regions:
         return None if key is None else self._places.get(key)
 
     def knows(self, label: Label) -> bool:
-        """Return whether a region has this number, name or label, even if it has no pixels."""
+        """Return whether a region, possibly without pixels, has this number, name or label."""
         key = self._key_of(label)
         return key is not None and (key in self._places or key in self.names or key in self.numbers)
 
@@ -184,9 +184,9 @@ class Regions:
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
-        """Which regions are included in means over regions and in counts of regions.
+        """Mask of the regions that are included in means over regions and in counts of regions.
 
-        A region of a label map is included if it is not empty. A region of probabilities is
+        A region of a label map is included if it is not empty. A region of a probability map is
         included if it is the most probable region of at least one pixel. If `likeliest` is unknown,
         every non-empty region is included.
         """
@@ -199,7 +199,7 @@ class Regions:
 
     @property
     def empty(self) -> tuple[Label, ...]:
-        """The labels of empty regions, including names and numbers without a region."""
+        """The labels of empty regions, including labels that have no pixels."""
         empty = [self.label(k) for k in np.flatnonzero(self.volumes == 0).tolist()]
         if self.names or self.numbers:
             known = set(self.keys.tolist())
@@ -248,7 +248,10 @@ class Regions:
 
 
 def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
-    """Combine the regions of one side of several overlaps; return their indices in the result."""
+    """Combine the regions of one side of several overlaps.
+
+    Also return their indices in the result.
+    """
     first = several[0]
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
@@ -279,7 +282,7 @@ def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, lis
     places = [np.searchsorted(keys, regions.keys) for regions in several]
     volumes = np.zeros(keys.size, first.volumes.dtype)
     losses = None if first.losses is None else np.zeros(keys.size)
-    # If one overlap does not have these counts, the sum does not have them either.
+    # If these counts are missing in one overlap, they are also missing in the sum.
     known = all(regions.likeliest is not None for regions in several)
     likeliest = np.zeros(keys.size, np.int64) if known else None
     for regions, place in zip(several, places, strict=True):
@@ -293,7 +296,7 @@ def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, lis
 
 
 def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Combine keys as ascending integers. NumPy would convert mixed types to floating point."""
+    """Return the ascending union of keys as integers. NumPy would convert mixed types to float."""
     if len({keys.dtype for keys in several}) > 1:
         several = [as_integers(keys.tolist()) for keys in several]
         if len({keys.dtype for keys in several}) > 1:

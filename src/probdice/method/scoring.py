@@ -29,14 +29,14 @@ __all__ = [
 
 
 class NeedsImages(InputError):
-    """A number requires another pass over the pixels, but the result has no images."""
+    """Raised if a number requires another pass over the pixels but the result has no images."""
 
 
 @dataclass(frozen=True, eq=False)
 class Correspondence:
     """The groups after matching (`matched`) and after merging (`groups`).
 
-    `costs` contains the costs of the groups if merging computed them, else None.
+    `costs` contains the costs of the groups if merging has computed them, else None.
     """
 
     matched: Groups
@@ -47,9 +47,9 @@ class Correspondence:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The score of the groups, and the number of pixels at an infinite distance.
+    """The score of the groups, and the number of pixels with infinite distance.
 
-    `differences` is Σ|p − q| of each group, or None if it equals the cost of the group.
+    `differences` is Σ|p − q| of each group, or None if these sums equal the costs of the groups.
     """
 
     score: float
@@ -80,7 +80,7 @@ def correspond(overlap: Overlap, matching: Matching, images: Passes | None) -> C
 def measure(
     overlap: Overlap, groups: Groups, losses: NDArray[Any] | None, images: Passes | None
 ) -> Measured:
-    """Return the score of the given groups. `losses` contains their costs, if known."""
+    """Return the score of the given groups. `losses` contains the costs of the groups, if known."""
     pixels = overlap.pixels
     if overlap.separable:
         if overlap.crisp and losses is None:
@@ -103,16 +103,16 @@ def measure(
 
 
 def nearly_additive(overlap: Overlap) -> bool:
-    """Return whether the overlap table determines the costs of groups, except for sums above 1.
+    """Return whether the overlap table determines the costs of groups unless sums exceed 1.
 
-    For sums up to 1, min(p, 1) is p. This approximation is used if there are no images, for example
-    for a sum of overlaps.
+    If probabilities sum to at most 1, min(p, 1) equals p. This approximation is used if there are
+    no images, for example for a sum of overlaps.
     """
     return overlap.similarity.separable and (overlap.reference.crisp or overlap.prediction.crisp)
 
 
 def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
-    """Return the channels or labels of the regions of each group, in the form for `Passes`."""
+    """Return the channels or labels of the regions of each group, as required by `Passes`."""
 
     def lists(side: Side) -> Lists:
         starts, members = groups.members[side]
@@ -123,7 +123,7 @@ def key_lists(overlap: Overlap, groups: Groups) -> Both[Lists]:
 
 
 def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDArray[Any]:
-    """Return Σ (1 − f) between both sides of each group, in units."""
+    """Return Σ (1 − f) between both sides of each group, in multiples of `Overlap.unit`."""
     total = costs(overlap, groups)
     if overlap.crisp:
         return total

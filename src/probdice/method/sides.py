@@ -1,4 +1,4 @@
-"""The two sides of a comparison, and a pair of values, one per side."""
+"""The two sides of a comparison, and pairs of values with one value per side."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,5 +36,5 @@ class Both(Generic[T]):
         return Both(function(self.reference), function(self.prediction))
 
     def to_dict(self) -> dict[Side, T]:
-        """Return a dict of the values by the name of the side."""
+        """Return a dict with the sides as keys."""
         return {"reference": self.reference, "prediction": self.prediction}

@@ -1,7 +1,7 @@
-"""The similarity of two probability vectors: its base class and the two similarities of the paper.
+"""The base class of similarities of probability vectors, and the two similarities of the paper.
 
-These are the reference implementations, in NumPy and float64. Compiled kernels compute the same
-numbers block by block, and tests compare both results.
+This module contains the reference implementations, in NumPy and float64. Compiled kernels compute
+the same numbers block by block, and tests compare both results.
 """
 
 from abc import ABC, abstractmethod
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Similarity(ABC):
-    """The similarity f of two probability vectors: 1 if they are equal, never below 0.
+    """The similarity f of two probability vectors: 1 if the vectors are equal, never below 0.
 
     A subclass with a `name` and ``__call__`` can be used wherever a similarity is expected. A
     similarity with parameters is a frozen dataclass whose fields are the parameters. The defaults
@@ -44,9 +44,9 @@ class Similarity(ABC):
         The values of the parameters by name.
     separable : bool
         Whether 1 − f of two vectors is half the sum of the absolute differences of their entries.
-        Scores then follow from the overlaps of pairs of regions, without the pixels.
+        Scores can then be computed from the overlaps of pairs of regions, without the pixels.
     unbounded : bool
-        Whether two vectors can be infinitely far apart. Only the similarity of such vectors is 0.
+        Whether two vectors can be infinitely far apart. If so, f is 0 only for these vectors.
     disagreement : float
         1 − f of two different certain vectors.
     kernels : str
@@ -124,7 +124,7 @@ class Similarity(ABC):
         return f"{self.name} with {values}" if values else self.name
 
 
-SIMILARITIES: dict[str, type[Similarity]] = {}  # by name; classes of other packages included
+SIMILARITIES: dict[str, type[Similarity]] = {}  # by name, including classes of other packages
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ class Absolute(Similarity):
 
     ``f₁(p, q) = 1 − ½ Σᵢ |pᵢ − qᵢ|``
 
-    It is 1 if and only if ``p == q``, 0 if and only if no region has a positive probability in
-    both vectors, and decreases linearly in between.
+    It is 1 if and only if ``p == q``, and 0 if and only if no region has a positive probability in
+    both vectors. Between these extremes, it decreases linearly with the sum of the differences.
 
     Examples
     --------
@@ -159,19 +159,19 @@ class Absolute(Similarity):
 
 @dataclass(frozen=True)
 class Aitchison(Similarity):
-    """The similarity f₂: one over one plus the Aitchison distance.
+    """The similarity f₂: the reciprocal of one plus the Aitchison distance.
 
-    ``f₂(p, q) = 1 / (1 + dₐ(p, q))``, with the distance of `aitchison_distance`.
+    ``f₂(p, q) = 1 / (1 + dₐ(p, q))``, where dₐ is the `aitchison_distance`.
 
-    It is 1 if and only if ``p == q``, and 0 if a region has probability 0 in exactly one of the
-    two vectors. It depends on ratios, so it distinguishes 0.999 from 0.99.
+    It is 1 if and only if ``p == q``, and 0 if a region has probability 0 in exactly one of the two
+    vectors. It depends on ratios of probabilities, so it distinguishes 0.999 from 0.99.
 
     Parameters
     ----------
     floor : float, optional
-        Probabilities below this value are raised to it before the logarithm (a region that is
-        absent from both sides is still excluded). The floor is at least 0 (the default) and below
-        0.5. With a positive floor, all distances are finite.
+        Probabilities below this value are raised to this value before the logarithm is taken. A
+        region that is absent from both sides is still excluded. The floor is at least 0 (the
+        default) and below 0.5. With a positive floor, all distances are finite.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def as_similarity(similarity: str | Similarity) -> Similarity:
 
 
 def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:
-    """Restore a similarity from `Similarity.to_dict`. Unknown parameters are ignored."""
+    """Restore a similarity from the output of `Similarity.to_dict`. Ignore unknown parameters."""
     name = content["name"]
     if name not in SIMILARITIES:
         raise InputError(
@@ -251,22 +251,23 @@ def aitchison_distance(
     ``dₐ(p, q) = ‖clr(p) − clr(q)‖₂`` with ``clr(p)ᵢ = log pᵢ − meanₖ log pₖ``
 
     A region that is 0 in both vectors is excluded. A region that is 0 in exactly one vector makes
-    the distance infinite, unless `floor` raises it. The distance does not depend on the scale of
+    the distance infinite, unless `floor` is positive. The distance does not depend on the scale of
     either vector.
 
     Parameters
     ----------
     p, q : array_like
-        Vectors of equal length along `axis`; the other axes broadcast.
+        Vectors of equal length along `axis`. The other axes are broadcast.
     axis : int, optional
-        The axis of the regions in each array.
+        The axis of each array that contains the regions.
     floor : float, optional
         See `Aitchison`.
 
     Returns
     -------
     ndarray of float64
-        Array with the shape of `p` and `q` without `axis`; zero-dimensional for two vectors.
+        Array with the broadcast shape of `p` and `q` without `axis`. It is zero-dimensional for two
+        vectors.
 
     Examples
     --------
@@ -320,7 +321,7 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
     Returns
     -------
     float
-        Between 0 and 1; NaN if both masks are empty.
+        A number between 0 and 1, or NaN if both masks are empty.
 
     Examples
     --------
@@ -346,7 +347,7 @@ def _vectors(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Check both arrays, and return them as float64 arrays of the same shape, regions first.
 
-    The other axes broadcast, so that one vector can be compared with an image.
+    The other axes are broadcast, so that one vector can be compared with an image.
     """
     arrays: list[NDArray[np.float64]] = []
     for name, values in (("p", p), ("q", q)):

@@ -1,15 +1,15 @@
 """Distances between the outlines of corresponding regions.
 
-Popular tools measure distances between voxel centres and therefore disagree with each other.
-Here, the outline is a surface of triangles (in 2-D, a curve of line segments) halfway between the
-pixels inside and outside the set, and distances are exact:
+Popular tools measure distances between voxel centres and therefore disagree with each other. In
+this module, the outline is a surface of triangles (in 2-D, a curve of line segments) halfway
+between the pixels inside and outside the set, and distances are exact:
 
 - In every cell of 2 × 2 × 2 (in 2-D, 2 × 2) pixels, the surface passes through the midpoints
   between neighbouring pixels inside and outside the set. Pixels that touch only diagonally are
   separate. The surface is closed at the border of the image. A cell that contains a pixel outside
   the mask contains no surface.
-- Each triangle or segment (an *element*) has one distance: from its centroid to the nearest point
-  of the other surface. The weight of an element is its area or length.
+- The distance of each triangle or segment (an *element*) is measured from its centroid to the
+  nearest point of the other surface. The weight of an element is its area or length.
 - Probabilities are not thresholded at one half. The set at level t contains the pixels whose
   probability exceeds t, and every number is the mean over the levels. Levels at which both sets are
   empty are excluded.
@@ -51,7 +51,7 @@ def boundaries_of(
     levels: Iterable[float] = LEVELS,
     infinite: float | None = None,
 ) -> Boundaries:
-    """Distances between the outlines of corresponding regions.
+    """Measure the distances between the outlines of corresponding regions.
 
     Parameters
     ----------
@@ -59,19 +59,19 @@ def boundaries_of(
         The images of a comparison. Distances are in millimetres if the reference has a geometry,
         and in pixels otherwise.
     regions : Both
-        Per side, the regions of every group, by channel or label. Groups may share regions.
+        Per side, the channels or labels of the regions of every group. Groups may share regions.
     groups : Both
         Per side, the labels of every group.
     counted : ndarray of bool, optional
-        The groups that are included in means; all by default.
+        The groups that are included in means. By default, all groups are included.
     percentiles : iterable of float, optional
-        Above 0 and at most 100.
+        Percentiles of the Hausdorff distance, above 0 and at most 100.
     tolerances : iterable of float, optional
         Tolerances of the surface Dice, in the unit of the distances. By default, there are no
         tolerances, because no tolerance suits all images.
     levels : iterable of float, optional
-        Probability levels, at least 0 and below 1; 0.1, 0.2, … 0.9 by default. Label maps are the
-        same at every level.
+        Probability levels, at least 0 and below 1; 0.1, 0.2, …, 0.9 by default. The outlines of
+        label maps are the same at every level.
     infinite : float, optional
         A penalty distance that replaces infinite distances.
 
@@ -121,7 +121,7 @@ def union_boundaries(
     levels: Iterable[float] = LEVELS,
     infinite: float | None = None,
 ) -> Boundaries:
-    """Distances between the outlines of derived regions, which may share regions.
+    """Measure the distances between the outlines of derived regions, which may share regions.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def union_boundaries(
 class _Elements:
     """Compute the elements of one group again.
 
-    Storing the elements of all groups would need too much memory.
+    Elements are not stored, because those of all groups would need too much memory.
     """
 
     outlines: "Outlines"

@@ -1,8 +1,7 @@
 """Boundary distances in tables and rankings of an evaluation.
 
-The mean of a distance over regions is infinite if a region is missing on one side, and so is the
-value of the case. Additional columns contain the mean of the finite values and the number of
-infinite values.
+If a region is missing on one side, the mean distance over the regions of the case is infinite.
+Additional columns contain the mean of the finite values and the number of infinite values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,11 +24,11 @@ __all__ = [
     "derived_boundary_rows",
 ]
 
-MISSING = "infinite_distances"  # the column with the number of regions that one side lacks
+MISSING = "infinite_distances"  # the column with the number of regions that are missing on one side
 
 
 def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
-    """Return the names of all measures: distances, and the surface Dice at every tolerance.
+    """Return the names of all measures: the distances and the surface Dice at every tolerance.
 
     Examples
     --------
@@ -41,7 +40,7 @@ def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
 
 
 def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the boundary columns of the table of cases.
+    """Return the boundary columns of the case table.
 
     Examples
     --------
@@ -107,8 +106,8 @@ def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:
 def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> str:
     """Return the definition of the distances, for a methods section."""
     missing = (
-        "Regions that are absent from one side have infinite distances, and means over them are "
-        "infinite too"
+        "Regions that are absent from one side have infinite distances, and means that include "
+        "these regions are also infinite"
         if infinite is None
         else f"Regions that are absent from one side have a distance of {infinite:g} mm"
     )

@@ -28,15 +28,15 @@ Floats = NDArray[np.float64]
 Members = Sequence[tuple[Label, ...]]  # the labels of each group
 
 SHOWN = 12  # groups in a printed result
-FIRST = ("hd", "assd", "masd")  # the numbers before percentiles and tolerances
+FIRST = ("hd", "assd", "masd")  # the measures that precede percentiles and tolerances
 
 
 @dataclass(frozen=True)
 class BoundaryMean:
     """The mean of one measure over groups.
 
-    A missed or false region has an infinite distance. A mean that includes it is infinite too,
-    because excluding the region would reward missing it.
+    A missed or false region has an infinite distance. A mean that includes such a region is also
+    infinite, because excluding the region would reward a prediction that misses it.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class BoundaryMean:
 
     @classmethod
     def of(cls, values: Floats, penalised: Floats) -> "BoundaryMean":
-        """Return the means of values without a penalty and with it; NaN values are ignored."""
+        """Return the means of values without and with a penalty; NaN values are ignored."""
         return cls(
             mean=_mean(penalised[~np.isnan(penalised)]),
             finite_mean=_mean(values[np.isfinite(values)]),
@@ -74,14 +74,15 @@ class BoundaryMean:
 class Boundaries:
     """Distances between the outlines of the groups of a comparison.
 
-    ``boundaries["hd95"]`` contains one number per group. The measures are
+    ``boundaries["hd95"]`` contains one number per group. The measures are:
 
-    - ``"hd"``: the Hausdorff distance, the largest distance of both directions;
-    - ``"hd95"``, or any other percentile: the larger of the two directed weighted percentiles;
+
+    - ``"hd"``: the Hausdorff distance, which is the largest distance in either direction;
+    - ``"hd95"`` or any other percentile: the larger of the two directed weighted percentiles;
     - ``"assd"``: the average symmetric surface distance, over the elements of both surfaces;
     - ``"masd"``: the mean of the two directed averages;
-    - ``"nsd@2"``, or any other tolerance: the normalised surface distance (surface Dice), the share
-      of both surfaces that is within the tolerance of the other surface.
+    - ``"nsd@2"``, or any other tolerance: the normalised surface distance (surface Dice), which is
+      the share of both surfaces that is within the tolerance of the other surface.
 
     If both sides are empty, all values are NaN; if one side is empty, distances are infinite and
     the surface Dice is 0.
@@ -93,7 +94,7 @@ class Boundaries:
     counted : ndarray of bool
         The groups that are included in means.
     unit : {"mm", "pixels"}
-        The unit of distances and tolerances; pixels for images without a geometry.
+        The unit of distances and tolerances. The unit is pixels if the images have no geometry.
     percentiles : tuple of float
     tolerances : tuple of float
     levels : tuple of float
@@ -101,7 +102,7 @@ class Boundaries:
     infinite : float or None
         The penalty distance that replaces infinite distances.
     names : tuple of str
-        The names of the measures, in the order of tables.
+        The names of the measures, in the column order of tables.
 
     Examples
     --------
@@ -130,12 +131,12 @@ class Boundaries:
     tolerances: tuple[float, ...]
     levels: tuple[float, ...]
     infinite: float | None
-    _values: Floats  # groups, levels (one for label maps), numbers as the engine orders them
+    _values: Floats  # groups, levels (one for label maps), numbers in the order of the engine
     _elements: "Callable[[int, float], Both[Elements]] | None" = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the measures, in the order of tables."""
+        """The names of the measures, in the column order of tables."""
         hd, assd, masd = FIRST
         middle = [f"hd{p:g}" for p in self.percentiles]
         return (hd, *middle, assd, masd, *(f"nsd@{t:g}" for t in self.tolerances))
@@ -144,13 +145,13 @@ class Boundaries:
         return len(self._values)
 
     def __getitem__(self, name: str) -> Floats:
-        """Return one measure of every group, averaged over the levels."""
+        """Return one measure for every group, averaged over the levels."""
         return _over_levels(self._of(name), self.infinite)
 
     def by_level(self, name: str) -> Floats:
-        """Return one measure of every group (rows) at every level (columns), without a penalty.
+        """Return one measure for every group (rows) and level (columns), without a penalty.
 
-        Label maps are the same at every level, and have one column.
+        Label maps have one column, because they are the same at every level.
         """
         return self._of(name).copy()
 
@@ -172,15 +173,15 @@ class Boundaries:
         k : int
             The index of the group.
         level : float, optional
-            One of the levels; required for probabilities if there are several levels. Label maps
-            are the same at every level.
+            One of the levels. A level is required for probabilities if there are several levels.
+            Label maps are the same at every level.
 
         Returns
         -------
         Both
-            For the reference and for the prediction: ``points`` (centroids, one row each, in the
-            unit of the result), ``distances`` to the nearest point of the other surface, and
-            ``weights`` (areas or lengths).
+            Per side, ``points`` contains the centroids of the elements, one per row, in the unit of
+            the result. ``distances`` contains the distances to the nearest point of the other
+            surface, and ``weights`` contains the areas or lengths of the elements.
         """
         if self._elements is None:
             raise InputError(
@@ -196,16 +197,16 @@ class Boundaries:
         return self._elements(k % len(self), level)
 
     def detach(self) -> "Boundaries":
-        """Return the same values without the images and without the elements of groups."""
+        """Return the same values without references to the images."""
         return replace(self, _elements=None)
 
     def to_frame(self, *, by_level: bool = False) -> "pandas.DataFrame":
-        """Return one row per group: its labels, whether it is included in means, and its values.
+        """Return a table with one row per group.
 
         Parameters
         ----------
         by_level : bool, optional
-            Whether to return one row per group and level, with the values at that level without a
+            Whether to return one row per group and level. These rows contain the values without a
             penalty.
         """
         each = self._values.shape[1] if by_level else 1
@@ -239,7 +240,7 @@ class Boundaries:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return built-in types for JSON; NaN becomes None, infinity becomes "Infinity"."""
+        """Return built-in types for JSON. NaN becomes None, and infinity becomes "Infinity"."""
         values = {name: [_plain(x) for x in self[name].tolist()] for name in self.names}
         by_level = {name: self._of(name).tolist() for name in self.names}
         return {
@@ -294,7 +295,7 @@ class Boundaries:
         tolerances: Iterable[float],
         levels: Iterable[float],
     ) -> bool:
-        """Return whether this result has these percentiles, tolerances and levels."""
+        """Return whether this result was computed with these percentiles, tolerances and levels."""
         return (
             tuple(percentiles) == self.percentiles
             and tuple(tolerances) == self.tolerances
@@ -347,7 +348,7 @@ class Boundaries:
         return f"Boundaries ({self.unit}, mean over the levels {levels}): {groups}"
 
     def _lines(self) -> list[str]:
-        """Return the means over all groups and over the groups with finite values."""
+        """Return the lines with means over all groups and over the groups with finite values."""
         lines = [f"mean {self.summary}"]
         missing = self.means["hd"].infinite
         if missing:
@@ -371,7 +372,7 @@ class Boundaries:
 
 
 def _over_levels(values: Floats, infinite: float | None) -> Floats:
-    """Return the mean over the levels at which at least one side is not empty, with a penalty."""
+    """Return the mean over levels. Levels at which both sides are empty (NaN) are excluded."""
     if infinite is not None:
         values = np.where(np.isinf(values), infinite, values)
     known = ~np.isnan(values)
@@ -390,5 +391,5 @@ def _plain(value: float) -> float | str | None:
 
 
 def _read(value: Any) -> float:
-    """Convert a number from JSON; the inverse of `_plain`."""
+    """Convert a number from JSON. This is the inverse of `_plain`."""
     return nan if value is None else float(value)

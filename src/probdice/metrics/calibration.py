@@ -5,18 +5,17 @@ moments per bin. All numbers are computed from these moments. Conventions:
 
 - *Expected and maximum calibration error* of the most probable region of every pixel follow Guo et
   al. (2017). Bins are open on the left. The errors are the mean over pixels and the maximum over
-  bins of |mean predicted probability − share of correct pixels|. CURVAS computes both errors
-  against each rater. For a soft reference, the reference's mean probability of that region replaces
-  the share of correct pixels.
-- *Chance* is the mean error of a calibrated predictor. Chance values are computed for references
-  whose regions are drawn at random with the predicted probabilities. Neighbouring pixels of a real
-  image are not independent, so a calibrated predictor may have larger errors for such an image.
+  bins of |mean predicted probability − share of correct pixels|. The CURVAS challenge computes both
+  errors against each rater. For a soft reference, the mean reference probability of this region
+  replaces the share of correct pixels.
+- *Chance* is the mean error of a calibrated predictor. It is computed from references whose regions
+  are drawn at random with the predicted probabilities. Neighbouring pixels of a real image are not
+  independent, so a calibrated predictor may have larger errors for such an image.
 - *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), decomposed as in
-  Murphy (1973) with the within-bin terms of Stephenson et al. (2008), so that the parts sum to the
-  score.
+  Murphy (1973) with the within-bin terms of Stephenson et al. (2008). The terms sum to the score.
 - *Thresholded Dice* follows QUBIQ: both sides are thresholded (values above the threshold are
-  inside), and the classical Dice coefficients are averaged over the thresholds. Two empty masks
-  count as 1.
+  inside), and the classical Dice coefficients are averaged over the thresholds. The Dice
+  coefficient of two empty masks is 1.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ __all__ = ["Binning", "Brier", "Calibration", "RegionCalibration", "Reliability"
 
 Binning = Literal["width", "mass"]
 
-FINE = 4096  # smallest number of fine bins; bins of equal mass are unions of fine bins
-MOST_CELLS = 2**20  # largest number of fine bins of all groups
+FINE = 4096  # smallest number of fine bins, which are combined into bins of equal width or mass
+MOST_CELLS = 2**20  # largest total number of fine bins over all groups
 DRAWS = 2000  # random draws for the chance values
 NORMAL = 25.0  # variance above which a sum of draws is approximated as normal
 LEVEL = 0.95
@@ -71,9 +70,9 @@ class Reliability:
     observed : ndarray
         Share of correct predictions in each bin.
     expected_error : float
-        ECE: the mean of |predicted − observed| over pixels.
+        Expected calibration error (ECE): the mean of |predicted − observed| over pixels.
     maximum_error : float
-        MCE: the largest |predicted − observed|.
+        Maximum calibration error (MCE): the largest |predicted − observed| of all bins.
     chance_expected_error : float
         The mean ECE of a calibrated predictor with the same probabilities.
     chance_maximum_error : float
@@ -127,8 +126,8 @@ class Brier:
     """The Brier score and its decomposition.
 
     score = reliability − resolution + uncertainty + variance_within − 2 · covariance_within. The
-    last two terms describe the differences between pixels of the same bin. Both terms are 0 if all
-    predictions in a bin are equal.
+    last two terms are due to differences between pixels of the same bin. Both terms are 0 if all
+    predictions in each bin are equal.
 
     Examples
     --------
@@ -162,7 +161,7 @@ class RegionCalibration:
     prediction : tuple of int or str
         The prediction labels of the group.
     reliability : Reliability
-        Reliability diagram of the group's probability at every pixel.
+        Reliability diagram of the probabilities of the group at all pixels.
     brier : Brier
         Brier score of the group.
     dice : tuple of float
@@ -179,7 +178,7 @@ class RegionCalibration:
 
     @property
     def mean_dice(self) -> float:
-        """The mean over the thresholds."""
+        """The mean Dice coefficient over the thresholds; NaN without thresholds."""
         return float(np.mean(self.dice)) if self.dice else nan
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,12 +206,12 @@ class Calibration:
     brier : Brier
         The mean over pixels of the sum of squared differences over all regions.
     log_loss : float
-        The mean of −Σ p log q, in nats, over the pixels where it is finite.
+        The mean of −Σ p log q, in nats, over the pixels where this sum is finite.
     infinite : int
-        Number of pixels with infinite log loss: the prediction assigns probability 0 to a region
-        that has a positive probability in the reference.
+        Number of pixels with infinite log loss. At these pixels, the prediction assigns probability
+        0 to a region that has a positive probability in the reference.
     thresholds : tuple of float
-        Thresholds of Dice.
+        Thresholds of the thresholded Dice coefficients.
     pixels : int
         Number of compared pixels.
 
@@ -300,7 +299,7 @@ class Calibration:
 def calibration_of(
     comparison: Comparison, *, bins: int, binning: Binning, thresholds: Iterable[float]
 ) -> Calibration:
-    """Return the calibration of a comparison that has its images."""
+    """Compute the calibration of a comparison. The comparison must have its images."""
     if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= FINE:
         raise InputError(f"bins must be a whole number from 1 to {FINE}, found {bins!r}")
     if not isinstance(binning, str) or binning not in get_args(Binning):
@@ -348,7 +347,8 @@ def _region(group: Group, forecast: Forecast, k: int, binned: _Bins) -> RegionCa
 
 
 def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
-    """Dice at each threshold.
+    """Return the Dice coefficient at each threshold.
+
 
     `above` counts the pixels by the number of thresholds that each side exceeds.
     """
@@ -424,9 +424,10 @@ class _Bins:
     ) -> tuple[Floats, Floats]:
         """Sample the expected and maximum calibration errors of a perfectly calibrated prediction.
 
-        If the variance of a bin is large, its sum is drawn from a normal distribution. Otherwise,
-        the sum is drawn from one binomial distribution per fine bin. The distribution of a soft
-        reference is unknown, so its observed variance about the prediction is used.
+        If the variance of a bin is large, the sum over its pixels is drawn from a normal
+        distribution. Otherwise, the sum is drawn from one binomial distribution per fine bin. The
+        distribution of a soft reference is unknown, so the observed variance of the reference about
+        the prediction is used.
         """
         rng = np.random.default_rng(0)
         n, p, q, pp, qq, pq = moments.T

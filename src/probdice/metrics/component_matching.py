@@ -1,13 +1,14 @@
-"""Divide maps into connected components, and match those of both sides within their class.
+"""Divide maps into connected components, and match the components of each class.
 
-One-to-one: components are matched such that the total overlap is largest. Every pair with a Jaccard
+One-to-one matching maximises the total overlap of the matched pairs. Every pair with a Jaccard
 index above one half is matched.
 
-Many-to-one: a component is a *part* of a component of the other side if more than half of it is
-inside that component. A component is compared with the union of its parts, and each part counts
-with the Jaccard index of this union. A lesion that is predicted in several pieces is therefore
-found, and so are several lesions that one predicted component covers. If the one-to-one match has a
-larger Jaccard index, that index is used, so many-to-one matching never finds fewer components.
+In many-to-one matching, a component is a *part* of a component of the other side if more than half
+of its pixels are inside that component. A component is compared with the union of its parts, and
+the Jaccard index with this union also applies to each part. Therefore, a lesion that is predicted
+in several pieces is found, and several lesions that one predicted component covers are also found.
+If the Jaccard index of the one-to-one match is larger, that index is used. Many-to-one matching
+therefore never finds fewer components.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ __all__ = ["Components", "Matches", "components_of", "match_components"]
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """The components of one side, and their measures.
+    """The components of one side and their measures.
 
     `numbers` is 0, 1, … at the pixels of the components and −1 elsewhere.
     """
@@ -40,7 +41,10 @@ class Components:
 def components_of(
     codes: NDArray[np.int32], groups: NDArray[np.bool_], connectivity: int, minimum: float
 ) -> Components:
-    """Divide a map of group numbers plus 1 into components, and remove small components."""
+    """Divide a map into components, and remove small components.
+
+    The map holds group numbers + 1.
+    """
     codes = np.where(np.concatenate([[False], groups])[codes], codes, 0)
     divided, count = connected(np.ascontiguousarray(codes, np.uint32), connectivity)
     places = np.nonzero(divided)
@@ -65,7 +69,7 @@ def components_of(
 def _nearest(
     numbers: NDArray[np.int64], places: NDArray[np.int64], centroids: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return, for every component 1, 2, …, its pixel nearest to its centroid."""
+    """Return, for every component 1, 2, …, the pixel that is nearest to the centroid."""
     squares = ((places - centroids[numbers]) ** 2).sum(axis=1)
     order = np.lexsort((squares, numbers))
     _, first = np.unique(numbers[order], return_index=True)
@@ -75,7 +79,7 @@ def _nearest(
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Per side and component, the number of its parts and its overlap with its matches.
+    """Per side and component, the number of parts and the overlap with its matches.
 
     `one` is for one-to-one matching and `many` for many-to-one matching. Each row contains the
     number of common pixels and the sum of both sizes.
@@ -115,7 +119,7 @@ def match_components(sides: Both[Components]) -> Matches:
 def _overlaps(
     sides: Both[Components],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pairs of components of the same class that overlap, and their pixels in common."""
+    """Return the overlapping pairs of components of the same class, and their common pixels."""
     reference, prediction = sides
     both = (reference.numbers >= 0) & (prediction.numbers >= 0)
     width = max(prediction.volumes.size, 1)
@@ -130,9 +134,9 @@ def _overlaps(
 def _keep_larger(
     values: NDArray[np.int64], places: NDArray[np.int64], candidates: NDArray[np.int64]
 ) -> None:
-    """Replace the rows at these positions if the candidate has a larger Jaccard index."""
+    """Replace each row at these positions if its candidate has a larger Jaccard index."""
     ratios = [
         several[:, 0] / np.maximum(several[:, 1], 1) for several in (values[places], candidates)
     ]
-    better = ratios[1] > ratios[0]  # half the Dice, which has the order of the Jaccard index
+    better = ratios[1] > ratios[0]  # half of Dice, which increases with the Jaccard index
     values[places[better]] = candidates[better]

@@ -43,7 +43,8 @@ def component_value(
 ) -> float:
     """Return a measure of one class or of all classes.
 
-    Over all classes, counts are summed and other measures are averaged.
+    For all classes, counts are summed and other measures are averaged. The value is NaN if
+    components were not computed.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def component_value(
 
 
 def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the table of cases: first over all classes, then per class.
+    """Return the component columns of the case table: first for all classes, then per class.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def stratum_rows(
     classes: Sequence[str],
     strata: Sequence[float],
 ) -> list[dict[str, Any]]:
-    """Return the detection over all cases of a method, one row per class and size range."""
+    """Return detection measures over all cases of a method, one row per class and size range."""
     tables = [one.numbers.known("components") for one in comparisons]
     rows = [row for table in tables if table is not None for row in table.rows]
     units = dict.fromkeys(table.unit for table in tables if table is not None)
@@ -133,7 +134,7 @@ def stratum_rows(
 def component_definition(
     labels: Sequence[Label], connectivity: int | None, minimum: float, threshold: float
 ) -> str:
-    """Return the definition of the detection of components, for a methods section.
+    """Return the definition of component detection, for a methods section.
 
     Examples
     --------
@@ -151,13 +152,14 @@ def component_definition(
     )
     return (
         f"Components{classes} are connected by {neighbours} neighbours, and matched one to one "
-        f"within corresponding classes by the largest total overlap{smallest}. A component is "
-        f"found if the Jaccard index with its match is at least {threshold:g}; other components of "
-        f"the reference are missed, and other components of the prediction are false. Panoptic "
+        f"within corresponding classes such that the total overlap is largest{smallest}. A "
+        f"component is found if the Jaccard index with its match is at least {threshold:g}; other "
+        f"components of the reference are missed, and other components of the prediction are "
+        f"false. Panoptic "
         f"quality (pq) is F1 (recognition quality) times the mean Jaccard index of found "
         f"components (segmentation quality, sq). In many-to-one matching (names that end with "
         f"_many), a component is a part of a component of the other side if more than half of it "
-        f"is inside that component. A component and its parts have the Jaccard index of the "
-        f"component with the union of its parts if this index is larger. Over the classes of a "
+        f"is inside that component. The Jaccard index of a component and the union of its parts "
+        f"applies to the component and to each part if this index is larger. Over the classes of a "
         f"case, counts are summed and other measures are averaged."
     )

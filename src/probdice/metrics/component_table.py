@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ComponentCounts", "ComponentRow", "ComponentTable", "Reading", "component_table"]
 
-SHOWN_THRESHOLD = 0.5  # of the Jaccard index, in a printed table
+SHOWN_THRESHOLD = 0.5  # threshold of the Jaccard index in a printed table
 Reading = Literal["one", "many"]  # one-to-one or many-to-one
 
 
@@ -44,16 +44,17 @@ class ComponentRow:
     volume : float
         The size of the component, in the unit of the table.
     place : tuple of float
-        The centroid of the component, in millimetres if the image has a geometry, else as array
-        indices.
+        The centroid of the component, in millimetres if the image has a geometry, else in array
+        coordinates.
     voxel : tuple of int
-        The array indices of its voxel nearest to the centroid.
+        The array indices of the voxel of the component that is nearest to the centroid.
     parts : int
-        The number of its parts: components of the other side that are more than half inside it.
+        The number of parts. A part is a component of the other side that is more than half inside
+        this component.
     dice : float
-        The Dice coefficient with its one-to-one match; 0 if unmatched.
+        The Dice coefficient of the component and its one-to-one match; 0 if there is no match.
     jaccard : float
-        The Jaccard index with its one-to-one match; 0 if unmatched.
+        The Jaccard index of the component and its one-to-one match; 0 if there is no match.
     dice_many : float
         The Dice coefficient with many-to-one matching.
     jaccard_many : float
@@ -72,7 +73,7 @@ class ComponentRow:
     jaccard_many: float
 
     def address(self, page: str | None) -> str:
-        """The link to this component on the page of its case; "" without a page."""
+        """Return the link to this component on the page of its case, or "" without a page."""
         return "" if page is None else f"{page}#at={'.'.join(map(str, self.voxel))}"
 
     def agreement(self, reading: Reading) -> tuple[float, float]:
@@ -81,7 +82,7 @@ class ComponentRow:
         return one if reading == "one" else (self.dice_many, self.jaccard_many)
 
     def found(self, threshold: float, reading: Reading = "one") -> bool:
-        """Return whether the Jaccard index reaches a threshold."""
+        """Return whether the Jaccard index is positive and reaches a threshold."""
         _, jaccard = self.agreement(reading)
         return jaccard >= threshold and jaccard > 0
 
@@ -93,13 +94,13 @@ class ComponentCounts:
     Attributes
     ----------
     found : int
-        Reference components whose Jaccard index reaches the threshold.
+        Number of reference components whose Jaccard index reaches the threshold.
     missed : int
-        Other reference components.
+        Number of other reference components.
     false : int
-        Prediction components whose Jaccard index is below the threshold.
+        Number of prediction components whose Jaccard index is below the threshold.
     segmentation_quality : float
-        The mean Jaccard index of the components found; NaN if there are none.
+        The mean Jaccard index of the components found; NaN if no component was found.
     dice : float
         The mean Dice of all reference components; unmatched components count as 0.
 
@@ -136,11 +137,11 @@ class ComponentTable:
     Attributes
     ----------
     unit : {"mm³", "voxels", "pixels"}
-        The unit of volumes and of the minimum size: mm³ for 3-D images with a geometry.
+        The unit of volumes and of the minimum size. It is mm³ for 3-D images with a geometry.
     connectivity : int
         Number of neighbours of a pixel.
     minimum : float
-        The minimum size; smaller components of either side are removed.
+        The minimum size. Smaller components are removed from both sides.
     left_out : dict of str to int
         Per side, the number of removed components.
     rows : tuple of ComponentRow
@@ -175,7 +176,7 @@ class ComponentTable:
     def counts(
         self, threshold: float, label: str | None = None, *, reading: Reading = "one"
     ) -> ComponentCounts:
-        """Count the components of one class, or of all classes."""
+        """Count the found, missed and false components of one class, or of all classes."""
         return count_components(self.rows, threshold, label, reading=reading)
 
     def __repr__(self) -> str:
@@ -215,7 +216,7 @@ def count_components(
     sizes: tuple[float, float] = (0.0, inf),
     reading: Reading = "one",
 ) -> ComponentCounts:
-    """Count the components of one or more tables whose size is within a range."""
+    """Count the found, missed and false components whose size is within a range."""
     low, high = sizes
     chosen = [row for row in rows if label in (None, row.label) and low <= row.volume < high]
     reference = [row for row in chosen if row.side == "reference"]
@@ -245,9 +246,9 @@ def component_table(
     result : Comparison
         A comparison of two label maps, with its images.
     labels : sequence of int or str, optional
-        The classes; all except the background by default.
+        The classes to include. By default, all classes except the background are included.
     connectivity : {4, 8, 6, 18, 26}, optional
-        Number of neighbours of a pixel; all neighbours by default.
+        Number of neighbours of a pixel. By default, diagonal neighbours are included.
     minimum : float, optional
         Minimum component size in mm³ (in pixels for 2-D images and images without geometry).
     """

@@ -1,6 +1,7 @@
 """Connected components of label maps as instances, and scores per component.
 
-Both require the whole image in memory. The package connected-components-3d computes the components.
+Both computations require the whole image in memory. The package connected-components-3d computes
+the components.
 """
 
 from collections import Counter
@@ -41,7 +42,7 @@ __all__ = [
     "instances_of",
 ]
 
-# By the number of axes. The last value, which includes all neighbours, is the default.
+# Keys are numbers of axes. The last value, which includes all neighbours, is the default.
 CONNECTIVITIES = {1: (2,), 2: (4, 8), 3: (6, 18, 26)}
 
 
@@ -50,7 +51,8 @@ class Instances(Segmentation):
     """A label map of connected components. `origins` contains the original label of each component.
 
     Components of two segmentations are matched only within corresponding classes. Classes with the
-    same label or name correspond; if there are none, classes are matched by total overlap.
+    same label or name correspond. If no labels or names are equal, classes are matched by total
+    overlap.
 
     Examples
     --------
@@ -115,21 +117,21 @@ class Component:
     Attributes
     ----------
     reference : tuple of int or str
-        The reference labels of its group.
+        The reference labels of the group that contains the component.
     prediction : tuple of int or str
-        The prediction labels of its group.
+        The prediction labels of the group that contains the component.
     number : int
         The index of the component in its group, starting from 1; 0 if the group has no reference
         region.
     reference_volume : float
-        Number of pixels of the component.
+        Number of pixels in the component.
     prediction_volume : float
         Volume of the group's prediction (pixels, or a sum of probabilities) among the pixels that
         are nearer to this component than to any other component of the group.
     dice : float
-        Dice coefficient of the component and this part of the prediction.
+        Dice coefficient of the component and the prediction among these pixels.
     jaccard : float
-        Jaccard index of the component and this part of the prediction.
+        Jaccard index of the component and the prediction among these pixels.
     """
 
     reference: tuple[Label, ...]
@@ -152,14 +154,14 @@ class ComponentScores:
     ----------
     components : tuple of Component
         The components, sorted by group and then by their first pixel. An unmatched prediction
-        region has one entry, without a component and with a Dice coefficient of 0.
+        region has one entry with the number 0 and a Dice coefficient of 0.
     mean_dice : float
         Mean Dice coefficient of all components; NaN if there are none.
     mean_jaccard : float
         Mean Jaccard index of all components; NaN if there are none.
     per_group : dict
-        Mean Dice coefficient by the reference labels of the group (for an unmatched prediction
-        region, by its label).
+        Mean Dice coefficient of each group. Keys are the reference labels of the group, or the
+        label of an unmatched prediction region.
 
     Examples
     --------
@@ -317,9 +319,9 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
 def _divided(
     labels: NDArray[Any], unchanged: Sequence[int], connectivity: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the component of every pixel, and the label of each component.
+    """Return the component number of every pixel, and the label of each component.
 
-    Components are numbered from 1. Pixels with unchanged labels are 0.
+    Components are numbered from 1. Pixels with unchanged labels have the number 0.
     """
     coded, distinct = labels, None
     if list(unchanged) != [0]:  # cc3d ignores code 0, so labels are coded from 1
@@ -335,9 +337,10 @@ def _divided(
 
 
 def connected(coded: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
-    """Return connected pixels with equal codes as components, and the number of components.
+    """Return the component number of every pixel, and the number of components.
 
-    Components are numbered from 1 in the order of their first pixel.
+    A component consists of connected pixels with equal codes. Components are numbered from 1 in the
+    order of their first pixel.
     """
     if coded.ndim == 1:  # cc3d needs at least two axes
         components, count = connected(coded[None], 4)
@@ -364,7 +367,7 @@ def _cc3d() -> ModuleType:
 def group_map(
     images: Images, side: Side, overlap: Overlap, groups: Groups, outside: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
-    """Return the group number plus 1 at every pixel; 0 for the background and outside Ω."""
+    """Return the group number plus 1 at every pixel; 0 for the background and outside the mask."""
     background = set(overlap.side(side).keys[outside].tolist())
     lists = key_lists(overlap, groups)[side]
     kept = [[key for key in keys if key not in background] for keys in lists]

@@ -33,7 +33,7 @@ __all__ = ["Derived", "DerivedRegion", "derived_definition", "derived_of"]
 
 @dataclass(frozen=True)
 class DerivedRegion(VolumeDifferences):
-    """A union of regions, and the agreement of both sides on it.
+    """A union of regions and the agreement of both sides on this union.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class DerivedRegion(VolumeDifferences):
     prediction_volume : float
         Sum of the probabilities of the prediction regions, in pixels.
     faint : bool
-        Whether the region is excluded from means because no member is the most probable region of
+        Whether the union is excluded from means because no member is the most probable region at
         any pixel. A label map has no faint regions.
 
     Examples
@@ -113,12 +113,13 @@ class Derived:
         raise KeyError(name)
 
     def values(self, number: str = "dice") -> dict[str, float]:
-        """Return one measure of every region by name; NaN for faint regions.
+        """Return one measure of every derived region, by name; NaN for faint regions.
 
         Parameters
         ----------
         number : str, optional
-            "dice", "jaccard", "reference_volume", "volume_difference", ….
+            Name of the measure, such as "dice", "jaccard", "reference_volume" or
+            "volume_difference".
 
         Examples
         --------
@@ -180,7 +181,7 @@ class Derived:
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per region, with volume differences, and volumes in mL if known."""
+        """Return one row per derived region, including volumes in mL if `pixel_volume` is known."""
         rows = []
         for region in self.regions:
             row = {entry.name: getattr(region, entry.name) for entry in fields(region)}
@@ -239,7 +240,7 @@ def derived_of(result: "Comparison", unions: Sequence[Union]) -> Derived:
     )
     common = _common(result, unions, volumes)
     total = volumes.reference + volumes.prediction
-    with np.errstate(invalid="ignore"):  # a union that is empty on both sides is NaN
+    with np.errstate(invalid="ignore"):  # the Dice of a union that is empty on both sides is NaN
         dice, jaccard = 2 * common / total, common / (total - common)
     return Derived(
         tuple(

@@ -1,6 +1,6 @@
 """Detection metrics: true positives, false positives and misses.
 
-The groups of a comparison are the instances. No pixels are read.
+The regions of a comparison are the instances. No pixels are read.
 """
 
 from collections.abc import Sequence
@@ -58,11 +58,11 @@ class Detection:
     background : dict or None
         Per side, the label of the background, which is not an instance.
     true_positives : int
-        TP: number of groups found.
+        Number of groups found (TP).
     false_positives : int
-        FP: number of prediction regions outside the groups found.
+        Number of prediction regions outside the groups found (FP).
     misses : int
-        FN: number of reference regions outside the groups found (false negatives).
+        Number of reference regions outside the groups found (false negatives, FN).
     precision : float
         TP / (TP + FP).
     recall : float
@@ -83,7 +83,7 @@ class Detection:
         The exact area under the curve of F1 over all thresholds from 0 to 1.
     splits : tuple of Split
         Reference regions that contain at least two prediction regions as parts. A region is a part
-        of another region if more than half of it is inside that region, regardless of its size.
+        of another region if more than half of its volume is inside that region.
     merges : tuple of Split
         Prediction regions that contain at least two reference regions as parts.
     matched : Detection
@@ -140,7 +140,7 @@ class Detection:
         return {side: int(self._regions[side].sum()) for side in SIDES}
 
     def _counts(self, threshold: float) -> tuple[int, int, int]:
-        """True positives, false positives and misses at a threshold."""
+        """Return the numbers of true positives, false positives and misses at a threshold."""
         found = self._found(threshold)
         inside = {side: int(self._regions[side][found].sum()) for side in SIDES}
         return (
@@ -191,7 +191,7 @@ class Detection:
 
     @property
     def segmentation_quality(self) -> float:
-        """The mean Jaccard index (or Dice) of the groups found; NaN if there are none."""
+        """The mean Jaccard index (or Dice) of the groups found; NaN if no group was found."""
         found = self._values[self._found(self.threshold)]
         return float(found.mean()) if found.size else nan
 
@@ -226,7 +226,8 @@ class Detection:
         Parameters
         ----------
         thresholds : sequence of float, optional
-            0, 0.05, … 1 by default. At 0, every overlapping group is found.
+            Thresholds of the index; 0, 0.05, …, 1 by default. At threshold 0, every overlapping
+            group is found.
 
         Examples
         --------
@@ -287,13 +288,14 @@ class Detection:
         Parameters
         ----------
         table : {"pairs", "reference", "prediction"}, optional
-            ``"pairs"``: one row per group, with the labels of both sides as tuples and an
-            *outcome*: "found", "below threshold" (its reference regions count as missed and its
-            prediction regions as false), "missed", "false" or "faint" (a group that is not
-            included). ``"reference"`` and ``"prediction"``: one row per region, with the
-            corresponding regions, whether it was found, whether its group is faint, and the parts
-            that it is split into. Empty regions are excluded. An unmatched region has a Jaccard
-            index and a Dice coefficient of 0.
+            With ``"pairs"``, the table has one row per group, with the labels of both sides as
+            tuples and an *outcome*. The outcome is "found", "below threshold" (the reference
+            regions of the group count as missed and its prediction regions as false), "missed",
+            "false" or "faint" (the group is not counted). With ``"reference"`` and
+            ``"prediction"``, the table has one row per region of that side, with the corresponding
+            regions, whether the region was found, whether its group is faint, and the parts of the
+            region. Empty regions are excluded. An unmatched region has a Jaccard index and a Dice
+            coefficient of 0.
 
         Examples
         --------
@@ -312,7 +314,7 @@ class Detection:
 
     @cached_property
     def _members(self) -> Both[Sequence[tuple[Label, ...]]]:
-        """Per side and group, the labels of its instances."""
+        """Per side and group, the labels of the instances."""
         return Both(*(self._labels(side) for side in SIDES))
 
     def _labels(self, side: Side) -> Sequence[tuple[Label, ...]]:

@@ -1,4 +1,4 @@
-"""The intersection and the volumes of both sides of every group."""
+"""For every group, the intersection of the two sides and the volume of each side."""
 
 from dataclasses import dataclass
 from math import nan
@@ -19,7 +19,7 @@ __all__ = ["Shares", "background_masks", "shares_of"]
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Per group, the intersection and the volumes of both sides, in pixels.
+    """Per group, the intersection of the two sides and the volume of each side, in pixels.
 
     `regions` is the number of regions per side and group. `counted` marks the groups that are
     included in means. Background regions are excluded from all attributes.
@@ -54,10 +54,11 @@ def shares_of(
     outside: Both[NDArray[np.bool_]],
     dice: Floats | None = None,
 ) -> Shares:
-    """Return the intersection and the volumes of the two sides of every group.
+    """Return, for every group, the intersection of the two sides and the volume of each side.
 
     If the overlap table does not determine the intersection (several soft regions, or aitchison),
-    the intersection is computed from the Dice coefficients of the groups, if they are given.
+    the intersection is computed from the Dice coefficients of the groups. Without these
+    coefficients, the intersection is NaN.
     """
     inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
     numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))
@@ -89,7 +90,7 @@ def shares_of(
 
 
 def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
-    """Return which regions of each side are the background; none without a background."""
+    """Return masks of the background regions of each side."""
     masks = Both(*(np.zeros(len(result.overlap.side(side)), np.bool_) for side in SIDES))
     for side in SIDES:
         place = result.background_regions[side]

@@ -44,10 +44,11 @@ def _undefined() -> dict[Side, float]:
 class Indices:
     """Other segmentation metrics, computed from one overlap.
 
-    Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and
-    b_j the volumes of the regions, and N the number of pixels. Metrics marked *label maps* are NaN
-    if a side contains probabilities; `notes` reports this. The other metrics are defined for label
-    maps and probabilities. A quotient 0/0 is NaN.
+    Let n_ij be the number of pixels that reference region i and prediction region j share, let a_i
+    and b_j be the volumes of the regions, and let N be the number of pixels. Metrics whose
+    description ends with "Label maps." are NaN if a side contains probabilities, and `notes`
+    contains a message. The other metrics are defined for label maps and probabilities. A quotient
+    0/0 is NaN.
 
     Attributes
     ----------
@@ -64,10 +65,10 @@ class Indices:
         The same with the sides exchanged: Σ n_ij (n_ij − 1) / Σ a_i (a_i − 1). Label maps.
     adapted_rand_error : float
         The adapted Rand error of the SNEMI3D challenge script: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²),
-        where a pixel also forms a pair with itself. If a background is given, background pixels of
-        the *reference* are excluded. The c remaining pixels that the prediction assigns to the
-        background count in a_i, but not in n_ij and b_j; instead the script adds c/N to Σ n_ij² and
-        to Σ b_j². Label maps.
+        where each pixel also forms a pair with itself. If a background is given, background pixels
+        of the *reference* are excluded. The c remaining pixels that the prediction assigns to the
+        background count in a_i, but not in n_ij and b_j. Instead, the script adds c/N to Σ n_ij²
+        and to Σ b_j². Label maps.
     variation_of_information : float
         `variation_split` + `variation_merge`, in bits. Label maps.
     variation_split : float
@@ -87,38 +88,40 @@ class Indices:
     nmi_joint : float
         I divided by the joint entropy. Label maps.
     covering : dict
-        Per side, the mean over its pixels of the best Jaccard index of their region with any region
-        of the other side; for the reference, 1/N Σ_i a_i max_j J_ij. Label maps.
+        Per side, the mean over pixels of the largest Jaccard index between the region of the pixel
+        and any region of the other side. For the reference, this is 1/N Σ_i a_i max_j J_ij. Label
+        maps.
     achievable_accuracy : dict
         ``["reference"]`` is the accuracy if every prediction region is assigned the reference label
         that it overlaps most: 1/N Σ_j max_i n_ij. ``["prediction"]`` is the same measure with the
         sides exchanged. Label maps.
     under_segmentation_error : float
         The super-pixel error of Neubert and Protzel: 1/N Σ_ij min(n_ij, b_j − n_ij). For each pair
-        of overlapping regions, it counts the smaller part of the prediction region, inside or
-        outside the reference region. Label maps.
+        of overlapping regions, the error includes the smaller of the two parts of the prediction
+        region, inside and outside the reference region. Label maps.
     over_segmentation_error : float
         The same error with the sides exchanged. Label maps.
     accuracy : float
-        The share of pixels whose regions correspond; for probabilities, the probability that
-        corresponding regions share per pixel, Σ min(p, q) / N.
+        The share of pixels whose regions correspond. For probabilities, this is Σ min(p, q) / N
+        over corresponding regions.
     kappa : float
-        Cohen's κ: (accuracy − e) / (1 − e), where e is the sum over the groups of the product of
-        both sides' shares of the pixels.
+        Cohen's κ: (accuracy − e) / (1 − e), where e is the sum over groups of (share of pixels in
+        the reference) × (share of pixels in the prediction).
     mean_iou : float
         Mean Jaccard index of all groups except faint groups (`Group.faint`). Unmatched regions
         count as 0.
     weighted_iou : float
-        The mean Jaccard index, weighted by the volume in the reference.
+        Mean Jaccard index, weighted by the volumes of the reference.
     mean_dice : float
         Mean Dice coefficient of all groups except faint groups. Unmatched regions count as 0.
     mean_foreground_dice : float
-        The same mean without the background, like nnU-Net's foreground mean of one case. NaN
-        without a background, or if no other group is included.
+        The mean Dice coefficient without the background, like nnU-Net's foreground mean of one
+        case. It is NaN without a background, or if all foreground groups are faint.
     explained : dict
-        ``["reference"]`` is the share of the reference that the prediction determines (1 if the
-        prediction only subdivides reference regions). ``["prediction"]`` is the same measure with
-        the sides exchanged. For label maps it is Goodman and Kruskal's τ.
+        ``["reference"]`` is the share of the variance of the reference that the prediction
+        explains. It is 1 if the prediction only subdivides reference regions. ``["prediction"]`` is
+        the same measure with the sides exchanged. For label maps, this measure is Goodman and
+        Kruskal's τ.
     background : dict or None
         Per side, the label or name of the background.
     notes : tuple of Note
@@ -166,10 +169,10 @@ class Indices:
     _overlap: Overlap | None = field(default=None, repr=False, compare=False)
 
     def adjusted_mutual_information(self, *, average: Average = "arithmetic") -> float:
-        """Mutual information corrected for chance (AMI).
+        """Compute the mutual information corrected for chance (AMI).
 
-        (I − E) / (H − E), where E is the exact mean of I over all permutations of the pixels of
-        one side, and H is an average of the two entropies. It is not computed with the other
+        AMI = (I − E) / (H − E), where E is the exact mean of I over all permutations of the pixels
+        of one side, and H is an average of the two entropies. AMI is not computed with the other
         metrics, because the computation visits every pair of distinct volumes and is slow for many
         regions.
 
@@ -181,8 +184,8 @@ class Indices:
         Returns
         -------
         float
-            1 for equal partitions, 0 on average for shuffled pixels. NaN for probabilities, and
-            if both sides have only one region.
+            1 for equal partitions and 0 on average for shuffled pixels. The value is NaN for
+            probabilities, and if both sides have only one region.
 
         Examples
         --------
@@ -268,7 +271,7 @@ def indices_of(result: "Comparison", groups: Groups) -> Indices:
 
 
 def _of_groups(result: "Comparison", groups: Groups) -> dict[str, Any]:
-    """Return the indices of corresponding regions."""
+    """Return the indices that are computed from corresponding regions."""
     overlap, pixels = result.overlap, result.pixels
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
     nothing = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))

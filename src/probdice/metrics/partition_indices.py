@@ -1,8 +1,8 @@
-"""Indices of two label maps that need no correspondence of regions.
+"""Indices of two label maps that do not require a correspondence of regions.
 
-Let n_ij be the number of pixels that reference region i and prediction region j share, a_i and b_j
-the volumes of the regions, and N the number of pixels. Every index is a function of the overlapping
-pairs, so no table of all pairs is needed.
+Let n_ij be the number of pixels that reference region i and prediction region j share, let a_i and
+b_j be the volumes of the regions, and let N be the number of pixels. Every index is a function of
+the overlapping pairs, so no table of all pairs is needed.
 """
 
 from math import fsum, log, nan, sqrt
@@ -43,7 +43,7 @@ def adjusted_mutual_information(overlap: Overlap, information: float, average: A
 
 
 def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
-    """Rand indices in exact integers, because the adjusted index subtracts large numbers."""
+    """Return Rand indices, computed with integers because large numbers are subtracted."""
     pixels = overlap.pixels
     together = _pairs(overlap.meeting.savings, pixels)
     reference = _pairs(overlap.reference.volumes, pixels)
@@ -61,7 +61,7 @@ def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
 
 
 def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> float:
-    """The adapted Rand error of SNEMI3D. Sums are multiplied by N, so that they are integers."""
+    """Return the adapted Rand error of SNEMI3D. Sums are multiplied by N to make them integers."""
     meeting, pixels = overlap.meeting, overlap.pixels
     foreground = ~outside.reference[meeting.rows]
     missed = foreground & outside.prediction[meeting.columns]
@@ -77,7 +77,7 @@ def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> f
 
 
 def _information(overlap: Overlap) -> dict[str, float]:
-    """Entropies and mutual information, in bits."""
+    """Return conditional entropies and mutual information, in bits."""
     meeting, pixels = overlap.meeting, overlap.pixels
     counts = meeting.savings.astype(np.float64)
     a = overlap.reference.volumes[meeting.rows]
@@ -102,7 +102,7 @@ def _information(overlap: Overlap) -> dict[str, float]:
 
 
 def _segments(overlap: Overlap) -> dict[str, Any]:
-    """Covering, achievable accuracy, under- and over-segmentation."""
+    """Return covering, achievable accuracy, and under- and over-segmentation errors."""
     meeting, pixels = overlap.meeting, overlap.pixels
     counts = meeting.savings
     a = overlap.reference.volumes[meeting.rows]
@@ -133,14 +133,14 @@ def _sum(values: NDArray[Any]) -> float:
 
 
 def _squares(counts: NDArray[Any], pixels: int) -> int:
-    """Σ n², exactly."""
+    """Return the exact Σ n²."""
     if pixels < SQUARES_FIT:
         return int(counts @ counts)
     return sum(count * count for count in counts.tolist())
 
 
 def _pairs(counts: NDArray[Any], pixels: int) -> int:
-    """Σ n (n − 1), exactly."""
+    """Return the exact Σ n (n − 1)."""
     return _squares(counts, pixels) - int(counts.sum())
 
 

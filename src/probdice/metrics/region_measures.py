@@ -20,19 +20,20 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     Parameters
     ----------
     comparison : Comparison
-        The comparison. If the measure is a distance, its boundaries must have been computed.
+        The comparison. If the measure is a boundary distance, the boundaries must have been
+        computed.
     measure : str
         A name in `REGION_NUMBERS` or `boundary_names`.
     region : str
-        The name of a derived region, or the label or name of a reference region. A merged region
-        has the value of its group.
+        The name of a derived region, or the label or name of a reference region. The value of a
+        merged region is the value of its group.
 
     Returns
     -------
     float
-        NaN if neither side has the region, or if its group is faint. With ``match="labels"``, a
-        region that only the prediction has counts as missing from the reference: its Dice is 0
-        and its distance is infinite.
+        The value; NaN if neither side has the region, or if its group is faint. With
+        ``match="labels"``, a region that only the prediction has counts as missing from the
+        reference: its Dice is 0 and its distance is infinite.
 
     Examples
     --------
@@ -59,12 +60,12 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
 
 
 def region_mean(groups: Iterable["Group"], measure: str) -> float:
-    """Return the mean of a number of `REGION_NUMBERS` over groups that are not faint.
+    """Return the mean of one measure in `REGION_NUMBERS` over the groups that are not faint.
 
     Returns
     -------
     float
-        The mean; NaN if there are no such groups.
+        The mean; NaN if all groups are faint.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The measures by which cases are scored and methods are ranked, each declared once.
+"""The measures that score cases and rank methods.
 
 `REGISTRY` contains the measures that are computed for every case, and `REGION_NUMBERS` contains the
 measures of every region. `OTHER_NUMBERS` describes the measures of regions and the measures that
-options add (boundary distances, indices, detection). Tables, ranking, help texts, pages and
-pictures read all three.
+options add (boundary distances, indices, detection). Tables, rankings, help texts, pages and
+pictures use all three.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ MISSING_RULES = {  # how a ranking treats missing and failed cases of a method
 
 @dataclass(frozen=True)
 class Description:
-    """How a number is shown and ranked.
+    """The title, sort order and unit of a number.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class RegionNumber:
     Attributes
     ----------
     description : Description
-        How the number is shown and ranked.
+        The title, sort order and unit of the number.
     compute : callable
         Computes the value from a group or a derived region.
     """
@@ -237,7 +237,7 @@ OTHER_NUMBERS: dict[str, Description] = {
 
 
 def description_of(measure: str) -> Description:
-    """Return the description of a measure, or of a column of the table of cases.
+    """Return the description of a measure or of a column in the case table.
 
     Examples
     --------

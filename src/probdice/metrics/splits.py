@@ -12,7 +12,7 @@ from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["Split", "splits_of"]
 
-PART = 0.5  # a region is part of another one if more than this share of it is inside
+PART = 0.5  # a region is part of another region if more than this share is inside
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Split:
     Attributes
     ----------
     side : {"reference", "prediction"}
-        The side of the region. A reference region with parts is split by the prediction; a
-        prediction region with parts merges several reference regions.
+        The side of the region. If it is the reference, the prediction splits the region. If it is
+        the prediction, the region merges several reference regions.
     region : int or str
         The label of the region.
     parts : tuple of int or str
-        The labels of the regions of the other side of which more than half is inside this region.
+        The labels of the regions of the other side that are more than half inside this region.
 
     Examples
     --------
@@ -55,7 +55,8 @@ def splits_of(
 ) -> tuple[Split, ...]:
     """Return the regions of one side with at least two parts on the other side.
 
-    `outside` marks the background regions of each side, and `counted` the groups that are counted.
+    `outside` marks the background regions of each side, and `counted` marks the groups that are not
+    faint.
     """
     meeting, across = overlap.meeting, other(side)
     places = Both(meeting.rows, meeting.columns)

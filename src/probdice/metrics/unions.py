@@ -25,7 +25,7 @@ class Union:
     ----------
     name : str
     regions : Both of tuple of int
-        Per side, the indices of the member regions in the overlap; empty regions are excluded.
+        Per side, the indices of the member regions in the overlap. Empty regions are excluded.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Union:
         return tuple(overlap.side(side).label(k) for k in self.regions[side])
 
     def keys(self, overlap: Overlap, side: Side) -> list[int]:
-        """Return the labels in the label map, or the channels, of the members of one side."""
+        """Return the label-map values or the channels of the members of one side."""
         keys: list[int] = overlap.side(side).keys[list(self.regions[side])].tolist()
         return keys
 
@@ -46,7 +46,7 @@ class Union:
 
 
 def unions_of(result: "Comparison", members: Members) -> tuple[Union, ...]:
-    """The regions of both sides that form each union, by the correspondence of the comparison."""
+    """Return the regions of both sides that form each union under the correspondence."""
     return tuple(
         Union(name, Both(*(tuple(sorted(side)) for side in _regions(result, name, labels))))
         for name, labels in named_members(members).items()

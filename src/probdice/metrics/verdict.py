@@ -1,4 +1,4 @@
-"""One sentence about a comparison, derived from its measures, and the order of groups."""
+"""A one-sentence summary of a comparison, and the order of its groups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     "worst_group",
 ]
 
-OVERLAPS = (  # lowest Dice, and the words for it
+OVERLAPS = (  # smallest Dice, and the description of the overlap
     (0.9, "Very good overlap"),
     (0.7, "Good overlap"),
     (0.5, "Moderate overlap"),
@@ -67,7 +67,7 @@ def verdict_of(comparison: Comparison) -> str:
 def worst_first(groups: Sequence[Group]) -> list[int]:
     """Return the indices of groups in ascending order of Dice.
 
-    Groups of equal Dice are ordered by descending size, unmatched regions first. Groups with
+    Groups of equal Dice are ordered by descending size, with unmatched regions first. Groups with
     unknown Dice and faint groups are last.
 
     Examples
@@ -87,7 +87,7 @@ def worst_first(groups: Sequence[Group]) -> list[int]:
 
 
 def worst_group(groups: Sequence[Group]) -> Group | None:
-    """Return the group with the lowest Dice among the groups that count, or None."""
+    """Return the group with the lowest Dice among the groups that are not faint, or None."""
     counted = [group for group in groups if not group.faint and not isnan(group.dice)]
     return counted[worst_first(counted)[0]] if counted else None
 
@@ -98,7 +98,7 @@ def lowest_matched(groups: Sequence[Group]) -> Group | None:
 
 
 def name_of(group: Group) -> str:
-    """Return the name of a group: a single name if both sides have the same name."""
+    """Return the name of a group. If both sides have the same name, it is used once."""
     reference, prediction = (listed(group.side(side), 2) for side in SIDES)
     if side_of(group):
         name = reference if group.reference else prediction
@@ -161,8 +161,7 @@ def mean_without(comparison: Comparison, left_out: Group) -> float:
 
 
 def unmatched_in_words(comparison: Comparison) -> str:
-    """Return the unmatched regions in words: "2 of 7 reference and 1 of 5 prediction regions", or
-    ""."""
+    """Return the numbers of unmatched regions, such as "2 of 7 reference regions", or ""."""
     counts = [
         f"{len(comparison.unmatched[side])} of {comparison.counted(side)} {side}"
         for side in SIDES

@@ -16,7 +16,7 @@ class _Volumes(Protocol):
 
 
 class VolumeDifferences:
-    """Adds the differences of `reference_volume` and `prediction_volume` to a class."""
+    """Mixin that adds the differences of `reference_volume` and `prediction_volume`."""
 
     @property
     def volume_difference(self: _Volumes) -> float:
@@ -25,7 +25,7 @@ class VolumeDifferences:
 
     @property
     def relative_volume_difference(self: _Volumes) -> float:
-        """The volume difference divided by the volume of the reference; NaN if that is 0."""
+        """The volume difference divided by the reference volume; NaN if the divisor is 0."""
         difference = self.prediction_volume - self.reference_volume
         return difference / self.reference_volume if self.reference_volume else nan
 

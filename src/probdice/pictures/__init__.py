@@ -62,28 +62,36 @@ def plot(
     comparison : Comparison
         The result of `compare`.
     kind : str, optional
-        "overview": reference, prediction and f side by side. "regions": reference and prediction.
-        "map": f, where white is 1 and red is 0. "views": reference, prediction and f in three
-        orthogonal planes of a volume. "correspondence": matched pairs in blue and merges in green;
-        wider lines have a higher Dice, and dashed lines join regions that share no pixel. If not
-        all regions fit on one page, only the groups with the lowest Dice are shown. "overlap": the
-        Dice of every pair of overlapping regions, ordered by the matching. "slices": the mean of f
-        per slice. "histogram": the distribution of f over the pixels; for label maps, the shares of
-        pixels that agree and differ. "boundaries": the outlines of both sides, coloured by their
-        distance to the other outline, in the slice with the largest distance, and the distribution
-        of distances per group.
+        The picture to draw:
+
+        - "overview": the reference, the prediction and f side by side;
+        - "regions": the reference and the prediction side by side;
+        - "map": f, where white is 1 and red is 0;
+        - "views": the reference, the prediction and f in three orthogonal planes of a volume;
+        - "correspondence": a diagram with blue lines for matched pairs and green lines for merges;
+        - "overlap": the Dice of every pair of overlapping regions, in the order of the matching;
+        - "slices": the mean of f per slice;
+        - "histogram": the distribution of f over the pixels or, for label maps, the shares of
+          pixels that agree and differ;
+        - "boundaries": the outlines of both sides in the slice with the largest distance, coloured
+          by the distance to the other outline, and the distribution of distances per group.
+
+        In a "correspondence" diagram, wider lines mean a higher Dice, and dashed lines join regions
+        that share no pixel. If not all regions fit on one page, only the groups with the lowest
+        Dice are shown.
     ax : Axes or several, optional
-        Axes to draw on, one per panel ("overview" and "boundaries" have 3 panels, "regions" 2,
-        "views" 9, "slices" one per axis of the image, all other kinds 1). By default, a new figure
-        is created.
+        Axes to draw on, one per panel. "overview" and "boundaries" have 3 panels, "regions" has 2,
+        "views" has 9, "slices" has one per axis of the image, and all other kinds have 1. By
+        default, a new figure is created.
     figsize : (float, float), optional
         Width and height of the new figure in inches. By default, the size depends on the content.
     place : sequence of int, optional
         Index of the pixel at which the slices of a volume intersect. By default, the slices show
         the area in which the two sides differ most.
     palette : {"given", "safe", "rgb"}, optional
-        "given": colours from files and label tables. "safe": colour-blind safe colours. "rgb": red,
-        green and blue for up to three regions. Colours are blended by probability.
+        "given" uses the colours of files and label tables. "safe" uses colours that colour-blind
+        readers can distinguish. "rgb" uses red, green and blue for up to three groups. Colours are
+        blended by probability.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Outlines of both sides on a slice, coloured by distance, and the distribution of distances."""
+"""Outlines of both sides in a slice, coloured by distance, and the distribution of distances."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_boundaries"]
 
-DRAWN = 24  # groups with outlines on the slices
+DRAWN = 24  # groups with outlines in the slices
 CURVES = 6  # groups with a histogram
 BINS = 40
 FAINT = 0.3  # opacity of the regions behind the outlines
 LONGEST = 36  # characters per name
-NO_OTHER = "#555555"  # outlines of regions that the other side lacks
+NO_OTHER = "#555555"  # outlines of regions that are absent from the other side
 
 
 def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
     """Draw both outlines, coloured by distance, and a histogram per group.
 
-    A region that the other side lacks has grey outlines and no histogram.
+    A region that is absent from the other side has grey outlines and no histogram.
     """
     boundaries = stored_boundaries(comparison)
     outlines = outlines_of(comparison, boundaries, DRAWN)

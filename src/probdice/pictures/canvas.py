@@ -1,4 +1,4 @@
-"""The arguments of `plot`, and the axes of a picture, which are new or given by the user."""
+"""The arguments of `plot`, and the new or given axes of a picture."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ __all__ = [
 
 QUIET = "#555555"  # colour of text next to a picture
 DPI = 120
-PAGE = 9.0  # inches: maximum height of a figure
+PAGE = 9.0  # maximum height of a figure in inches
 DOTS = 2.4  # size of a dot
 
 
 @dataclass(frozen=True)
 class Request:
-    """The validated arguments of `plot`; `axes` is None for a new figure."""
+    """The validated arguments of `plot`. `axes` is None for a new figure."""
 
     kind: str
     axes: "tuple[Axes, ...] | None" = None
@@ -62,7 +62,7 @@ class Canvas:
         return box.width / dpi, box.height / dpi
 
     def add_title(self, text: str) -> None:
-        """Add a line above a new figure, or above the first of the given axes."""
+        """Add a line of text above a new figure, or above the first of the given axes."""
         if self.own:
             self.figure.suptitle(text, fontsize=9, color=QUIET)
         elif text:
@@ -105,7 +105,7 @@ def request_of(
 ) -> Request:
     """Validate the arguments of `plot`."""
     if ax is not None and figsize is not None:
-        raise InputError("figsize is the size of a new figure: pass ax or figsize, not both")
+        raise InputError("figsize is the size of a new figure. Pass ax or figsize, not both.")
     if figsize is not None:
         try:
             width, height = (float(length) for length in figsize)
@@ -128,7 +128,7 @@ def canvas_for(
     """Return the given axes, or the axes of a new figure.
 
     `size` is the default size of the figure in inches. `heights` are the relative heights of the
-    rows. An `InputError` is raised if the number of given axes is not the number of panels.
+    rows. An `InputError` is raised if the number of given axes differs from the number of panels.
     """
     from matplotlib.figure import Figure
 

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_correspondence", "draw_histogram", "draw_slices", "means_along"]
 
-SAMPLED = 2**21  # pixels, at most, of which f is drawn
+SAMPLED = 2**21  # largest number of pixels whose f is drawn
 BINS = 50
-APART = 0, (2.0, 1.5)  # dashes of a pair that shares no pixel
+APART = 0, (2.0, 1.5)  # dashes of the line of a pair that shares no pixel
 AROUND = 1.1  # inches for headings and legend
-ROOMY, CLOSE = 0.42, 0.17  # inches per row with the volume below the name, or next to it
+ROOMY, CLOSE = 0.42, 0.17  # inches per row if the volume is below or next to the name
 LONGEST = 24  # characters per name
 SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x of the columns
 
 
 def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
-    """Draw two columns of regions with lines: matched pairs in blue, merges in green."""
+    """Draw two columns of regions, with blue lines for matched pairs and green lines for merges."""
     height = _height(request)
     layout = arrange(comparison, rows=max(int((height - AROUND) / CLOSE), 1))
     roomy = layout.rows * ROOMY <= height - AROUND
@@ -102,10 +102,10 @@ def draw_slices(comparison: Comparison, request: Request) -> Figure:
 
 
 def draw_histogram(comparison: Comparison, request: Request) -> Figure:
-    """Return the distribution of f over the pixels.
+    """Draw the distribution of f over the pixels.
 
-    For two label maps f has only two values. The picture then has two bars and does not require the
-    images.
+    For two label maps, f has only two values. In this case, the picture has two bars and does not
+    require the images.
     """
     if comparison.overlap.crisp:
         return _draw_agreement(comparison, request)
@@ -137,7 +137,7 @@ def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
     """Return the shares of pixels where two label maps agree and differ."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
-    unit = comparison.overlap.unit  # 1 − f of a pixel that differs: 1 without a floor
+    unit = comparison.overlap.unit  # 1 − f of a pixel that differs, which is 1 without a floor
     differing = round((1 - comparison.score) * comparison.pixels / unit)
     names = [f"f = {1 - unit:.2g}\ndiffer", "f = 1\nagree"]
     counts = [differing, comparison.pixels - differing]
@@ -159,7 +159,7 @@ def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
 
 
 def means_along(view: View, axis: int) -> NDArray[np.float64]:
-    """Return the mean of f per slice along an axis; NaN for a slice without pixels in Ω."""
+    """Return the mean of f per slice along an axis; NaN for a slice without compared pixels."""
     across = tuple(k for k in range(view.f.ndim) if k != axis)
     count = view.inside.sum(axis=across)
     total = np.where(view.inside, view.f, 0).sum(axis=across, dtype=np.float64)
@@ -173,7 +173,7 @@ def _sampled(comparison: Comparison) -> View:
 
 
 def _height(request: Request) -> float:
-    """Return the available height in inches."""
+    """Return the available height of the axes in inches."""
     if request.axes is not None:
         ax = request.axes[0]
         return float(ax.get_window_extent().height / ax.figure.dpi) + AROUND / 2
@@ -181,7 +181,7 @@ def _height(request: Request) -> float:
 
 
 def _explain(canvas: Canvas, comparison: Comparison, layout: Layout) -> None:
-    """Add a legend of the lines, and report groups that do not fit."""
+    """Add a legend for the lines, and report the number of groups that do not fit."""
     from matplotlib.lines import Line2D
 
     handles: list[Artist] = [Line2D([], [], color=MATCHED, linewidth=3, label="matched")]

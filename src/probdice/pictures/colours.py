@@ -1,9 +1,10 @@
-"""One colour per group, the same in all pictures and on all pages.
+"""The colours of groups, which are the same in all pictures and on all pages.
 
-Groups have the colours that files or label tables define for their regions. All other groups use a
-colour-blind safe palette. The palette starts with the colours of Okabe and Ito (2008). Each further
-colour has the largest possible distance (in CIELAB) from the previous colours, black, white and the
-neutral grey, for normal, deuteranopic and protanopic vision (Machado et al. 2009).
+Groups have the colours that files or label tables define for their regions. Groups without a
+defined colour use a colour-blind safe palette. The palette starts with the colours of Okabe and Ito
+(2008). Each additional colour has the largest possible distance (in CIELAB) from the previous
+colours, black, white and the neutral grey, for normal, deuteranopic and protanopic vision (Machado
+et al. 2009).
 
 Similarity has the same colour scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that
 is not in the palette, and 1 is white, the colour of the page, or transparent over an image.
@@ -60,7 +61,7 @@ SHADES = ((1.0, 0.35), (0.0, 0.25), (1.0, 0.6), (0.0, 0.45))  # white or black, 
 
 @dataclass(frozen=True)
 class Colours:
-    """Return a colour (#RRGGBB) for each group of a comparison and for each region of both sides.
+    """The colour (#RRGGBB) of each group of a comparison and of each region of both sides.
 
     Regions are in the order of `reference_labels` and `prediction_labels`. A merged region has a
     shade of the colour of its group.
@@ -86,10 +87,10 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     comparison : Comparison
         The comparison.
     palette : {"given", "safe", "rgb"}, optional
-        "given": colours from the reference or else from the prediction (file or label table), and
-        colour-blind safe colours for all other groups. "safe": only colour-blind safe colours.
-        "rgb": red, green and blue for at most three groups, so that a colour shows three
-        probabilities.
+        "given" uses the colours of the reference or else of the prediction (file or label table),
+        and colour-blind safe colours for all other groups. "safe" uses only colour-blind safe
+        colours. "rgb" uses red, green and blue for at most three groups, so that a colour shows
+        three probabilities.
 
     Returns
     -------
@@ -110,7 +111,7 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     merged = {(merge.side, merge.region) for merge in comparison.merges}
     shades: dict[tuple[Side, Label], str] = {}
     for group, colour in zip(comparison.groups, groups, strict=True):
-        count = 0  # counts over both sides, so that unmatched regions do not share a shade
+        count = 0  # counts regions of both sides, so that unmatched regions do not share a shade
         for side in SIDES:
             for label in group.side(side):
                 shades[side, label] = colour
@@ -178,9 +179,10 @@ def _given(comparison: Comparison) -> list[str | None]:
 
 
 def background_group(groups: tuple[Group, ...]) -> int | None:
-    """Return the group drawn as background: the largest, if its reference label means background.
+    """Return the group to draw as background: the largest group, if its label means background.
 
-    The method has no background, but a strong colour over most of an image would hide the rest.
+    The method does not require a background, but a strong colour over most of an image would hide
+    the other regions.
     """
     largest = max(range(len(groups)), key=lambda k: groups[k].reference_volume)
     named = {str(label).strip().lower() for label in groups[largest].reference}

@@ -1,4 +1,4 @@
-"""Pictures of an evaluation: methods by case, by region, and compared with each other."""
+"""Pictures of an evaluation: values per case and per region, differences, and rankings."""
 
 from __future__ import annotations
 
@@ -50,20 +50,27 @@ def plot_evaluation(
     evaluation : Evaluation
         The cases of one or more methods.
     kind : str, optional
-        "distributions": one row per method, with every case as a dot, quartiles, and the mean with
-        its 95 % confidence interval. "regions": the same for the Dice of every reference label; if
-        not all labels fit on one page, only the labels with the lowest mean are shown.
-        "differences": the difference of every pair of methods per case, for the cases of both
-        methods. "volumes": Bland–Altman plots of the difference of volumes against their mean, with
-        limits of agreement, which contain 95 % of a normal distribution. "ranks": the mean rank of
-        every method with its 95 % confidence interval. "schemes": the place of every method by
-        every ranking scheme, which shows whether the winner depends on the scheme; the area of a
-        disc is the share of bootstrap samples in which the method has this place.
+        The picture to draw:
+
+        - "distributions": one row per method, with one dot per case, the quartiles, and the mean
+          with its 95 % confidence interval;
+        - "regions": the same for the Dice of every reference label;
+        - "differences": the difference per case for every pair of methods, on their common cases;
+        - "volumes": Bland–Altman plots of volume differences against mean volumes, with limits of
+          agreement, which contain 95 % of a normal distribution;
+        - "ranks": the mean rank of every method with its 95 % confidence interval;
+        - "schemes": the place of every method in every ranking scheme, which shows whether the
+          winner depends on the scheme.
+
+        If not all labels of "regions" fit on one page, only the labels with the lowest mean are
+        shown. In "schemes", the area of a disc is the share of bootstrap samples in which the
+        method has this place.
     measure : str, optional
-        The measure to draw; by default the first ranking measure, or all ranking measures for
+        The measure to draw. The default is the first ranking measure, or all ranking measures for
         "ranks" and "schemes". A measure cannot be used with "regions" or "volumes".
     ax : Axes or several, optional
-        Axes to draw on: one per method for "volumes", otherwise one. A new figure by default.
+        Axes to draw on: one per method for "volumes", otherwise one. By default, a new figure is
+        created.
     figsize : (float, float), optional
         Width and height of the new figure in inches. By default, the size depends on the content.
 
@@ -91,14 +98,14 @@ def plot_evaluation(
         known = ", ".join(repr(name) for name in get_args(EvaluationKind))
         raise InputError(f"kind must be one of {known}, found {kind!r}")
     if measure is not None and kind in ("regions", "volumes"):
-        raise InputError(f"measure cannot be used with kind={kind!r}. Leave it out.")
+        raise InputError(f"measure cannot be used with kind={kind!r}. Omit measure.")
     request = request_of(kind, ax=ax, figsize=figsize)
     return DRAWN[kind](evaluation, measure, request)
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A row of dots, with its mean and confidence interval above it."""
+    """A row of dots, and the mean and confidence interval that are drawn above it."""
 
     name: str
     colour: str
@@ -108,7 +115,7 @@ class Row:
 
 
 def draw_distributions(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """Draw every case of every method."""
+    """Draw one dot per case, with one row per method."""
     values, summaries = evaluation.values(measure), evaluation.summaries(measure)
     names = short_names(list(evaluation.methods), LONGEST)
     rows = [
@@ -156,13 +163,13 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) 
     ]
     title = None
     if len(shown) < len(labels):
-        title = f"{len(shown)} of {len(labels):,} labels, those with the lowest mean Dice"
+        title = f"{len(shown)} of {len(labels):,} labels, with the lowest mean Dice"
     canvas.legend(list(handles), columns=4, title=title)
     return canvas.figure
 
 
 def draw_differences(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """Draw the difference of every pair of methods per case."""
+    """Draw the difference per case for every pair of methods."""
     from probdice.evaluation.statistics import gaps
 
     pairs = evaluation.differences(measure)
@@ -223,7 +230,7 @@ def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) ->
 
 
 def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
-    """Draw the place of every method by every ranking scheme."""
+    """Draw the place of every method in every ranking scheme."""
     from probdice.options import SCHEMES
 
     if len(evaluation.methods) < 2:
@@ -266,7 +273,7 @@ DRAWN: dict[str, Callable[[Evaluation, str | None, Request], Figure]] = {
 
 
 def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Return the finite values, and the position of each in a stack of nearly equal values.
+    """Return the finite values, and the position of each value in a stack of nearly equal values.
 
     Positions are 0, 1, −1, 2, −2, …, so that a stack grows in both directions.
     """
@@ -308,7 +315,10 @@ def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
 def _dots(
     ax: Axes, values: Floats, y: float, colour: str, *, spread: float, span: tuple[float, float]
 ) -> None:
-    """Draw every value as a dot; equal values are stacked within `spread` in both directions."""
+    """Draw every value as a dot.
+
+    Nearly equal values are stacked within `spread` in both directions.
+    """
     known, places = stacked(values, span)
     most = float(np.abs(places).max(initial=0))
     step = min(0.07, spread / most) if most else 0.0
@@ -327,7 +337,7 @@ def _bar(ax: Axes, values: Floats, y: float, colour: str) -> None:
 def _mean(
     dice: dict[tuple[str, Label], Floats], methods: Sequence[str], label: Label
 ) -> tuple[float, str]:
-    """Return the sort key of a region: its mean over all methods, then its name."""
+    """Return the sort key of a region: its mean over all methods, followed by its name."""
     values = np.concatenate([dice.get((method, label), np.zeros(0)) for method in methods])
     known = values[~np.isnan(values)]
     mean = float(known.mean()) if known.size else float("nan")
@@ -351,7 +361,7 @@ def _infinite_note(rows: Sequence[Row]) -> str:
 
 
 def _colours() -> Iterator[str]:
-    """Return the colours of the methods, in order; the page uses the same colours."""
+    """Return the colours of the methods, in order. The page uses the same colours."""
     return cycle(PALETTE)
 
 

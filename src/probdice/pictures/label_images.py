@@ -1,4 +1,4 @@
-"""Images of the regions, blended by probability, and of f."""
+"""Images of f and of the regions, whose colours are blended by probability."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ __all__ = [
     "draw_views",
 ]
 
-MOST = 2**20  # pixels of a picture, at most
-SEARCHED = 2**21  # pixels, at most, among which the worst place is searched
-LEGEND = 16  # groups in a legend, at most
+MOST = 2**20  # largest number of pixels of a picture
+SEARCHED = 2**21  # largest number of pixels that are searched for the worst place
+LEGEND = 16  # largest number of groups in a legend
 LONGEST = 44  # characters per legend entry
 FLAT = 0.15  # height of a one-dimensional image, relative to its width
 OUTSIDE = "#F3F1EC"  # colour outside the mask, hatched
@@ -54,7 +54,10 @@ Place = Sequence[int] | None
 
 
 def blended(view: View, side: Side, colours: Colours) -> NDArray[np.float32]:
-    """Return the RGBA colour of every pixel: Σ p·colour, transparent outside Ω."""
+    """Return the RGBA colour of every pixel, Σ p · colour.
+
+    Pixels outside the mask are transparent.
+    """
     values, palette = view.sides[side], triples(colours.regions[side])
     image = np.zeros((*view.f.shape, 4), np.float32)
     if view.crisp(side):
@@ -187,7 +190,7 @@ def _cross(ax: Axes, plane: Plane, centre: tuple[int, ...], shape: tuple[int, ..
 
 
 def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, where: str) -> None:
-    """Add the legend of the groups and the position of the slices."""
+    """Add the legend of the groups, and write the position of the slices."""
     from matplotlib.patches import Patch
 
     if canvas.own:
@@ -208,7 +211,7 @@ def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, whe
 
 
 def _columns(canvas: Canvas, handles: list[Artist]) -> int:
-    """Return the number of legend columns that fit, given the longest name."""
+    """Return the number of legend columns that fit, depending on the longest name."""
     longest = max(len(str(handle.get_label())) for handle in handles)
     return max(int(canvas.figure.get_figwidth() / (0.5 + 0.068 * longest)), 1)
 
@@ -230,10 +233,10 @@ def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
 
 
 def checked_place(shape: tuple[int, ...], place: Sequence[int]) -> tuple[int, ...]:
-    """Return the index of a pixel of an image, or raise an error if it is outside."""
+    """Return the index of a pixel of an image, or raise an error if it is outside the image."""
     fits = len(place) == len(shape) and all(0 <= k < n for k, n in zip(place, shape, strict=False))
     if not fits:
-        raise InputError(f"place must be the index of a pixel of shape {shape}, found {place}")
+        raise InputError(f"place must be a pixel index within the shape {shape}, found {place}")
     return tuple(int(k) for k in place)
 
 

@@ -1,4 +1,4 @@
-"""Layout of the correspondence: two columns of regions, and lines between them."""
+"""Layout of the correspondence diagram: two columns of regions, and lines between them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 
-MATCHED, MERGED = "#0072B2", "#009E73"  # as in the paper: blue and green
-TALLEST = 8  # nodes per group, at most, if not all fit
+MATCHED, MERGED = "#0072B2", "#009E73"  # blue and green, as in the paper
+TALLEST = 8  # largest number of nodes per group if not all nodes fit
 UNKNOWN = 2.0  # width of a line with unknown Dice
 
 
 @dataclass(frozen=True)
 class Node:
-    """A region in its column; rows are numbered from the top.
+    """A region in its column. Rows are numbered from the top.
 
     If the regions of a group do not fit, its last node represents `count` regions, and `label` is
     the label of the first of these regions.
@@ -60,8 +60,8 @@ class Layout:
     """Positions of all nodes and lines.
 
     `hidden` is the number of groups that do not fit. `apart` is the number of pairs, over all
-    groups, that have no pixel in common. `floor` is the lowest Dice of the hidden matched groups,
-    without faint groups, if groups were selected by their Dice; None otherwise.
+    groups, that have no pixel in common. If groups were selected by their Dice, `floor` is the
+    lowest Dice of the hidden matched groups, without faint groups. Otherwise, it is None.
     """
 
     nodes: tuple[Node, ...]
@@ -74,7 +74,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two regions that may be joined by a line; if `only` is True, they are always joined."""
+    """Two regions that may be joined by a line. If `only` is True, they are always joined."""
 
     group: int
     reference: Label
@@ -91,7 +91,7 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
     """Arrange groups from top to bottom, with their regions on both sides.
 
     Only the first `most` groups are shown. If not all regions fit into `rows`, the groups with the
-    lowest Dice are shown, the lowest first, and large groups are shortened.
+    lowest Dice are shown in ascending order of Dice, and large groups are shortened.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
 
 
 def width_of(dice: float) -> float:
-    """Return the width of a line: 1 for a Dice of 0, 7 for a Dice of 1."""
+    """Return the width of a line, from 1 for a Dice of 0 to 7 for a Dice of 1."""
     return UNKNOWN if isnan(dice) else 1 + 6 * dice
 
 
@@ -167,7 +167,7 @@ def _columns(group: Group, merged: Merged) -> Columns:
 
 
 def _cut(columns: Columns) -> Columns:
-    """Limit each side to `TALLEST` entries; the last entry represents the remaining regions."""
+    """Limit each side to `TALLEST` entries. The last entry represents the remaining regions."""
 
     def cut(entries: list[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
         if len(entries) <= TALLEST:
@@ -179,7 +179,7 @@ def _cut(columns: Columns) -> Columns:
 
 
 def _lowest(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> list[int]:
-    """Return the groups with the lowest Dice that fit; unmatched and faint groups come last."""
+    """Return the groups with the lowest Dice that fit. Unmatched and faint groups are last."""
     order = sorted(
         range(len(groups)),
         key=lambda k: (
@@ -218,7 +218,7 @@ def _nodes(
     volumes: dict[tuple[Side, Label], float],
     pixel_volume: float | None,
 ) -> dict[tuple[Side, Label], Node]:
-    """Return the nodes of a group by region; each side is centred vertically."""
+    """Return the nodes of a group by region. Each side is centred vertically."""
     nodes: dict[tuple[Side, Label], Node] = {}
     for side in SIDES:
         start = top + (_height(columns) - len(columns[side])) / 2
@@ -253,8 +253,8 @@ def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:
 def _drawn(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bool]]:
     """Return the pairs that are joined by a line, and whether they have a pixel in common.
 
-    Overlapping pairs are joined, and so are matched pairs with a region that would otherwise have
-    no line.
+    Overlapping pairs are joined. A matched pair that does not overlap is joined if one of its
+    regions would otherwise have no line.
     """
     meet = _meet(comparison, pairs)
     reached = {

@@ -1,7 +1,7 @@
 """The overlaps of all pairs of regions as a matrix, in the order of the correspondence.
 
-Only overlapping pairs are stored. If there are more regions than cells, a cell represents several
-pairs and shows the largest value.
+Only overlapping pairs are stored. If there are more regions than cells, each cell represents
+several pairs and shows their largest value.
 """
 
 from __future__ import annotations
@@ -28,26 +28,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Matrix", "draw_overlap", "matrix_of"]
 
-CELLS = 480  # cells per side, at most
+CELLS = 480  # largest number of cells per side
 WRITTEN = 0.26  # inches per cell to show its number
 NAMED = 0.09  # inches per region to show its name
-OUTLINED = 60  # regions, at most, for outlined groups
+OUTLINED = 60  # largest number of regions for which groups are outlined
 AROUND = 2.2, 1.6  # inches for names, colour bar and legend
 LONGEST = 22  # characters per name
-TONES = ("#E8E8EC", "#8C8C96", "#26262B")  # of overlapping pairs; white means no overlap
+TONES = ("#E8E8EC", "#8C8C96", "#26262B")  # colours of overlapping pairs; white means no overlap
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Dice of overlapping pairs, reference by prediction.
+    """Dice of overlapping pairs. Rows are reference regions, and columns are prediction regions.
 
     Attributes
     ----------
     cells : ndarray
-        NaN where regions do not overlap.
+        The Dice of each cell; NaN where regions do not overlap.
     order : Both of ndarray of int
-        Indices, in the overlap, of the regions from top to bottom and from left to right: groups in
-        their order, then unmatched regions in the order of the regions that they overlap most.
+        Indices of the regions in the overlap, from top to bottom and from left to right. Regions of
+        matched groups are first, followed by unmatched regions in the order of the regions that
+        they overlap most.
     paired : Both of int
         The number of matched regions, which precede the unmatched regions.
     step : int
@@ -115,7 +116,7 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
 
 
 def pair_dice(table: Overlap) -> NDArray[np.float64]:
-    """Return, for every overlapping pair, twice its saving divided by the cost of its two regions.
+    """Return, for every overlapping pair, twice the saving divided by the cost of both regions.
 
     With the absolute similarity, and for label maps, this is the Dice of the pair.
     """
@@ -126,7 +127,10 @@ def pair_dice(table: Overlap) -> NDArray[np.float64]:
 
 
 def draw_overlap(comparison: Comparison, request: Request) -> Figure:
-    """Draw the Dice of overlapping pairs; matched pairs have blue outlines, merged pairs green."""
+    """Draw the Dice of overlapping pairs.
+
+    Matched pairs are outlined in blue, merged pairs in green.
+    """
     matrix = matrix_of(comparison)
     rows, columns = (order.size for order in matrix.order)
     if min(rows, columns) == 0:
@@ -167,7 +171,7 @@ def _strongest(
 ) -> NDArray[np.float64]:
     """Return the position of the region that each region overlaps most.
 
-    Regions without overlap come last.
+    Regions without overlap are last.
     """
     meeting = table.meeting
     own, across = (
@@ -193,7 +197,7 @@ def _size(rows: int, columns: int) -> tuple[float, float]:
 def _name(
     canvas: Canvas, comparison: Comparison, matrix: Matrix, room: tuple[float, float]
 ) -> None:
-    """Write the names of the regions at the edges if they fit, otherwise their number."""
+    """Write the names of the regions at the edges, or their number if the names do not fit."""
     ax = canvas.axes[0]
     for side, axis, inches in zip(SIDES, (ax.yaxis, ax.xaxis), room, strict=True):
         regions, order = comparison.overlap.side(side), matrix.order[side]

@@ -20,7 +20,7 @@ __all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stor
 
 DISTANCE_COLOURS = ("#3895FF", "#967AF0", "#D658C4", DIFFERENT)  # near to far
 MOST = 99.0  # percentile of the distances at which the scale ends
-CLOSE = 1.5  # largest distance, as a multiple of that percentile, that the scale still includes
+CLOSE = 1.5  # multiple of that percentile up to which the scale ends at the largest distance
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Outline:
     group : int
         The index of the group.
     points : tuple of ndarray
-        Per side, the centroids of the elements, as indices of pixels.
+        Per side, the centroids of the elements, in pixel coordinates.
     distances : tuple of ndarray
         Per side, the distance of each element to the other outline.
     weights : tuple of ndarray
@@ -54,7 +54,7 @@ class Outline:
         return tuple(int(k) for k in np.floor(point + 0.5))
 
     def histogram(self, edges: Floats) -> Floats:
-        """Return the share of both outlines per bin; the last bin includes all larger distances."""
+        """Return the share of both outlines per bin. The last bin includes all larger distances."""
         counts = np.zeros(len(edges) - 1)
         for distances, weights in zip(self.distances, self.weights, strict=True):
             finite = np.isfinite(distances)
@@ -65,7 +65,7 @@ class Outline:
 
 
 def stored_boundaries(comparison: Comparison) -> Boundaries:
-    """Return the boundaries that were computed last, or boundaries with default options."""
+    """Return the most recently computed boundaries, or compute them with default options."""
     known: Boundaries | None = comparison.numbers.known("boundaries")
     return comparison.boundaries() if known is None else known
 
@@ -89,7 +89,7 @@ def distance_scale(outlines: list[Outline]) -> tuple[float, bool]:
     """Return the end of the distance scale, and whether finite distances exceed it.
 
     The scale ends at the largest distance, or at a percentile if a few distances are much larger
-    than all other distances. If no distance is above 0, the scale ends at 1.
+    than the others. If no distance is above 0, the scale ends at 1.
     """
     distances = np.concatenate([np.zeros(1), *(d for one in outlines for d in one.distances)])
     finite = distances[np.isfinite(distances)]

@@ -18,7 +18,7 @@ from probdice.data.geometry import Geometry
 
 __all__ = ["Plane", "finest", "planes_of"]
 
-# For R, A, S: the name of a slice perpendicular to it, the axis down and the axis to the right.
+# For each of R, A and S: the name of the perpendicular slice, and its axes down and to the right.
 ANATOMY = {2: ("axial", 1, 0), 1: ("coronal", 2, 0), 0: ("sagittal", 2, 1)}
 ENDS = (("L", "R"), ("P", "A"), ("I", "S"))
 FIRST = ("A", "R", "S")  # directions at the top or the left
@@ -72,7 +72,7 @@ class Plane:
 
 
 def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
-    """Return the planes in which an image with this number of axes can be shown, the best first.
+    """Return the planes in which an image with this number of axes can be shown, best first.
 
     Examples
     --------
@@ -101,9 +101,9 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
 
 
 def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry | None) -> Plane:
-    """Return the plane to show first: the plane with the smallest pixels, or the first in a tie.
+    """Return the plane to show first: the plane with the smallest pixels, or the first of several.
 
-    If the pixel size is unknown, this is the plane with the most pixels.
+    If the pixel size is unknown, return the plane with the most pixels.
 
     Examples
     --------

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["background_channel", "draw_agreement", "draw_consensus", "region_colours"]
 
-ANNOTATED = 16  # raters, at most, for scores written in the cells
-SHOWN = 12  # raters in a figure, at most
+ANNOTATED = 16  # largest number of raters for which scores are written in the cells
+SHOWN = 12  # largest number of raters in a figure
 COLUMNS = 4
 
 
@@ -39,7 +39,7 @@ class Slices:
     where : str
         A description of the slice of a volume; "" for a single slice.
     consensus : ndarray
-        Red, green and blue between 0 and 1: the colours of the regions weighted by probability.
+        Red, green and blue between 0 and 1. The colours of the regions are weighted by probability.
     entropy : ndarray
         The entropy in bits; NaN outside the mask.
     raters : dict of str to ndarray
@@ -54,7 +54,7 @@ class Slices:
 
 
 def region_colours(consensus: Consensus) -> tuple[str, ...]:
-    """Return one colour per common region; a large background is neutral."""
+    """Return one colour per common region. A large background has a neutral colour."""
     segmentation = consensus.segmentation
     background = background_channel(consensus)
     count = len(segmentation.regions)
@@ -75,7 +75,7 @@ def background_channel(consensus: Consensus) -> int | None:
 
 
 def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
-    """Return one slice: through a given pixel, or the slice with the most disagreement.
+    """Return the slice through a given pixel, or the slice with the most disagreement.
 
     The slice contains all raters, or only the first `most` raters.
     """

@@ -1,4 +1,4 @@
-"""Shorten names of regions and keep them distinct."""
+"""Shorten the names of regions, and keep different names distinct."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ LONGEST = 26  # characters of a name in a picture of an evaluation
 
 
 def short_names(labels: Sequence[Label], most: int) -> list[str]:
-    """Shorten labels to at most `most` characters each; different labels remain different.
+    """Shorten labels to at most `most` characters each. Different labels remain different.
 
-    The end of a long name is cut. If the result equals another name, the middle or the beginning is
-    cut instead. If the name is still not unique, a number is added.
+    The end of a long name is removed. If the result equals another name, the middle or the
+    beginning is removed instead. If the name is still not unique, a number is added.
 
     Examples
     --------

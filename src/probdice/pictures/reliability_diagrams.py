@@ -18,7 +18,7 @@ LIMIT = 1.96  # standard errors
 
 
 def draw_calibration(calibration: Calibration) -> "Figure":
-    """Draw the share of correct pixels by predicted probability of the most probable region."""
+    """Draw observed frequencies against the predicted probabilities of the most probable region."""
     from matplotlib.figure import Figure
 
     likely = calibration.likely

@@ -11,7 +11,7 @@ __all__ = ["SurfaceView", "painted", "views_of"]
 
 FINER = 2  # samples per pixel along each axis
 EMPTY = -1  # vertex of a pixel outside the surface
-AMBIENT = 0.55  # brightness of a part that faces sideways
+AMBIENT = 0.55  # brightness of a surface that faces sideways
 BATCH = 1 << 21  # candidates per step, which limits memory
 
 
@@ -22,7 +22,7 @@ class SurfaceView:
     Attributes
     ----------
     name : str
-        "lateral" or "medial"; for an unknown structure, the side from which it is seen.
+        "lateral" or "medial"; for an unknown structure, the side from which the surface is seen.
     vertices : ndarray of int64
         The vertex at each sample of the picture; −1 outside the surface.
     shading : ndarray of float64
@@ -62,7 +62,7 @@ def views_of(surface: Surface, *, width: int = 360) -> tuple[SurfaceView, Surfac
 def painted(view: SurfaceView, colours: NDArray[np.float64]) -> NDArray[np.uint8]:
     """Return an RGBA picture from one colour per vertex.
 
-    Vertices whose colour is NaN are grey. The pixels outside the surface are transparent.
+    Vertices whose colour is NaN are grey. Pixels outside the surface are transparent.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _view(surface: Surface, name: str, side: float, width: int) -> SurfaceView:
 
 
 def _normals(surface: Surface) -> NDArray[np.float64]:
-    """Return the unit normal of each vertex: the mean over its triangles, weighted by area."""
+    """Return the unit normal of each vertex: the mean normal of its triangles, weighted by area."""
     corners = surface.points[surface.triangles]
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = np.zeros_like(surface.points)
@@ -120,7 +120,7 @@ def _visible(
 ) -> NDArray[np.int64]:
     """Return the closest vertex of the foremost triangle at each sample, using a depth buffer.
 
-    Triangles are tested at each sample of their bounding boxes; triangles with boxes of the same
+    Triangles are tested at each sample of their bounding boxes. Triangles whose boxes have the same
     size are tested together.
     """
     rows, columns = shape

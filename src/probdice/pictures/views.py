@@ -50,13 +50,13 @@ class View:
     ranges : tuple of range
         The selected indices along each axis of the image.
     sides : dict of side to ndarray
-        Probabilities with the regions along the first axis, or for a label map the index of the
-        region of each pixel (−1 outside Ω). Regions are in the order of `reference_labels` and
-        `prediction_labels` of the comparison.
+        Per side, the probabilities with the regions along the first axis. For a label map, the
+        index of the region of each pixel, or −1 outside the mask. Regions are in the order of
+        `reference_labels` and `prediction_labels` of the comparison.
     inside : ndarray of bool
-        Whether each pixel is in Ω.
+        Whether each pixel is compared.
     f : ndarray of float32
-        Similarity after correspondence, computed on first access; NaN outside Ω.
+        Similarity under the correspondence, computed on first access; NaN outside the mask.
     """
 
     ranges: tuple[range, ...]
@@ -73,7 +73,7 @@ class View:
         return self.sides[side].dtype.kind == "i"
 
     def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the index, in the image, of a selected pixel."""
+        """Return the index of a selected pixel in the image."""
         return tuple(chosen[k] for chosen, k in zip(self.ranges, index, strict=True))
 
 
@@ -133,7 +133,7 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
 
 
 def images_of(comparison: Comparison) -> Images:
-    """Return the images of a comparison, or raise an error if it has no images."""
+    """Return the images of a comparison. Raise an error if the comparison has no images."""
     return comparison.need_images("a picture of the pixels")
 
 
@@ -150,7 +150,7 @@ def group_numbers(comparison: Comparison, side: Side) -> list[int]:
 def every_nth(
     shape: tuple[int, ...], most: int, box: tuple[range, ...] | None = None
 ) -> tuple[range, ...]:
-    """Return indices of about `most` evenly spaced pixels: every n-th along the longest axes.
+    """Return indices of about `most` pixels: every n-th pixel along the longest axes.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) ->
 
 
 def worst_place(view: View) -> tuple[int, ...]:
-    """Return the index, among the selected pixels, of the centre of the box with the lowest mean f.
+    """Return the centre of the box with the lowest mean f, as an index into the selected pixels.
 
     A box is used because single pixels with f = 0 occur almost anywhere. If f is 1 everywhere, the
     result is the centre of the image.
@@ -196,7 +196,7 @@ def worst_place(view: View) -> tuple[int, ...]:
 def largest(
     view: View, side: Side, most: int
 ) -> tuple[NDArray[np.int32], NDArray[np.floating[Any]]]:
-    """Return the `most` most probable regions of each pixel in order, as index and probability.
+    """Return the indices and probabilities of the `most` most probable regions of each pixel.
 
     Regions with equal probabilities keep their order. A label map has one region per pixel.
     """
@@ -244,7 +244,7 @@ def _chosen(
 def _ranks(
     places: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the ranks of the pixels of a block among the pixels in Ω, and a mask of Ω."""
+    """Return the ranks of the pixels of a block among all compared pixels, and the mask."""
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
@@ -253,18 +253,18 @@ def _ranks(
 
 
 def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the index of each label among the ascending regions; −1 for labels outside Ω."""
+    """Return the index of each label among the ascending regions; −1 for unknown labels."""
     labels = labels.astype(keys.dtype)
     places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
     return np.where(keys[places] == labels, places, -1).astype(np.int32)
 
 
 def _members(comparison: Comparison) -> Both[Lists]:
-    """Return the regions of every group, by their index in ``comparison.labels(side)``.
+    """Return the regions of every group, as indices into ``comparison.labels(side)``.
 
-    For a label map and probabilities, all groups that contain only labels are joined, so that f is
-    computed faster. This does not change f: a pixel belongs to at most one of these groups, and the
-    other side has probability 0 in all of them.
+    If one side is a label map and the other side contains probabilities, all groups that contain
+    only labels are joined, so that f is computed faster. Joining does not change f, because a pixel
+    belongs to at most one of these groups and the other side has probability 0 in all of them.
     """
     members: dict[Side, list[list[int]]] = {}
     for side in SIDES:

@@ -1,4 +1,4 @@
-"""Differences of region volumes against their means, per method of an evaluation."""
+"""Plots of volume differences against mean volumes, per method of an evaluation."""
 
 from __future__ import annotations
 
@@ -90,17 +90,20 @@ class Volumes:
 
     @property
     def means(self) -> Floats:
-        """The mean of both sides."""
+        """The mean volume of both sides."""
         return (self.reference + self.prediction) / 2
 
     @property
     def differences(self) -> Floats:
-        """Prediction − reference, as a percentage of their mean."""
+        """Prediction − reference, as a percentage of the mean volume."""
         return 100 * (self.prediction - self.reference) / self.means
 
 
 def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
-    """Volumes of a method: in millilitres if all cases have a pixel size, otherwise in pixels."""
+    """Return the volumes of a method.
+
+    The unit is millilitres if all cases have a pixel size, and pixels otherwise.
+    """
     comparisons = [
         record.comparison
         for record in evaluation.records

@@ -41,19 +41,20 @@ def write(
     path : path
         The file to write. An existing file is replaced once the new file is complete.
     title : str, optional
-        The title of the page; the file names by default.
+        The title of the page. The default contains the file names.
     image : array, path or image, or several, optional
-        One or more background images, such as the scan that was segmented. The images must have the
-        same grid as the segmentations, within the tolerance of the comparison. Colour images are
-        supported.
+        One or more images to show under the segmentations, such as the segmented scan. The images
+        must have the same grid as the segmentations, within the tolerance of the comparison. Colour
+        images are supported.
     surface : path or several, optional
-        Surfaces on which to show values at vertices: FreeSurfer files such as ``lh.inflated``, or
-        GIFTI (.surf.gii), one per hemisphere. Without surfaces, the page has only tables.
+        Surfaces on which to show values at vertices, one per hemisphere. They are FreeSurfer files
+        such as ``lh.inflated``, or GIFTI files (.surf.gii). Without surfaces, the page has only
+        tables.
     words : {"python", "command"}, optional
         Whether notes use the option names of Python (``merge="both"``) or of the command line
         (``--merge both``).
     command : str, optional
-        The command line that created the page. Readers can copy it from the page.
+        The command line that created the page. Readers can copy the command line from the page.
 
     Examples
     --------
@@ -89,37 +90,37 @@ def write_evaluation(
     progress: Callable[[int, int, str], None] | None = None,
     words: Words = "python",
 ) -> dict[tuple[str, str], str]:
-    """Write the report of an evaluation, and the pages of its cases into an adjacent folder.
+    """Write the report of an evaluation, and write the pages of its cases into an adjacent folder.
 
-    Pages of cases from an earlier run that are no longer linked are removed. If the files of a
-    case are not available, its page shows the recorded numbers and a notice. If the recorded
-    numbers are not available either, the case has no page. Both problems are reported as warnings,
-    not as errors.
+    Case pages of an earlier run that are no longer linked are removed. If the files of a case are
+    not available, the case page shows the recorded numbers and a notice. If the recorded numbers
+    are not available either, the case has no page. Both problems are reported as warnings, not as
+    errors.
 
     Parameters
     ----------
     evaluation : Evaluation
         The result of `evaluate`.
     path : path
-        The file to write. The pages of cases are written to a folder with the same name and the
-        suffix ``_cases``.
+        The file to write. The case pages are written to a folder with the same name and the suffix
+        ``_cases``.
     reports : str, optional
-        The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"`` (the N worst cases of
-        every method by the first ranking measure and, with several methods, the N cases with the
-        worst mean).
+        The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. ``"worst:N"`` selects the
+        N worst cases of every method by the first ranking measure and, with several methods, the N
+        cases with the worst mean over methods.
     again : callable, optional
         A function that receives the case and the method and returns the comparison with its images.
-        By default the comparison is read from the journal, and the pages of cases have no images.
+        By default, the comparison is read from the journal, and the case pages have no images.
     images : mapping of str to path, optional
-        The background image of every case that has one.
+        The images to show under the segmentations, by case. Cases may be omitted.
     surface : path or several, optional
         Surfaces on which to show values at vertices; each case uses the surfaces of its
         hemispheres.
     title : str, optional
         The title of the report.
     progress : callable, optional
-        A function that is called after every page of a case with the number of finished pages, the
-        number of all pages, and the problem with this page, or "".
+        A function that is called after every case page with the number of finished pages, the total
+        number of pages, and a description of the problem with this page, or "".
     words : {"python", "command"}, optional
         Whether pages and warnings use the option names of Python or of the command line; see
         `write`.
@@ -127,7 +128,7 @@ def write_evaluation(
     Returns
     -------
     dict of (str, str) to str
-        The addresses of the pages of cases, relative to the report, by case and method.
+        The addresses of the case pages, relative to the report, by case and method.
 
     Examples
     --------
@@ -165,6 +166,6 @@ def write_evaluation(
         scripts=scripts,
     )
     write_page(file, text, alone=True)
-    # Last, because the previous report links to these pages until it is replaced.
+    # These pages are removed last, because the previous report links to them until it is replaced.
     remove_unlinked(file, pages)
     return pages

@@ -1,4 +1,4 @@
-"""The section of a page about boundary distances, and the distances shown in its images."""
+"""The section about boundary distances on a page, and the distances shown in the images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEIGHT = 20  # of a histogram
 
 @dataclass(frozen=True)
 class BoundaryRow:
-    """One group: its numbers, its histogram as bars, and the pixel with the largest distance."""
+    """One group, with its numbers, its histogram, and the pixel with the largest distance."""
 
     number: int
     reference: str
@@ -41,11 +41,11 @@ class BoundaryRow:
 
 @dataclass(frozen=True)
 class BoundarySection:
-    """The content of the section; `most` is the upper end of the scale of the histograms."""
+    """The content of the section. `most` is the upper end of the scale of the histograms."""
 
     unit: str
     names: tuple[str, ...]
-    over: str  # the groups of the means
+    over: str  # the groups that are included in means
     means: tuple[tuple[str, str], ...]
     sentences: tuple[str, ...]
     rows: tuple[BoundaryRow, ...]
@@ -56,7 +56,7 @@ class BoundarySection:
 def boundary_section(
     comparison: Comparison, colours: Colours, viewer: dict[str, Any] | None
 ) -> BoundarySection | None:
-    """Return the section; None if boundaries were not computed.
+    """Return the section, or None if boundaries were not computed.
 
     The distances of the outlines are added to the data of the viewer.
     """
@@ -101,7 +101,7 @@ def boundary_section(
 
 
 def _packed(outlines: list[Outline], viewer: dict[str, Any], most: float) -> dict[str, Any]:
-    """Return the largest distance at every pixel on an outline, in 255 steps."""
+    """Return the largest distance at every outline pixel, in 255 steps."""
     shape = tuple(viewer["shape"])
     points = np.concatenate([points for one in outlines for points in one.points])
     distances = np.concatenate([distances for one in outlines for distances in one.distances])

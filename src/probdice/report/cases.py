@@ -1,4 +1,4 @@
-"""The pages of individual cases of an evaluation: selection, files and links."""
+"""Case pages of an evaluation: selection, files and links."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ __all__ = [
     "write_case_pages",
 ]
 
-# File names of pages, and of partial files that a killed run may leave.
+# File names of pages, and of partial files that an interrupted run may leave.
 PAGE = r"\d{4,}-[A-Za-z0-9._-]{1,100}\.html"
 PAGE_FILE = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
 SHOWN = 3  # problems listed in a warning
-TOGETHER = ""  # stands for all methods of a case; no method has this name
+TOGETHER = ""  # represents all methods of a case; no method has this name
 
 Again = Callable[[str, str], "Comparison"]
 Pages = dict[tuple[str, str], str]  # page addresses by case and method
 
 
 def worst_count(reports: str) -> int | None:
-    """Return the number N of "worst:N"; 0 for "none" and None for "all"."""
+    """Return the number N in "worst:N", 0 for "none", or None for "all"."""
     if reports in ("all", "none"):
         return None if reports == "all" else 0
     worst = re.fullmatch(r"worst:([0-9]{1,9})", reports)
@@ -90,10 +90,10 @@ def write_case_pages(
     words: Words = "python",
     surfaces: tuple[Surface, ...] = (),
 ) -> Pages:
-    """Write the pages of cases into a folder beside the report, and return their addresses.
+    """Write the case pages into a folder beside the report, and return their addresses.
 
     A case whose methods are all in `wanted` gets an additional page that shows the methods side by
-    side, unless its values belong to vertices, which have no slices.
+    side. Cases with values at vertices do not get this page, because they have no slices.
     """
     folder = _folder(path)
     if wanted:
@@ -134,7 +134,7 @@ def write_case_pages(
 
 
 def _gathered(slices: CaseSlices, method: str, comparison: Comparison | None) -> bool:
-    """Add the slice of a method; return False if its images are unavailable or too large."""
+    """Add the slices of a method. Return False if its images are unavailable or too large."""
     if comparison is None:
         return False
     try:
@@ -190,7 +190,7 @@ def _links(
     case: str,
     method: str,
 ) -> list[PageLink]:
-    """Links from the page of a case to the report, to adjacent cases and to other methods."""
+    """Return the links of a case page to the report, to adjacent cases and to other methods."""
     same_method = [one for one in names if one[1] == method]
     place = same_method.index((case, method))
     nearby = (("previous", same_method[:place][-1:]), ("next", same_method[place + 1 : place + 2]))
@@ -212,7 +212,7 @@ def remove_unlinked(path: Path, pages: Pages) -> None:
     """Remove pages of earlier runs that are no longer linked. Other files stay."""
     folder = _folder(path)
     linked = {unquote(address) for address in pages.values()}
-    with suppress(OSError):  # a page that cannot be removed does no harm
+    with suppress(OSError):  # a page that cannot be removed is harmless
         for file in folder.iterdir():
             if PAGE_FILE.fullmatch(file.name) and f"{folder.name}/{file.name}" not in linked:
                 file.unlink()
@@ -268,7 +268,7 @@ def _write(
 
 
 def _reason(error: Exception, words: Words) -> str:
-    """Return the message of an error, with the option names of Python or of the command line."""
+    """Return an error message, with the option names of Python or of the command line."""
     if isinstance(error, ProbdiceError):
         return in_words(error.args, words)
     return str(error) or "not enough memory"

@@ -12,7 +12,7 @@ LONGEST = 80  # most characters of a name
 
 
 def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
-    """Compress and encode as base64.
+    """Compress data and encode it as base64.
 
     Level 4 is three times as fast as the default level, and its output is 5 % larger.
     """
@@ -21,7 +21,7 @@ def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
 
 
 def shortened(text: object, most: int = LONGEST) -> str:
-    """Return user text, truncated to at most `most` characters."""
+    """Return text truncated to at most `most` characters."""
     whole = str(text)
     return whole if len(whole) <= most else whole[: most - 1] + "…"
 

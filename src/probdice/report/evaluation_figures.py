@@ -1,4 +1,4 @@
-"""Figures of the page of an evaluation: means with confidence intervals, and rank stability.
+"""Figures on the page of an evaluation: means with confidence intervals, and rank stability.
 
 Positions along the axis of a plot are percentages of its width, so that the text size does not
 depend on the screen width.
@@ -17,18 +17,18 @@ from probdice.text.formatting import decimal, percent
 
 __all__ = ["IntervalPlot", "Stability", "interval_plot", "round_ticks", "stability_figure"]
 
-DIGITS = 3  # of the values beside the plot
+DIGITS = 3  # digits of the values beside the plot
 ROW, HEAD, FOOT = 44, 22, 26  # heights of a method, of the label of the raters and of the axis
 THIRD = 33  # per cent of the width; labels near an end of the axis do not extend beyond it
 INSET = 2.0  # empty margin on both sides of a plot, in per cent of its width
-TICKS = 6  # at most, on the axis of a plot
+TICKS = 6  # largest number of ticks on the axis of a plot
 LABEL = 28  # characters of the name of a method in a figure
 LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # of the rank stability figure, in pixels
 
 
 @dataclass(frozen=True)
 class Dot:
-    """The mean of a method and its confidence interval; unknown positions are None."""
+    """The mean of a method and its confidence interval. Unknown positions are None."""
 
     name: str
     colour: str
@@ -74,7 +74,7 @@ class Blob:
     colour: str
     share: str
     title: str
-    own: bool  # whether it is the place of the method in the ranking
+    own: bool  # whether this is the place of the method in the ranking
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class Stability:
     blobs: tuple[Blob, ...]
     methods: tuple[tuple[float, str], ...]  # position and a short name
     places: tuple[tuple[float, int], ...]
-    tied: bool  # whether the shares of a place add up to more than 1
+    tied: bool  # whether the shares of a place sum to more than 1
 
 
 def interval_plot(
     key: str, title: str, summary: dict[str, Any], colours: dict[str, str]
 ) -> IntervalPlot | None:
-    """Return the plot of a measure; None if no method has a finite value."""
+    """Return the plot of a measure, or None if no method has a finite value."""
     content = summary["measures"][key]
     entries = {entry["method"]: centre_of(entry) for entry in content["methods"]}
     order = [rank["method"] for rank in content["ranks"]]
@@ -140,7 +140,7 @@ def round_ticks(low: float, high: float) -> list[float]:
 
 
 def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
-    """Return a figure of rank stability; None for a single method or too few cases."""
+    """Return a figure of rank stability, or None for a single method or too few cases."""
     drawn = [rank for rank in ranks if rank["shares"]]
     if len(drawn) < 2:
         return None

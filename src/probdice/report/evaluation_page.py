@@ -1,4 +1,4 @@
-"""The report of an evaluation: methods side by side, and every case."""
+"""The report of an evaluation, with all methods and all cases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EvaluationPage", "evaluation_page"]
 
-DIGITS = 3  # of numbers in sentences
+DIGITS = 3  # digits of numbers in sentences
 VERDICT = 230  # most characters of the verdict, about two lines
 LISTED = 2000  # failures and labels in a table
 
@@ -57,9 +57,9 @@ class EvaluationPage:
     remarks: tuple[str, ...]
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
-    first_measure: str  # shown first: the first ranking measure
+    first_measure: str  # the first ranking measure, which is shown first
     scheme: str  # how methods are ordered
-    rankings: tuple[Table, ...]  # by all measures together, by every measure and every scheme
+    rankings: tuple[Table, ...]  # by all measures together, by each measure and by each scheme
     rater_comparison: Table | None
     boundaries: Table | None
     regions: Table
@@ -76,7 +76,7 @@ class EvaluationPage:
 
 
 def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> EvaluationPage:
-    """Return the page, with links to the pages of cases."""
+    """Return the page, with links to the case pages."""
     summary = evaluation.summary
     colours = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(evaluation.methods)}
     regions, unscored = region_table(summary, list(evaluation.methods)), unscored_table(summary)
@@ -121,7 +121,7 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
 
 
 def _fitting(sentences: Sequence[str]) -> int:
-    """Return the number of sentences that fit into the verdict, but at least one."""
+    """Return the number of sentences that fit into the verdict, at least one."""
     lengths = accumulate(len(sentence) + 1 for sentence in sentences)
     return max(1, sum(length <= VERDICT + 1 for length in lengths))
 

@@ -1,4 +1,4 @@
-"""The methods of an evaluation for every measure: places, statistics and differences."""
+"""Tables of methods for every measure: places, statistics and differences."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STABILITY = Column(
 
 @dataclass(frozen=True)
 class MeasureBlock:
-    """All methods by one measure, the best first."""
+    """All methods by one measure, best first."""
 
     key: str
     name: str
@@ -146,7 +146,7 @@ def _probability(p: float | None) -> str:
 
 
 def places_by_measure(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """Return the place of every method by every measure, the best method first."""
+    """Return the place of every method for every measure, best method first."""
     places = {
         measure_words(summary, key)[0]: content["ranks"]
         for key, content in summary["measures"].items()
@@ -155,7 +155,7 @@ def places_by_measure(summary: dict[str, Any], colours: dict[str, str]) -> Table
 
 
 def places_by_scheme(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """Return the places by every ranking scheme, to show whether the winner depends on it."""
+    """Return the places by every ranking scheme. The winner may depend on the scheme."""
     ranking = summary["ranking"]
     about = _agreement(ranking["scheme_agreement"])
     title = "Places by every ranking scheme"

@@ -47,7 +47,7 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
 
 
 def _patterns(patterns: dict[str, Any]) -> str:
-    """Return the patterns given by the user."""
+    """Return the file patterns given by the user."""
     others = {name: text for name, text in patterns.items() if name != "methods"}
     given = others | patterns["methods"]
     return shortened(", ".join(f"{name}: {text}" for name, text in given.items() if text), 1000)

@@ -1,4 +1,4 @@
-"""Tables of an evaluation page: regions, raters, components and cases without a score."""
+"""Tables of an evaluation page: raters, boundaries, regions, components, and unscored cases."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
 
 
 def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
-    """Return the median of the boundary distances of every method, if they were computed."""
+    """Return the median boundary distances of every method, if they were computed."""
     known = (
         record.comparison.numbers.known("boundaries")
         for record in evaluation.records
@@ -127,7 +127,7 @@ def _region_cell(entry: dict[str, Any] | None) -> Cell:
 
 
 def component_table(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> Table:
-    """Return missed and false components in descending order of size, with links to their pages."""
+    """Return missed and false components in descending order of size, with links to case pages."""
     threshold = evaluation.others.component_threshold
     rows: list[tuple[float, tuple[Cell, ...]]] = []
     for record in evaluation.records:

@@ -1,4 +1,4 @@
-"""The settings section of a page: options, versions, files and their geometry."""
+"""The settings section of a page: options, versions, files and geometries."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _counted(counts: Mapping[Side, int]) -> str:
 
 
 def _omitted(comparison: Comparison) -> Fact | None:
-    """Return the number of excluded pixels, and why they are excluded."""
+    """Return the number of excluded pixels and the reasons."""
     images = comparison.images
     if images is None:
         return None
@@ -92,7 +92,7 @@ def _omitted(comparison: Comparison) -> Fact | None:
 
 
 def sides_of(comparison: Comparison, images: tuple[str, ...] = ()) -> tuple[Fact, ...]:
-    """Return facts about each side, and the names of the background images."""
+    """Return facts about each side, and the names of the images under the segmentations."""
     empty = tuple(
         shortened(listed(comparison.empty[side]), 300) if comparison.empty[side] else "none"
         for side in SIDES
@@ -170,6 +170,6 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
 
 
 def extent(pixels: float, pixel_volume: float | None) -> str:
-    """Return a volume without its unit: in millilitres, or in pixels if their size is unknown."""
+    """Return a volume without its unit, in millilitres, or in pixels without a pixel size."""
     size = millilitres(pixels, pixel_volume)
     return size.removesuffix(" mL").replace(",", "\u202f") if size else volume(pixels)

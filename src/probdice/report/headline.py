@@ -39,7 +39,7 @@ __all__ = [
     "tiles_of",
 ]
 
-DOUBTFUL = 0.4  # unrelated images can reach adjusted scores below this
+DOUBTFUL = 0.4  # unrelated images can reach adjusted scores below this value
 LONGEST = 2000  # characters of a note
 DRAWN = ("apart", "crossed", "unmatched")  # kinds of notes that have an icon
 
@@ -115,7 +115,7 @@ def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
 
 
 def scale_of(comparison: Comparison) -> Scale | None:
-    """Return the scale of score and chance level, or None if one of them is unknown."""
+    """Return the scale of score and chance level, or None if either is unknown."""
     score, chance = available(lambda: comparison.score), available(lambda: comparison.chance)
     if isnan(score) or isnan(chance):
         return None
@@ -132,7 +132,7 @@ def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
 
 
 def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentence, ...]:
-    """Return the notes of a comparison, after the notice and the caveat if there are any."""
+    """Return the notice and the caveat, if there are any, followed by the notes of a comparison."""
     sentences = [
         Sentence(in_words(note.message, words), note.kind if note.kind in DRAWN else "note")
         for note in comparison.notes
@@ -150,7 +150,7 @@ def _sentence(text: str) -> str:
 
 
 def _dice_figure(comparison: Comparison) -> Figure:
-    """Return the mean Dice, with and without a pair that may be the background."""
+    """Return the mean Dice with and without the pair that may be the background."""
     if comparison.background is not None:
         dice = decimal(comparison.foreground_dice)
         return Figure("Foreground Dice", dice, "without the background")
@@ -162,7 +162,7 @@ def _dice_figure(comparison: Comparison) -> Figure:
 
 
 def _worst_figure(comparison: Comparison) -> Figure:
-    """Return the lowest Dice. If it is of an unmatched region, add the lowest matched Dice."""
+    """Return the lowest Dice. If it belongs to an unmatched region, add the lowest matched Dice."""
     worst = worst_group(comparison.groups)
     if worst is None:
         return Figure("Worst region", decimal(nan), "no Dice is known")
@@ -176,7 +176,7 @@ def _worst_figure(comparison: Comparison) -> Figure:
 
 
 def _chance(comparison: Comparison) -> str:
-    """Return the chance level, with its standard error if it was estimated by sampling."""
+    """Return the chance level, with its standard error if the level was estimated by sampling."""
     level, error = available(lambda: comparison.chance), available(lambda: comparison.chance_error)
     return f"{decimal(level)} ± {decimal(error)}" if error > 0 else decimal(level)
 
@@ -201,12 +201,12 @@ def _score_sentence(comparison: Comparison) -> str:
     level = percent(chance) if counts_pixels or separable else decimal(chance, 3)
     adjusted = comparison.adjusted_score
     if isnan(adjusted):
-        return f"{what}. Chance level is {level} too, so the score is not informative."
+        return f"{what}. The chance level is also {level}, so the score is not informative."
     if adjusted < 0:
-        return f"{what}. This is below the chance level of {level}."
+        return f"{what}. The score is below the chance level of {level}."
     return (
-        f"{what}. Chance level for regions of these sizes is {level}, so the score is "
-        f"{percent(adjusted, 0)} of the way from chance to identity."
+        f"{what}. The chance level for regions of these sizes is {level}, so the score is "
+        f"{percent(adjusted, 0)} of the way from the chance level to 1."
     )
 
 

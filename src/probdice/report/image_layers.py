@@ -1,4 +1,4 @@
-"""Background images of a page, reduced to fit the size limit, with their display window."""
+"""The images under the segmentations of a page, reduced to the size limit, and their windows."""
 
 from itertools import count
 from typing import Any
@@ -30,7 +30,7 @@ CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 def background_images_of(
     images: Images, options: CompareOptions, image: Any
 ) -> tuple[BackgroundImage, ...]:
-    """Return the background images given by the user, on the grid of the segmentations."""
+    """Return the given images, on the grid of the segmentations."""
     reference = images.reference
     one = not isinstance(image, list | tuple) or is_image(image)
     layers = []
@@ -82,7 +82,7 @@ def packed_layer(
         for levels in LEVELS if not layer.colour else LEVELS[1:]:
             scaled = np.clip((reduced - low) * (levels / (high - low)), 0, levels)
             stored = np.rint(scaled).astype("u1" if levels == 255 else "<u2")
-            # A few slices show whether the image is far too large.
+            # Compressing a few slices shows whether the image is far too large.
             few = stored[:: max(1, stored.shape[0] // SLICES)] if stored.ndim else stored
             if len(encoded(few)) * (stored.size / few.size) > CLEARLY * limit * 4 / 3:
                 continue
@@ -138,12 +138,12 @@ def _window(
     reach = REACH * (third - first)
     if reach <= 0:
         return low, high
-    # Limit the window so that air or bright vessels do not compress the contrast of tissue.
+    # Limit the window, so that air or bright vessels do not reduce the contrast of tissue.
     return max(low, first - reach), min(high, third + reach)
 
 
 def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[float, float]:
-    """Return two distinct values that enclose most values."""
+    """Return two distinct values between which most values lie."""
     flat = values.reshape(-1)
     sample = flat[:: max(1, flat.size // SAMPLED)]
     low, high = (float(value) for value in np.percentile(sample, share))

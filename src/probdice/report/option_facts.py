@@ -15,7 +15,7 @@ from probdice.report.encoding import shortened
 
 __all__ = ["Fact", "option_facts", "rule_words"]
 
-# Options with their own description. All other options are listed by name.
+# Options that have their own description. All other options are listed by name.
 DESCRIBED = frozenset(
     (
         *("similarity", "match", "merge", "correspondence", "ignore", "sums", "scale"),
@@ -26,7 +26,7 @@ DESCRIBED = frozenset(
 
 @dataclass(frozen=True)
 class Fact:
-    """A row of the settings: one value for both sides, or one per side."""
+    """A row of the settings, with one value for both sides or one value per side."""
 
     name: str
     values: tuple[str, ...]
@@ -80,7 +80,10 @@ def _other_options(options: CompareOptions) -> list[Fact]:
 
 
 def _words(value: Any) -> str:
-    """Return an option as text. Pairs, as in names and derived regions, are joined by a colon."""
+    """Return an option as text.
+
+    The two items of a pair, as in names and derived regions, are joined by a colon.
+    """
     if isinstance(value, Both):
         words = value.map(_words)
         return words.reference if len(set(words)) == 1 else _per_side(words)[0]

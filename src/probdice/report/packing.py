@@ -1,9 +1,9 @@
-"""The pixels of a page, subsampled to fit, rounded to the displayed digits and compressed.
+"""The pixels of a page, subsampled if necessary, rounded to the displayed digits and compressed.
 
-A page contains for every pixel the largest regions of each side and the similarity f.
+For every pixel, a page contains the most probable regions of each side and the similarity f.
 Probabilities are rounded to the digits that the page displays. If the pixels do not fit, the page
 contains only every n-th pixel along every axis, and a sentence next to the images reports the
-subsampling. For label maps, f follows from the regions and is not stored.
+subsampling. For label maps, f is computed from the regions and is not stored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEAST_IMAGE_BYTES = 400_000  # bytes guaranteed for each background image
 MOST_LABELS = 2**27  # most pixels of label maps
 MOST_PIXELS = 2**23  # most pixels with probabilities
 MOST_VALUES = 2**25  # most probabilities read per side
-MANY = 2**20  # pixels above which a few slices are tried first
+MANY = 2**20  # number of pixels above which a few slices are compressed first
 SLICES = 8  # slices that estimate the compressed size
 CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 KEPT = 6  # regions stored per pixel
@@ -51,7 +51,7 @@ MARGIN = 0.03  # around the foreground, as a share of its size
 class Pixels:
     """The data of the viewer as JSON data, and sentences about omissions.
 
-    `left_out` is shown next to the images, and `omissions` below them.
+    `left_out` is shown next to the images, and `omissions` is shown below the images.
     """
 
     content: dict[str, Any]
@@ -62,7 +62,7 @@ class Pixels:
 def pixels_of(
     comparison: Comparison, colours: Colours, layers: Sequence[BackgroundImage]
 ) -> Pixels:
-    """Return the pixels of both sides in at most `MOST_BYTES`, and the background images."""
+    """Return the pixels of both sides in at most `MOST_BYTES`, and the images under them."""
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)
     words = words_of(comparison)
@@ -130,7 +130,7 @@ def _crisp(comparison: Comparison, side: Side) -> bool:
 
 
 def _follows(comparison: Comparison) -> bool:
-    """Return whether f follows from the regions that the page distinguishes."""
+    """Return whether f can be computed from the regions that the page distinguishes."""
     few = all(len(comparison.labels(side)) <= NAMED for side in SIDES)
     return comparison.overlap.crisp and few
 
@@ -138,7 +138,7 @@ def _follows(comparison: Comparison) -> bool:
 def _regions(
     view: View, side: Side, most: int
 ) -> tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]:
-    """Return the largest regions of each pixel and, for probabilities, their values."""
+    """Return the most probable regions of each pixel and, for probabilities, their values."""
     if view.crisp(side):
         return view.sides[side][None], np.empty(0, np.float32)
     return largest(view, side, most)
@@ -179,7 +179,7 @@ def _content(
         "background": -1 if background is None else background,
         "affine": None if geometry is None else geometry.affine.tolist(),
         "spacing": None if geometry is None else geometry.spacing,
-        # The world axis that each image axis is closest to.
+        # The world axis that is closest to each image axis.
         "towards": None if geometry is None else np.abs(geometry.direction).argmax(0).tolist(),
         "plane": planes.index(finest(planes, reference.shape, geometry)),
         "planes": [
@@ -218,7 +218,7 @@ def _packed_side(
     colours: Colours,
     digits: int,
 ) -> dict[str, Any]:
-    """Return the regions of one side, and the largest regions of each pixel with their values.
+    """Return the regions of one side, and the most probable regions and values of each pixel.
 
     Region codes start at 1. Code 0 means no region, for example outside the mask.
     """
@@ -252,9 +252,9 @@ def _packed_side(
 
 
 def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
-    """Return integer multiples of the last displayed digit; the largest integer for NaN.
+    """Return values as integer multiples of the last displayed digit; the largest integer for NaN.
 
-    Like `formatting`, this does not round values below 1 up to 1.
+    As in `formatting`, values below 1 are not rounded up to 1.
     """
     dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
     rounded = np.empty(values.shape, dtype)
@@ -276,12 +276,12 @@ def _left_out(step: int, words: PixelWords) -> list[str]:
 
 
 def _omissions(comparison: Comparison, digits: int, words: PixelWords) -> tuple[str, ...]:
-    """Return sentences about other omissions of the images."""
+    """Return sentences about other information that the images omit."""
     sentences = []
     for side in SIDES:
         number = len(comparison.labels(side))
         if not _crisp(comparison, side) and number > KEPT:
-            text = f"Each {words.one} shows the {KEPT} largest of {number} {side} regions."
+            text = f"Each {words.one} shows the {KEPT} most probable of {number} {side} regions."
             sentences.append(text)
         if number > NAMED:
             sentences.append(f"The images distinguish only the {NAMED} largest {side} regions.")

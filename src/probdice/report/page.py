@@ -1,4 +1,4 @@
-"""The page of one comparison as data: all texts and numbers that the template shows."""
+"""The data of the page of one comparison: all texts and numbers that the template shows."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ ABOVE = 34  # height of the column headings
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table of groups."""
+    """A row in the table of groups."""
 
     number: int
     name: str
-    title: str  # the name with the sides of its regions
+    title: str  # the name of the group with the sides of its regions
     reference: str
     prediction: str
     colour: str
@@ -88,7 +88,7 @@ class Row:
 
 @dataclass(frozen=True)
 class UnmatchedRows:
-    """The unmatched regions of one side in the plot: the largest regions, and all other regions."""
+    """The unmatched regions of one side in the plot. The largest regions are listed separately."""
 
     side: Side
     first: tuple[Row, ...]
@@ -112,7 +112,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """A line in the diagram between two regions, given by their positions in the list."""
+    """A line in the diagram between two regions, which are given by their positions in the list."""
 
     reference: int
     prediction: int
@@ -203,7 +203,7 @@ class Page:
 
     @property
     def names_differ(self) -> bool:
-        """Whether the plot has pairs with a name for each side."""
+        """Whether the plot has pairs whose names differ between the sides."""
         return any(row.reference != row.prediction for row in self.matched)
 
     @property
@@ -218,7 +218,7 @@ class Page:
 
     @property
     def panels(self) -> tuple[tuple[str, str], ...]:
-        """The panels of the viewer: key and name."""
+        """The keys and names of the panels of the viewer."""
         panels = (("reference", "Reference"), ("prediction", "Prediction"), ("f", "Similarity"))
         if self.viewer and self.viewer["images"]:
             return (("contours", "Contours"), *panels)
@@ -237,8 +237,8 @@ def page_of(
 ) -> Page:
     """Return the page of a comparison, with images if they are available.
 
-    The notice comes before the notes. `command` is the command line that created the page. Values
-    at vertices are shown on the `surfaces`; without surfaces, the page has only tables.
+    The notice is shown before the notes. `command` is the command line that created the page.
+    Values at vertices are shown on the `surfaces`. Without surfaces, the page has only tables.
     `every_surface` determines whether each surface must belong to this comparison.
     """
     colours = colours_of(comparison)
@@ -304,7 +304,7 @@ def _subtitle(comparison: Comparison) -> str:
 def _listed(groups: Sequence[Group]) -> list[int]:
     """Return the indices of the groups to list: the worst unmatched and the worst matched groups.
 
-    Matched groups fill at least half of the list if there are enough of them.
+    Matched groups fill at least half of the list if there are enough matched groups.
     """
     order = worst_first(groups)
     unmatched = [k for k in order if side_of(groups[k])]
@@ -315,7 +315,7 @@ def _listed(groups: Sequence[Group]) -> list[int]:
 
 
 def _unmatched(comparison: Comparison, rows: tuple[Row, ...]) -> tuple[UnmatchedRows, ...]:
-    """Return the unmatched regions in the plot by side, the side of the worst region first."""
+    """Return the unmatched regions in the plot by side. The side of the worst region is first."""
     alone = [row for row in rows if row.only and not row.faint]
     result = []
     for side in sorted(SIDES, key=lambda side: bool(alone) and alone[0].only != side):

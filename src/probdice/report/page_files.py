@@ -38,11 +38,12 @@ def write_comparison(
     alone: bool = False,
     every_surface: bool = True,
 ) -> None:
-    """Write the page. The notice comes before the notes; for `alone` see `atomic_files.replacing`.
+    """Write the page.
 
-    `image` is one or more background images, and `surface` one or more surfaces, each of which
-    must belong to the comparison unless `every_surface` is False. `links` are links to other pages
-    of an evaluation.
+    The notice is shown before the notes. For `alone`, see `atomic_files.replacing`. `image`
+    contains one or more images to show under the segmentations. `surface` contains one or more
+    surfaces, each of which must belong to the comparison unless `every_surface` is False. `links`
+    contains links to other pages of an evaluation.
     """
     layers: tuple[BackgroundImage, ...] = ()
     if not (isinstance(image, tuple) and not image):

@@ -1,4 +1,4 @@
-"""Tables of a page as data, and the text of their cells. `parts.html` draws every table."""
+"""The data of the tables of a page, and the text of the cells. `parts.html` draws every table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ Shown = Callable[[float | None], str]
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: the value to sort by, its text, a remark, its colours and a link."""
+    """A table cell, with the value to sort by, its text, a remark, its colours and a link."""
 
     value: float | str | None
     text: str
     about: str = ""
-    colour: str = ""  # of a small square before the text
-    shade: int | None = None  # of the cell, on the scale of similarity; see `shade_of`
+    colour: str = ""  # colour of a small square before the text
+    shade: int | None = None  # shade of the cell on the similarity scale; see `shade_of`
     link: str = ""  # the address that the text links to
 
 
@@ -72,7 +72,7 @@ def measure_words(summary: dict[str, Any], key: str) -> tuple[str, str]:
 
 
 def centre_of(entry: dict[str, Any]) -> tuple[float | None, ...]:
-    """Return the mean, or the median if a value is infinite, and its confidence interval."""
+    """Return the mean, or the median if a value is infinite, with its confidence interval."""
     return entry[entry["aggregate"]], entry["interval"]["low"], entry["interval"]["high"]
 
 

@@ -40,13 +40,13 @@ __all__ = ["RatersPage", "raters_page", "write_consensus"]
 LISTED = 200  # common regions in the table
 NAMED = 6  # raters that the subtitle names
 MATRIX_DIGITS = 3
-APART = 0.05  # range of scores at which the verdict names the rater with the lowest score
+APART = 0.05  # range of scores above which the verdict names the rater with the lowest score
 ABSENT = "not used"  # remark on a region that a rater does not have
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A number for every pair of raters, with similar raters adjacent."""
+    """A number for every pair of raters. Similar raters are adjacent."""
 
     name: str
     about: str
@@ -67,7 +67,7 @@ class RatersPage:
     names: tuple[str, ...]  # similar raters are adjacent
     matrices: tuple[Matrix, ...]
     region_matrix: Matrix | None  # the Dice of the region with the lowest mean
-    region_dice: dict[str, Any]  # the Dice of every region, to show another one
+    region_dice: dict[str, Any]  # the Dice of every region, so that readers can select a region
     raters: Table
     regions: Table
     hidden_regions: int
@@ -101,7 +101,7 @@ def raters_page(
     words: Words = "python",
     image: BackgroundImage | Comparable | None = None,
 ) -> RatersPage:
-    """Return the page as data."""
+    """Return the data of the page."""
     agreement = consensus.agreement
     layer = None
     if image is not None:
@@ -132,7 +132,7 @@ def raters_page(
 
 
 def _subtitle(consensus: Consensus) -> str:
-    """Return a line about the raters, the common regions and the image."""
+    """Return a line that describes the raters, the common regions and the image."""
     names = [display_name(name) for name in consensus.names]
     more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
@@ -154,7 +154,7 @@ def _worst_first(regions: Sequence[RegionAgreement], volumes: Floats) -> list[in
 
 
 def _mean_dice(agreement: Agreement) -> tuple[str, float]:
-    """Return the name and the value of the Dice in the headline."""
+    """Return the name and the value of the Dice that the headline shows."""
     if agreement.foreground_dice is not None:
         return "foreground Dice", agreement.mean_foreground_dice
     known = [one.mean_dice for one in agreement.regions if not isnan(one.mean_dice)]
@@ -240,7 +240,7 @@ def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Matr
 
 
 def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> dict[str, Any]:
-    """Return the Dice of every pair and region: the rows of the upper triangle of each matrix."""
+    """Return the Dice of every pair and region, as rows of upper triangles of matrices."""
     order = list(agreement.order)
     upper = np.triu_indices(len(order), 1)
     dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]
@@ -270,7 +270,7 @@ def _rater_table(consensus: Consensus) -> Table:
 
 
 def _region_table(consensus: Consensus, channels: list[int]) -> Table:
-    """Return one row per common region: Dice, volume, and the mean Dice of every rater."""
+    """Return one row per common region, with Dice, volume, and the mean Dice of every rater."""
     agreement, colours = consensus.agreement, region_colours(consensus)
     in_millilitres = any(one.pixel_volume is not None for one in agreement.regions)
     unit = "mL" if in_millilitres else pixel_words(consensus.segmentation).many

@@ -1,4 +1,4 @@
-"""All slices of a consensus, of the disagreement and of every rater, for the page of raters."""
+"""All slices of the consensus, the disagreement and every rater, for the page of raters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Parts = Iterable[tuple[tuple[slice, ...], NDArray[Any]]]
 
 @dataclass(frozen=True)
 class OutlinedRater:
-    """A rater: the layer with the rater's regions, and the colour of their outlines."""
+    """A rater, with the layer of the rater's regions and the colour of the outlines."""
 
     name: str
     layer: str
@@ -38,7 +38,7 @@ class OutlinedRater:
 class RaterSlices:
     """The layers for the slider, the raters in the order of clustering, and the largest entropy.
 
-    `regions` are the codes and names of the regions whose outlines can be shown.
+    `regions` contains the codes and names of the regions whose outlines can be shown.
     """
 
     content: dict[str, Any]
@@ -52,9 +52,9 @@ class RaterSlices:
 def rater_slices(
     consensus: Consensus, image: BackgroundImage | None, channels: Sequence[int]
 ) -> RaterSlices:
-    """Return the slices of all raters, and the outlines of the regions of some `channels`.
+    """Return the slices of all raters, and the outlines of the regions in `channels`.
 
-    The first slice shown is where the raters disagree most on the first of these regions.
+    The first slice shown is the slice where the raters disagree most on the first of these regions.
     """
     stack = stack_of(consensus.segmentation, MOST)
     shape, ranges = consensus.segmentation.shape, stack.ranges
@@ -102,7 +102,7 @@ def rater_slices(
 
 
 def display_name(name: str) -> str:
-    """Return the name of a rater; raters without a name are numbered."""
+    """Return the name of a rater. Raters without a name are numbered."""
     return f"Rater {name}" if name.isdigit() else shortened(name, 60)
 
 

@@ -68,10 +68,10 @@ def render(
 
 
 def write_page(path: Path, text: str, *, alone: bool = False) -> None:
-    """Write a page completely or not at all; for `alone` see `atomic_files.replacing`."""
+    """Write a page completely or not at all. For `alone`, see `atomic_files.replacing`."""
     try:
         with replacing(path, alone=alone) as partial:
-            # File names that are not valid text have lone surrogates, which cannot be encoded.
+            # File names that are not valid text contain lone surrogates, which cannot be encoded.
             partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except InputError as error:
         raise error.prefixed(f"{path}: ") from None
@@ -108,7 +108,7 @@ def _data(value: Any) -> Any:
 
 
 def _unbroken(text: str) -> Any:
-    """Return text in which command-line options are not broken at a hyphen."""
+    """Return text in which lines do not break at the hyphens of command-line options."""
     from markupsafe import Markup, escape
 
     parts = re.split(r"(--[a-z][a-z-]*)", text)

@@ -1,4 +1,4 @@
-"""All methods of one case on one page: the same slices of the reference and of every prediction."""
+"""The page of one case with all methods: the same slices of the reference and every prediction."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CaseSlices:
     content: dict[str, Any] = field(default_factory=dict)
     left_out: str = ""
     panels: list[Panel] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)  # methods without images
+    absent: list[str] = field(default_factory=list)  # names of methods without images
     _stack: Stack | None = None
     _colours: dict[Label, str] = field(default_factory=dict)
 
@@ -102,7 +102,7 @@ class CaseSlices:
         self.left_out, self._stack = stack.left_out, stack
 
     def _same_colours(self, comparison: Comparison) -> dict[Side, list[str]]:
-        """Return region colours for all methods; matched regions use the reference colour.
+        """Return region colours for all methods. Matched regions have the colour of the reference.
 
         On a background image, the background has no colour.
         """

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SLICE_SCRIPTS", "Stack", "fraction_layer", "image_layer", "region_layer", "stack_of"]
 
-OUTSIDE = 255  # in layers of fractions, of pixels that are not compared
+OUTSIDE = 255  # value of pixels that are not compared, in layers of fractions
 WINDOW = (0.5, 99.5)  # percentiles of an image that are shown as black and white
-SLICE_SCRIPTS = ("assets/unpacking.js", "assets/slices.js")  # of pages with slices
+SLICE_SCRIPTS = ("assets/unpacking.js", "assets/slices.js")  # scripts of pages with slices
 FLAT = 0.15  # height of a single row of pixels, relative to its width
 
 
@@ -60,7 +60,7 @@ class Stack:
         return number
 
     def content(self, start: int) -> dict[str, Any]:
-        """Return the size and names of the slices for the page, and the slice at which it opens."""
+        """Return the size and names of the slices, and the slice that is shown first."""
         plane, axes = self.plane, len(self.ranges)
         across = plane.across(axes)
         places = np.stack(
@@ -88,7 +88,7 @@ class Stack:
 
 
 def stack_of(segmentation: Segmentation, most: int) -> Stack:
-    """Return the slices in the plane with the smallest pixels, with at most about `most` pixels."""
+    """Return at most about `most` pixels, as slices in the plane with the smallest pixels."""
     shape, geometry = segmentation.shape, segmentation.geometry
     plane = finest(planes_of(len(shape), geometry), shape, geometry)
     return Stack(plane, every_nth(shape, most))
@@ -97,21 +97,21 @@ def stack_of(segmentation: Segmentation, most: int) -> Stack:
 def region_layer(
     stack: Stack, codes: NDArray[np.integer[Any]], colours: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the region of every pixel (−1 for none), and the colours; "" is transparent."""
+    """Return the region of every pixel (−1 for none) and the colours, where "" is transparent."""
     wide = len(colours) > 255
     stored = stack.drawn(codes + 1).astype("<u2" if wide else "u1")
     return {"codes": encoded(stored, level=6), "wide": wide, "colours": list(colours)}
 
 
 def fraction_layer(stack: Stack, values: NDArray[np.floating[Any]], ramp: str) -> dict[str, Any]:
-    """Return values from 0 to 1 with the name of a colour ramp; NaN is outside the mask."""
+    """Return values from 0 to 1 and the name of a colour ramp. NaN means outside the mask."""
     scaled = np.rint(np.clip(values, 0, 1) * (OUTSIDE - 1))
     stored = np.where(np.isnan(values), OUTSIDE, np.nan_to_num(scaled)).astype("u1")
     return {"values": encoded(stack.drawn(stored), level=6), "ramp": ramp}
 
 
 def image_layer(stack: Stack, image: BackgroundImage) -> dict[str, Any]:
-    """Return a background image in 256 grey values or in colour."""
+    """Return the image under the segmentations, in 256 grey values or in colour."""
     values = np.asarray(image.array[(slice(None),) * len(image.array.shape)])
     chosen = values[np.ix_(*(np.array(indices) for indices in stack.ranges))].astype(np.float32)
     finite = chosen[np.isfinite(chosen)]

@@ -32,14 +32,14 @@ PANELS = ("Reference", "Prediction", "Similarity")
 
 @dataclass(frozen=True)
 class SurfacePicture:
-    """One view of one side: its title, and the picture as a data URI."""
+    """One view of one side, with its title and the picture as a data URI."""
 
     title: str
     address: str
 
 
 def vertex_space_of(images: Images | None) -> VertexSpace | None:
-    """Return the vertices of a comparison; None for images on a grid or if there are no images."""
+    """Return the vertices of a comparison, or None for images on a grid or without images."""
     geometry = None if images is None else images.reference.geometry
     return geometry if isinstance(geometry, VertexSpace) else None
 
@@ -49,8 +49,9 @@ def check_surfaces(
 ) -> tuple[VertexSpace, list[tuple[int, Surface]]]:
     """Return the vertices of a comparison, and the surfaces with the index of their structure.
 
-    An error is raised if the images are on a grid or if a surface does not belong to them. If
-    `every` is True, each surface must belong to a structure; otherwise, at least one must.
+    An error is raised if the images are on a grid or if a surface does not belong to the images. If
+    `every` is True, each surface must belong to a structure. Otherwise, at least one surface must
+    belong to a structure.
     """
     space = vertex_space_of(images)
     if space is None:
@@ -92,7 +93,7 @@ def pictures_on(
 
 
 def _address(picture: NDArray[Any]) -> str:
-    """Return a picture as a data URL."""
+    """Return a picture as a data URI."""
     from matplotlib.image import imsave
 
     stream = BytesIO()

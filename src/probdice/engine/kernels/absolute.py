@@ -1,7 +1,7 @@
 """Kernels of the absolute similarity, for the pixels of a block.
 
-`pairs` sums the overlap min(p_i, q_j) of every pair of regions. `joined` sums |p − q| of groups
-with one additional region. `pixels` writes f at every pixel, and sums |p − q| of each group.
+`pairs` sums the overlap min(p_i, q_j) of every pair of regions. `joined` sums |p − q| for groups
+with one additional region. `pixels` writes f at every pixel and sums |p − q| for each group.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ def pairs(
     """Add Σ min(p_i, q_j) to `savings`, and the sum of each row to `p_volumes` or `q_volumes`.
 
     For each region, the number of pixels at which it is the most probable is added to `p_likeliest`
-    or `q_likeliest`. Return whether the values of each side are valid.
+    or `q_likeliest`. Return, per side, whether the values are valid.
     """
     p_sound = q_sound = True
     p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])
@@ -72,7 +72,8 @@ def pairs(
             for b in range(q_listed.size):
                 i, j = p_listed[a], q_listed[b]
                 saving = shared[a, b]
-                # For equal rows, use exactly their volume, whatever the order of summation.
+                # If two rows are equal, their volume is used, so that the order of summation has
+                # no effect.
                 if (
                     nearly(saving, p_step[i])
                     and nearly(saving, q_step[j])
@@ -110,7 +111,7 @@ def joined(
     size: int,
     into: Sums,
 ) -> None:
-    """Add Σ|p − q| of each group, with each unmatched row of p added to the group."""
+    """Add Σ|p − q| for each group with each unmatched row of p added to the group."""
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     with_unmatched = np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):

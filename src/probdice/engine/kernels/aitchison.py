@@ -1,8 +1,9 @@
 """The Aitchison similarity over the pixels of a block.
 
-The distance between two vectors with two entries is |logit − logit| / √2. Logits are in base two,
-because they follow directly from the bits of a floating-point number. In float32, the logit of
-1e-38 has an error of 4e-6, and a score has this error times ln 2 / √2.
+The distance between two vectors with two entries is the absolute difference of their logits,
+divided by √2. Logits have base 2, because base-2 logarithms can be computed from the bits of a
+floating-point number. In float32, the error of the logit of 1e-38 is 4e-6. The error of a score is
+this error times ln 2 / √2.
 
 `pairs` adds the saving of every pair of regions, and `joined` adds the losses 1 − f of groups with
 one additional region. `pixels` returns f at every pixel.
@@ -29,17 +30,17 @@ from probdice.engine.kernels.rows import (
 )
 from probdice.engine.kernels.tiles import ROOM, pair_sums_of
 
-STEP = 1024  # pixels whose logits stay in the cache while every pair of them is visited
-# The logit of probability 1. It is far from all other logits, and unlike infinity its difference
-# from itself is 0.
+STEP = 1024  # pixels whose logits stay in the cache while every pair of rows is visited
+# The logit of probability 1. It is far from all other logits. Unlike infinity minus infinity, its
+# difference from itself is 0.
 CERTAIN = 1e30
-UNIT = math.log(2) / math.sqrt(2)  # converts a difference of logits in base two to a distance
-UPSCALE = 2.0**64  # scales subnormal numbers to normal numbers, whose bits contain an exponent
+UNIT = math.log(2) / math.sqrt(2)  # converts a difference of base-2 logits to a distance
+UPSCALE = 2.0**64  # scales subnormal numbers to normal numbers, which have an exponent
 
 
 @inner
 def _similar(x: float, y: float) -> float:
-    """f of two logits."""
+    """Return f of two logits."""
     one = alike(1.0, x)
     return one / (one + alike(UNIT, x) * abs(x - y))
 
@@ -55,7 +56,7 @@ def _one_more(x: float, y: float) -> float:
 def _two_similar(x: float, y: float, x_next: float, y_next: float) -> float:
     """Return the sum of f at two pixels with one division. No logit may be infinite.
 
-    1/a + 1/b = (a + b) / (a b), and divisions take most of the time.
+    The identity 1/a + 1/b = (a + b) / (a b) saves a division. Divisions take most of the time.
     """
     one, unit = alike(1.0, x), alike(UNIT, x)
     a, b = one + unit * abs(x - y), one + unit * abs(x_next - y_next)
@@ -86,8 +87,8 @@ def pairs(
 
     The number of pixels at which a region is the most probable is added to `p_likeliest` or
     `q_likeliest`. A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both
-    are positive, with ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 at these
-    pixels, so the saving is ½ (1 + f). Return whether the values of each side are valid.
+    are positive, where ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 at
+    these pixels, so the saving is ½ (1 + f). Return, per side, whether the values are valid.
     """
     p_sound = q_sound = True
     p_count, q_count = p.shape[0], q.shape[0]
@@ -137,7 +138,8 @@ def pairs(
         for a in range(p_listed.size):
             for b in range(q_listed.size):
                 saving = saved[a, b]
-                # For equal rows, the saving is exactly their loss alone.
+                # For equal rows, the saving is exactly the loss of one row against an empty
+                # region.
                 if (
                     floor > 0
                     and nearly(saving, p_losses[a])
@@ -163,12 +165,12 @@ def _logits(
     alones: Rows,
     losses: Sums,
 ) -> bool:
-    """Write the logit of each listed region against all others; return whether any are absent.
+    """Write the logits of the listed regions; return whether a region is absent from a pixel.
 
     `survey_rest` computes `largest` and `rest`. A region that is absent from a pixel has the logit
-    `absent`: infinite, and of opposite sign on the other side, so that f is exactly 0 for any other
-    logit. The total loss of each listed region against an empty region is written to `losses`. With
-    a floor, its loss at every pixel is written to `alones`.
+    `absent`. It is infinite, with opposite signs on the two sides, so that f with any other logit
+    is exactly 0. The total loss of each listed region against an empty region is written to
+    `losses`. With a floor, the loss at every pixel is written to `alones`.
     """
     real = rows.dtype.type
     one, none, unit = real(1), real(0), real(UNIT)
@@ -179,7 +181,8 @@ def _logits(
         absences = 0
         for k in range(size):
             value = row[k]
-            # Only the largest region needs `rest`; for all others, the difference is accurate.
+            # Only the largest region requires `rest`. For all other regions, the difference is
+            # accurate.
             others[k] = rest[k] if value == largest[k] else (largest[k] - value) + rest[k]
             absences += (value == none) | (others[k] == none)
         if absences == 0 and floor == 0:
@@ -209,7 +212,7 @@ def _logits(
 def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
     """Write log₂(a/b) to `into` after raising both to `floor`.
 
-    The result is ±CERTAIN where one of them is 0. They must not both be 0.
+    The result is ±CERTAIN where a or b is 0. At least one of them must be positive.
     """
     real = a.dtype.type
     low, none = real(floor), real(0)
@@ -233,8 +236,8 @@ def log_ratio_positive(a: Rows, b: Rows, into: Rows) -> None:
 def _logarithm(ratio: float, like: Rows) -> float:
     """Return log₂ of a ratio of at most 1 that was multiplied by UPSCALE, in the type of `like`.
 
-    The natural logarithm of a mantissa m is 2 artanh s with s = (m − 1)/(m + 1). Its series in s²
-    converges quickly.
+    The natural logarithm of a mantissa m is 2 artanh s with s = (m − 1)/(m + 1). The series of
+    artanh in s² converges quickly.
     """
     real = like.dtype.type
     one = real(1)
@@ -285,7 +288,7 @@ def _savings_floor(
     size: int,
     into: Sums,
 ) -> None:
-    """Write the savings of every pair of logits with a floor; 0 where one of the two is absent."""
+    """Write the savings of every pair of logits with a floor; 0 where a region is absent."""
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
     for a in range(p_count):
         p_logit, p_alone = p[a], p_alones[a]
@@ -317,7 +320,7 @@ def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
 
 @inner
 def _loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> float:
-    """Return the total loss of two logits; 0 where the same region is absent from both."""
+    """Return the total loss of two rows of logits; 0 where the same region is absent from both."""
     p_logit, p_absent = p[2 * p_at], p[2 * p_at + 1]
     q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
@@ -365,7 +368,7 @@ def joined(
     floor: float,
     into: Sums,
 ) -> None:
-    """Add the loss of every group with every unmatched row of p added.
+    """Add the loss of each group with each unmatched row of p added to the group.
 
     `p_rest` lists the rows of p that are neither unmatched nor in one of these groups. `q_rest`
     lists the rows of q that are in none of these groups.
@@ -415,7 +418,7 @@ def pixels(
 ) -> tuple[float, int]:
     """Write f at every pixel; return the total loss and the number of pixels with f = 0.
 
-    Σ|p − q| of every group, which determines its Dice, is added to `differences`.
+    Σ|p − q| of every group is added to `differences`, and determines the Dice of the group.
     """
     real = p.dtype.type
     count = p_groups.size - 1
@@ -480,7 +483,7 @@ def _add_ratios(
     a: Rows, b: Rows, floor: float, everywhere: bool,
     ratio: Rows, visible: Rows, total: Rows, present: Rows, far: Rows,
 ) -> None:  # fmt: skip
-    """Add log₂(a/b) at every pixel to `total`, except for regions that are absent from both."""
+    """Add log₂(a/b) to `total` at every pixel, except where a and b are both 0."""
     real = a.dtype.type
     if everywhere and floor == 0:
         log_ratio_positive(a, b, ratio)

@@ -29,8 +29,8 @@ def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums
 def _add_runs(row: Rows, places: NDArray[np.int32], counts: NDArray[np.int64], sums: Sums) -> None:
     """Add the number and the sum of the values in each bin.
 
-    Neighbouring pixels often fall into the same bin. Its sum stays in a register, because adding to
-    a cell of memory that was just written would have to wait.
+    Neighbouring pixels are often in the same bin. The sum of this bin stays in a register, because
+    adding to a memory cell immediately after it was written is slow.
     """
     size = np.uint64(row.size)
     first, place = np.uint64(0), np.uint64(places[0])
@@ -48,7 +48,7 @@ def _add_runs(row: Rows, places: NDArray[np.int32], counts: NDArray[np.int64], s
 
 @inner
 def _places(row: Rows, bins: int, into: NDArray[np.int32]) -> None:
-    """Write the bin of every value of a row."""
+    """Write the index of the bin of every value of a row."""
     real = row.dtype.type
     scale, last = real(bins * math.sqrt(0.5)), np.int32(bins - 1)
     for k in range(row.size):

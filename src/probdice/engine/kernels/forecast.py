@@ -27,12 +27,13 @@ def calibrate(
     above: NDArray[np.int64],
     losses: Sums,
 ) -> None:
-    """Add the sums for groups of rows of the reference p and the prediction q.
+    """Add the sums for groups of rows. p is the reference, and q is the prediction.
 
     `moments` contains the sums for each group and each bin of q. Bins are open on the left.
-    `likely` contains the same sums for the group with the largest q at every pixel. `above` counts
-    pixels by the numbers of thresholds that p and q exceed. `losses` contains the sum of −Σ p log q
-    over the pixels where this value is finite, and the number of pixels where it is infinite.
+    `likely` contains the same sums for the group with the largest q at every pixel. `above`
+    contains the number of pixels for each pair of numbers of thresholds that p and q exceed.
+    `losses` contains the sum of −Σ p log q over the pixels where this value is finite, and the
+    number of pixels where it is infinite.
     """
     groups, bins = moments.shape[0], moments.shape[1]
     p_sums, q_sums = np.empty((groups, STEP), p.dtype), np.empty((groups, STEP), q.dtype)
@@ -81,7 +82,7 @@ def _join(rows: Rows, start: int, starts: Indices, members: Indices, step: int, 
 
 @inner
 def _bin(value: float, bins: int) -> int:
-    """Return the bin of a value. A bin includes its right end but not its left end."""
+    """Return the index of the bin of a value. A bin includes its right end but not its left end."""
     return min(max(int(np.ceil(value * bins)) - 1, 0), bins - 1)
 
 

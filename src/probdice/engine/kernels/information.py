@@ -8,7 +8,7 @@ from probdice.compiler.jit import kernel
 __all__ = ["expected_information"]
 
 Integers = NDArray[np.int64]
-NEGLIGIBLE = 1e-20  # terms below this fraction of the largest term do not change a float64
+NEGLIGIBLE = 1e-20  # terms below this fraction of the largest term do not change a float64 sum
 
 
 @kernel
@@ -23,8 +23,9 @@ def expected_information(
 
     `reference` and `prediction` contain distinct volumes. `reference_times` and `prediction_times`
     contain the number of regions with each volume. The overlap of two regions has a hypergeometric
-    distribution. Its probabilities are computed from the ratios of successive probabilities,
-    starting at the most probable overlap. No factorial of the number of pixels is required.
+    distribution. The probabilities of this distribution are computed from the ratios of successive
+    probabilities, starting at the most probable overlap. Therefore, no factorial of the number of
+    pixels is required.
     """
     total = 0.0
     for i in range(reference.size):

@@ -20,7 +20,7 @@ from probdice.engine.kernels.rows import (
     volume,
 )
 
-LONGEST = int(SHORT)  # pixels of a run that are summed at once
+LONGEST = int(SHORT)  # number of pixels of a run that are summed at once
 
 
 @kernel
@@ -33,9 +33,9 @@ def pairs_absolute(
     likeliest: Indices,
     savings: Sums,
 ) -> bool:
-    """Add the number of pixels of each code, the volumes, and Σ min(q_j, 1) over its pixels.
+    """Add the pixel counts of codes, the volumes, and Σ min(q_j, 1) over the pixels of each code.
 
-    The pixels at which a region is the most probable are added to `likeliest`.
+    For each region, the number of pixels at which it is the most probable is added to `likeliest`.
     """
     sound = True
     step_volumes = np.empty(q.shape[0])
@@ -69,7 +69,7 @@ def pairs_aitchison(
 ) -> bool:
     """Add pixel counts of codes, volumes, losses against an empty region, and savings.
 
-    The pixels at which a region is the most probable are added to `likeliest`.
+    For each region, the number of pixels at which it is the most probable is added to `likeliest`.
     """
     sound = True
     size = aitchison.STEP
@@ -100,7 +100,7 @@ def pairs_aitchison(
 
 @inner
 def _certain_savings(a: Rows, b: Rows, floor: float, saved: Rows) -> float:
-    """Return the total loss of (a, b) against (0, 1); write the saving of a pair with (1, 0)."""
+    """Return the total loss of (a, b) against (0, 1). Write the savings of pairs with (1, 0)."""
     real = a.dtype.type
     one, none, unit, half = real(1), real(0), real(UNIT), real(0.5)
     certain = real(-math.log2(floor) if floor > 0 else CERTAIN)
@@ -135,7 +135,7 @@ def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
 
 @inner
 def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
-    """Write the starts of runs of equal codes, then the end; return the number of runs.
+    """Write the starts of runs of equal codes, followed by the end. Return the number of runs.
 
     The lengths of the runs are added to `counts`.
     """
@@ -162,10 +162,10 @@ def _group_sums(
     most: float,
     into: Sums,
 ) -> None:
-    """Add the listed rows, with values clipped to `most`, by the code of each run.
+    """Sum the listed rows, with values clipped to `most`, over the runs of each code.
 
-    Four rows are processed at a time, so that sums of short runs do not wait for each other. If
-    fewer rows remain, the last row is repeated.
+    Four rows are processed at a time, so that the sums of short runs are independent of each other.
+    If fewer rows remain, the last row is repeated.
     """
     highest, last = rows.dtype.type(most), listed.size - 1
     size = codes.size

@@ -1,4 +1,4 @@
-"""Kernels for label maps: dense indices for labels, and counts of pairs."""
+"""Kernels for label maps: dense codes for labels, and counts of pairs."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from probdice.engine.kernels.rows import Indices, Rows
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int32]
-# The slots that `encode` filled, the labels, and the group of each label, followed by −1 for other
-# labels.
+# The slots that `encode` filled, the labels, and the group of each label. The last entry of the
+# groups is −1, for other labels.
 GroupOf = tuple[Codes, NDArray[np.unsignedinteger[Any]], Indices]
 
 _NONE = np.zeros((0, 0), np.int64)
@@ -26,7 +26,7 @@ def encode(
     labels: NDArray[np.unsignedinteger[Any]],
     into: Codes,
 ) -> int:
-    """Number the labels in order of occurrence, by open addressing. Return their number.
+    """Number the labels in order of occurrence, using open addressing. Return the number of labels.
 
     Free `slots` contain −1, and the number of slots is a power of two. Return −1 if `labels` is
     full.
@@ -48,7 +48,10 @@ def encode(
 def _code(
     value: Any, slots: Codes, shift: Any, labels: NDArray[np.unsignedinteger[Any]], count: int
 ) -> Any:
-    """The code of a label. A new label gets the code `count`, and is stored if there is space."""
+    """Return the code of a label.
+
+    A new label gets the code `count` and is stored if there is space.
+    """
     mask = np.uint64(slots.size - 1)
     slot = (np.uint64(value) * np.uint64(GOLDEN)) >> shift
     code = slots[slot]
@@ -88,14 +91,15 @@ def count_range(
 ) -> tuple[Indices, Indices, Indices]:
     """Count pairs of labels from small ranges, in a table of at most `most` cells.
 
-    Return the labels of both maps with their counts, as two rows each, and the rows, columns and
-    counts of the pairs that occur. The arrays are empty if the table would be too large.
+    For each map, return an array with a row of labels and a row of counts. Also return the rows,
+    columns and counts of the pairs that occur. The arrays are empty if the table would be too
+    large.
     """
     p_low, p_high, q_low, q_high = p[0], p[0], q[0], q[0]
     for k in range(p.size):
         p_low, p_high = min(p_low, p[k]), max(p_high, p[k])
         q_low, q_high = min(q_low, q[k]), max(q_high, q[k])
-    p_width, q_width = p_high - p_low + 1, q_high - q_low + 1  # negative where 64 bits overflow
+    p_width, q_width = p_high - p_low + 1, q_high - q_low + 1  # negative if 64 bits overflow
     if not (0 < p_width <= most and 0 < q_width <= most and p_width * q_width <= most):
         return _NONE, _NONE, _NONE
     table = _count_in_turn(p, q, p_low, q_low, p_width * q_width, q_width)
@@ -147,7 +151,7 @@ def _count_in_turn(
 
 @inner
 def _occurring(counts: Indices, low: int) -> Indices:
-    """Return the labels that occur and their counts; replace each count by an index."""
+    """Return the labels that occur and their counts. Replace each count with an index."""
     labels = 0
     for count in counts:
         labels += count > 0
@@ -199,7 +203,7 @@ def count_runs(
 
     The list uses open addressing and may already contain pairs. Free `slots` are −1, and the number
     of slots is a power of two above the capacity for pairs. Return the number of pairs, and the
-    pixel at which the list was full, or the end.
+    pixel at which the list was full, or the number of pixels.
     """
     shift = _shift(slots.size)
     for pair in range(pairs):
@@ -231,7 +235,7 @@ def _slot(
     p_labels: NDArray[np.unsignedinteger[Any]],
     q_labels: NDArray[np.unsignedinteger[Any]],
 ) -> Any:
-    """Return the slot of a pair of labels, or the free slot for it."""
+    """Return the slot of a pair of labels, or a free slot if the pair is not in the list."""
     spread = np.uint64(i) * np.uint64(GOLDEN) ^ np.uint64(j) * np.uint64(ODD)
     slot, mask = spread >> shift, np.uint64(slots.size - 1)
     pair = slots[slot]

@@ -63,7 +63,7 @@ def _add_products(
 
 @inner
 def _add_volumes(rows: Rows, start: int, stop: int, volumes: Sums, listed: Indices) -> int:
-    """Add the sum of each row. List the rows that are not zero everywhere; return their number."""
+    """Add the sum of each row. List the non-zero rows, and return their number."""
     count = 0
     for i in range(rows.shape[0]):
         row = rows[i, start:stop]

@@ -11,13 +11,13 @@ Rows = NDArray[Any]  # float32 or float64
 Sums = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# Number of pixels that are summed in float32 before the sum is added in float64. Longer sums of a
-# constant lose the sixth digit. The type is unsigned, because loops whose indices may be negative
-# are not vectorised.
+# Number of pixels that are summed in float32 before the sum is added in float64. In longer sums of
+# a constant, the sixth digit is wrong. The type is unsigned, because loops whose indices may be
+# negative are not vectorised.
 SHORT = np.uint64(256)
 SPAN = 1024  # number of pixels whose rows stay in the first-level cache during checks and counts
 TOLERANCE = 1e-3  # largest deviation of a pixel's sum of probabilities from 1
-TIED = 1e-6  # a probability within this distance of the largest one of its pixel is equal to it
+TIED = 1e-6  # a probability that is this close to the largest probability of its pixel ties with it
 
 
 @inner
@@ -26,7 +26,7 @@ def survey(rows: Rows, start: int, stop: int, volumes: Sums, likeliest: Indices)
 
     The number of pixels at which each row has the largest value is added to `likeliest`. The result
     is False if a value is negative or not finite, or if the values of a pixel do not sum to 1. The
-    result is also False for a negative zero, although it is valid.
+    result is also False for a negative zero, although a negative zero is valid.
     """
     real = rows.dtype.type
     count = rows.shape[0]
@@ -92,11 +92,11 @@ def _survey_four(
 def survey_rest(
     rows: Rows, start: int, stop: int, largest: Rows, rest: Rows, volumes: Sums, likeliest: Indices
 ) -> bool:
-    """Do the same as `survey`, and write the largest value of each pixel and the sum of the rest.
+    """Do the same as `survey`. Also write the largest value of each pixel and the sum of the rest.
 
     The sum of the rest keeps all digits of values that are small compared with the largest value.
     For every region except the largest, the sum of the other regions is at least half of the total,
-    so that subtracting from the total is accurate.
+    so subtracting the region from the total is accurate.
     """
     real = rows.dtype.type
     size, count = stop - start, rows.shape[0]
@@ -178,8 +178,8 @@ def count_likeliest(rows: Rows, start: int, stop: int, largest: Rows, likeliest:
 def _count_four(a: Rows, b: Rows, c: Rows, d: Rows, largest: Rows, likeliest: Indices) -> None:
     real = a.dtype.type
     one, none, tied = real(1), real(0), real(TIED)
-    # Floating-point counts of the same width as the values are vectorised. They are exact, because
-    # the number of pixels is small.
+    # Counts are floating-point numbers with the width of the values, so that the loop is
+    # vectorised. These counts are exact, because the number of pixels is small.
     n0 = n1 = n2 = n3 = none
     for k in range(np.uint64(a.size)):
         n0 += one if largest[k] - a[k] <= tied else none
@@ -232,9 +232,9 @@ def nearly(a: float, b: float) -> bool:
 
 @inner
 def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Rows:
-    """Return the sum of the listed rows, which is written to `into`.
+    """Write the sum of the listed rows to `into`, and return it.
 
-    If only one row is listed, return this row.
+    If only one row is listed, return this row without a copy.
     """
     if members.size == 1:
         return rows[members[0], start:stop]
@@ -251,7 +251,7 @@ def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Row
 
 @inner
 def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> None:
-    """Write, for each listed row, the sum of the other listed rows; then write the sum of all.
+    """Write the sum of the other listed rows for each listed row, followed by the sum of all.
 
     Suffix and prefix sums are used, because a difference from the total would lose small values.
     """

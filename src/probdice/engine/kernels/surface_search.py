@@ -49,8 +49,8 @@ def find_distances(
 ) -> None:
     """Write the distance from each element's centroid to another surface, and each element's size.
 
-    Both surfaces have the same box. The elements are those of the cells `first` to `last` of
-    `part`.
+    Both surfaces have the same box. Only the elements in the cells `first` to `last` of `part` are
+    processed.
     """
     most = shapes.neighbours.shape[0]
     near = _Neighbours(np.empty(most, np.int64), np.empty(most, np.uint8), np.empty((most, 3)))
@@ -99,7 +99,7 @@ def _extents(pyramid: Pyramid, shapes: Shapes) -> Floats:
 
 @inlined
 def _find_neighbours(other: Pyramid, shapes: Shapes, cell: Cell, into: _Neighbours) -> int:
-    """Write the neighbouring cells with elements of the other surface, and return their number."""
+    """Write the neighbouring cells that contain the other surface, and return their number."""
     depth, height, width = other.counts[0, 0], other.counts[0, 1], other.counts[0, 2]
     count = 0
     for m in range(shapes.neighbours.shape[0]):
@@ -258,7 +258,7 @@ def _enter(
 ) -> int:
     """Push the blocks that contain all points closer than `best`, and return their number.
 
-    There are at most eight of these blocks.
+    The number is at most eight.
     """
     counts, shifts = other.counts, other.shifts
     heights, fractions = shapes.heights, shapes.fractions

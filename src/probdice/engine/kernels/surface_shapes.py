@@ -6,12 +6,12 @@ set.
 Bit ``4 dz + 2 dx + dy`` represents the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with
 ``dx = 1`` are used.
 
-The surface passes through the midpoints of those cell edges that join a pixel inside the set to a
+The surface passes through the midpoints of the cell edges that join a pixel inside the set to a
 pixel outside the set. On every face of the cell, segments join these midpoints. If two inside
-pixels of a face touch only diagonally, a separate segment cuts off each of them. In 2-D, these
-segments are the surface. In 3-D, the segments form closed polygons. A polygon with more than three
-corners is divided into triangles that meet at the mean of its corners. The rule does not depend on
-the orientation of the array.
+pixels of a face touch only diagonally, a separate segment cuts off each of these pixels. In 2-D,
+these segments are the surface. In 3-D, the segments form closed polygons. A polygon with more than
+three corners is divided into triangles that meet at the mean of its corners. The surface does not
+depend on the orientation of the array.
 """
 
 from functools import cache
@@ -35,10 +35,11 @@ Polygon = tuple[Edge, ...]
 class Shapes(NamedTuple):
     """Elements and facets of all configurations, in coordinates relative to the cell's first pixel.
 
-    Elements are the triangles or segments that the rule creates. Each has a centroid and a size.
-    Distances are measured to facets, which cover the same set of points in fewer pieces: the
-    triangles of a flat polygon form one facet. The elements of configuration c are
-    ``element_starts[c]`` up to ``element_starts[c + 1]``. Facets are stored in the same way.
+    Elements are the triangles or segments of the surface. Each element has a centroid and a size.
+    Distances are measured to facets, which cover the same set of points in fewer pieces. The
+    triangles of a flat polygon form one facet. The elements of configuration c have the indices
+    from ``element_starts[c]`` up to, but not including, ``element_starts[c + 1]``. Facets are
+    stored in the same way.
 
     With respect to facet f, a point r has the coordinates ``frames[f, :9] · r + frames[f, 9:]``.
     Two coordinates are in the plane of the facet, and one is along its normal. The edges of a facet
@@ -58,7 +59,7 @@ class Shapes(NamedTuple):
     frames: Floats
     edge_starts: Integers
     edges: Floats
-    boxes: Floats  # per configuration, the centre of its surface and half its size along each axis
+    boxes: Floats  # per configuration, the centre of the surface and half its size along each axis
 
 
 class _Pieces(NamedTuple):
@@ -75,7 +76,7 @@ def shapes_for(axes: Floats) -> Shapes:
     """Return the shapes for an image. The columns of `axes` are the steps along its 2 or 3 axes.
 
     The image axes are rotated onto the coordinate axes as far as possible. Rotations do not change
-    distances, and cells then fit best into boxes along the coordinate axes.
+    distances, and the rotated cells fit best into boxes along the coordinate axes.
     """
     steps = np.eye(3)
     steps[3 - len(axes) :, 3 - len(axes) :] = np.linalg.qr(axes)[1]

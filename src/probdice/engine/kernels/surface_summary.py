@@ -1,4 +1,4 @@
-"""Statistics of the distances between two surfaces, for one pair or many small pairs at once."""
+"""Statistics of the distances between two surfaces, for one pair or for many small pairs."""
 
 from typing import NamedTuple
 
@@ -145,7 +145,10 @@ def summarise_sets(
     tolerances: Floats,
     into: Floats,
 ) -> None:
-    """Write statistics of many small pairs of sets. Each pair is given by its cells and its box."""
+    """Write the statistics of many small pairs of sets.
+
+    Each pair is given by its cells and a box.
+    """
     for n in range(pairs.shape[0]):
         dense = boxes[n, 3] * boxes[n, 4] * boxes[n, 5]
         p, q = pairs[n, 0], pairs[n, 1]

@@ -1,4 +1,4 @@
-"""Surfaces of sets of pixels, stored in a structure in which nearest points are found quickly.
+"""Surfaces of sets of pixels, in a structure in which nearest points can be found quickly.
 
 Images are treated as 3-D, and a 2-D image has one layer. Cell i along an axis is between pixels
 i − 1 and i, so that surfaces are closed at the border of the image. `collect` finds the cells of an
@@ -24,7 +24,7 @@ Integers = NDArray[np.int64]
 
 NONE = -1  # set number of pixels that are in no set or beyond the border of the image
 OUTSIDE = -2  # set number of excluded pixels
-DEEPEST = 64  # number of levels that no pyramid exceeds
+DEEPEST = 64  # largest number of levels of a pyramid
 BRICK = 2**12  # number of cells in a brick
 
 
@@ -39,10 +39,10 @@ class Part(NamedTuple):
 class Pyramid(NamedTuple):
     """All cells of a box, and blocks of these cells.
 
-    Level 0 has one byte per cell, which is the configuration of the cell. Every other level has one
-    byte per block, with one bit for each combination of halves along the axes. Block (i, j, k) of
-    level n starts at cell (i << shifts[n, 0], …). The blocks of level `brick` are the bricks. Each
-    brick stores all levels up to `brick`. Higher levels are stored without bricks.
+    Level 0 has one byte per cell, which contains the configuration of the cell. Every other level
+    has one byte per block, with one bit for each combination of halves along the axes. Block (i, j,
+    k) of level n starts at cell (i << shifts[n, 0], …). The blocks of level `brick` are the bricks.
+    Each brick stores all levels up to `brick`. Higher levels are stored without bricks.
     """
 
     counts: Integers  # number of blocks along each axis, per level
@@ -214,7 +214,7 @@ def assemble(
 
 @kernel
 def differing(part: Part, other: Pyramid, shapes: Shapes) -> tuple[Part, float]:
-    """Return the cells whose configuration differs from another surface.
+    """Return the cells whose configuration differs from that of another surface.
 
     Also return the total size of the elements in the remaining cells, where distances are 0. If two
     surfaces are similar, most cells do not differ.
@@ -312,7 +312,10 @@ def _address(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
 
 @inlined
 def halves_of(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
-    """Return the halves of a block that contain a surface, as bits. Level 0 has configurations."""
+    """Return the halves of a block that contain a surface, as bits.
+
+    At level 0, return the configuration.
+    """
     if level <= pyramid.brick:
         return pyramid.bricks[_address(pyramid, level, p, q, r)]
     counts = pyramid.counts
@@ -323,7 +326,7 @@ def halves_of(pyramid: Pyramid, level: int, p: int, q: int, r: int) -> int:
 def _levels(box: Integers, shapes: Shapes) -> tuple[Integers, Integers]:
     """Return the number of blocks along each axis and the logarithms of their sizes, per level.
 
-    From level to level, blocks are joined in pairs only along their shorter axes. Blocks therefore
+    From level to level, blocks are joined in pairs only along their shorter axes. Therefore, blocks
     have similar lengths along all axes for any spacing.
     """
     counts = np.empty((DEEPEST, 3), np.int64)

@@ -44,8 +44,8 @@ def pair_sums_of(value: Value, two: TwoValues | None = None) -> PairSums:
         """Sum the values of all pairs of rows, in tiles of two rows of p and four rows of q.
 
         If fewer rows remain, the last row is repeated. Meanwhile, the same number of pixels of
-        `p_next` and `q_next` is loaded into the cache, a few lines at a time. If all lines were
-        requested at once, the sums would have to wait for these lines.
+        `p_next` and `q_next` is loaded into the cache, a few lines at a time. Requesting all lines
+        at once would delay the sums.
         """
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
         line, last_line = 0, -(-size * p_next.itemsize // LINE)
@@ -80,7 +80,7 @@ def _tile_of(value: Value, two: TwoValues | None) -> Callable[..., None]:
         p_next: Rows, p_next_start: int, q_next: Rows, q_next_start: int,
         line: int, lines: int, last_line: int,
     ) -> None:  # fmt: skip
-        """Compute eight sums at once, so that each loaded value is used several times."""
+        """Compute eight sums in one loop, so that each loaded value is used several times."""
         size = np.uint64(p0.size)
         into[:] = 0
         for start in range(np.uint64(0), size, SHORT):

@@ -1,7 +1,7 @@
 "use strict";
-// The contours of one side in a plane, as two SVG paths in pixels of the plane: of all groups but
-// one, and of this group. Contours of label maps follow pixel edges. Contours of probabilities are
-// lines of equal probability of a group.
+// The contours of one side in a plane, as two SVG paths in pixels of the plane. One path is for all
+// groups except one, and the other path is for this group. Contours of label maps follow pixel
+// edges. Contours of probabilities are lines of equal probability of a group.
 function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
   const isShown = (group) => group >= -1 && group !== data.background && (selection.chosen === null || group === selection.chosen);
 
@@ -41,7 +41,7 @@ function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
     return paths;
   }
 
-  // The sides of a square (top, right, bottom, left) that a line joins, by the corners inside.
+  // The sides of a square (top, right, bottom, left) that a line joins, indexed by the inside corners.
   const JOINED = [[], [3, 2], [2, 1], [3, 1], [0, 1], [0, 3, 2, 1], [0, 2], [0, 3], [0, 3], [0, 2], [0, 1, 3, 2], [0, 1], [3, 1], [2, 1], [3, 2], []];
   const short = (value) => Math.round(value * 100) / 100;
 

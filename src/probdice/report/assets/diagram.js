@@ -1,12 +1,12 @@
 "use strict";
-// The diagram of matched regions. Long diagrams are drawn as far as they were scrolled.
+// The diagram of matched regions. Only the part that has been scrolled into view is drawn.
 const diagram = (() => {
   const AT_ONCE = 150; // regions that are drawn together
   const content = JSON.parse(document.getElementById("diagram").textContent);
   const graph = document.querySelector(".graph");
   const box = graph.closest(".scroll");
   const [lines, regions] = ["lines", "regions"].map((name) => graph.appendChild(element("g", { class: name })));
-  let drawn = 0; // height above which everything is drawn
+  let drawn = 0; // height down to which the diagram is drawn
 
   function element(tag, attributes, ...children) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);

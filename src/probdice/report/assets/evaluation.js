@@ -89,7 +89,7 @@
         dot.append(svg("title", {}, `${data.cases[record[CASE]]}: ${decimal(record[at])}`));
         picture.append(dot);
       });
-      // Overlapping dots are labelled with their number.
+      // Overlapping dots are labelled with the number of dots.
       for (const [bin, count] of rows) {
         if (gap < 2 * radius && count * gap > 18) picture.append(svg("text", { x: Math.min(left + bin * 2 * radius, left + width), y: middle - 22, "text-anchor": bin * 2 * radius > width - 12 ? "end" : "middle", class: "count" }, `${count * every}×`));
       }

@@ -1,6 +1,6 @@
 "use strict";
 // The part of a plane that a frame shows, in pixels of the plane. A frame has an aspect ratio but
-// no size. Positions in it are fractions of the frame, so that print and screen look the same.
+// no size. Positions are fractions of the frame, so that print and screen look the same.
 function framesOf({ data }, state, { sizeOf }) {
   const bounded = (value, low, high) => Math.min(high, Math.max(low, value));
 
@@ -24,9 +24,9 @@ function framesOf({ data }, state, { sizeOf }) {
     return [right - left + 1, (bottom - top + 1) * aspectOf(plane)];
   }
 
-  // The aspect ratio of all frames, and the number of pixel widths that each shows without zoom.
+  // The aspect ratio of all frames, and the number of pixel widths that each frame shows without zoom.
   function shared(planes) {
-    // All slices of a volume have the same scale, whatever their pixel size.
+    // All slices of a volume have the same scale, regardless of their pixel size.
     const units = planes.map((plane) => (planes.length > 1 && data.spacing && plane.columns >= 0 ? data.spacing[plane.columns] : 1));
     const extents = planes.map((plane, k) => extent(plane).map((size) => size * units[k]));
     const wide = Math.max(...extents.map(([width]) => width));

@@ -18,7 +18,7 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
   }
 
   // The displayed grey values or colours of an image in a plane, three bytes per pixel. The panels
-  // of one plane share them.
+  // of one plane share these values.
   const drawn = new Map();
   function under(plane) {
     const what = [state.image, ...state.window, ...plane.across.map((axis) => state.point[axis])].join();
@@ -60,8 +60,8 @@ function painterOf({ data, scale, strides, total, similarity, share }, state) {
     const shown = state.image < 0 ? null : under(plane);
     const kept = state.mode === "likely" || !entry.values ? 1 : entry.kept;
     const differing = state.mode === "f";
-    // Without an image, groups that are not selected fade. On an image, they and the background are
-    // not painted.
+    // Without an image, groups that are not selected fade. On an image, these groups and the
+    // background are not painted.
     const quiet = (k) => (shown !== null && entry.group[k] === data.background) || (chosen !== null && entry.group[k] !== chosen);
     const alphas = Float32Array.from(entry.rgb, (_, k) => (quiet(k) ? 0 : 1));
     const [back, grey] = [blank(), faded()];

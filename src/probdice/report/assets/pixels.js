@@ -28,7 +28,7 @@ const pixels = (async () => {
     image.strides = image.shape.map((_, axis) => image.shape.slice(axis + 1).reduce((a, b) => a * b, image.colour ? 3 : 1));
   }
 
-  // The distance between the outlines at each pixel that one passes, in steps from 1; 0 elsewhere.
+  // The distance between the outlines at each outline pixel, in steps from 1; 0 elsewhere.
   if (data.distances) {
     const { distances } = data;
     const [places, steps] = [new Uint32Array(await unpackBytes(distances.pixels)), new Uint8Array(await unpackBytes(distances.values))];
@@ -37,7 +37,7 @@ const pixels = (async () => {
   }
   const distance = (pixel) => (data.distances?.values[pixel] ? ((data.distances.values[pixel] - 1) / 254) * data.distances.most : null);
 
-  // f at a pixel, from 0 to 1; −1 where nothing was compared.
+  // f at a pixel, from 0 to 1; −1 if the pixel was not compared.
   const { reference, prediction } = data;
   function similarity(pixel) {
     if (f) return f[pixel] === outside ? -1 : f[pixel] / scale;

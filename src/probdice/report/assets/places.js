@@ -1,6 +1,7 @@
 "use strict";
-// Locations where a group, or the whole image, differs most: blocks of the image sorted by the lost
-// similarity in and around them, without adjacent blocks; in each, the pixel of lowest similarity.
+// Locations where a group, or the whole image, differs most. Blocks of the image are sorted by the
+// lost similarity in and around each block, and adjacent blocks are excluded. The location in a
+// block is the pixel with the lowest similarity.
 function placesOf({ data, strides, similarity, share }) {
   const BLOCKS = 24; // along an axis
   const MOST = 20;
@@ -43,7 +44,7 @@ function placesOf({ data, strides, similarity, share }) {
       let block = 0;
       for (let axis = 0; axis < last; axis++) block += Math.floor(point[axis] / sizes[axis]) * steps[axis];
       if (quick && lost) {
-        // Label maps may have millions of pixels, most of them equal. Skip function calls for those.
+        // Label maps may have millions of pixels, most of which agree. Skip function calls for them.
         for (let k = 0; k < inner; k++, pixel++) if (first[one[pixel]] !== second[two[pixel]]) sums[block + blocks[k]] += weight(pixel);
       } else {
         for (let k = 0; k < inner; k++, pixel++) sums[block + blocks[k]] += weight(pixel);
@@ -101,7 +102,7 @@ function placesOf({ data, strides, similarity, share }) {
 
   const middle = () => data.frame.map(([first, last]) => Math.floor((first + last) / 2));
 
-  // The locations of a group, worst first. Without differences, where the group is largest.
+  // The locations of a group, worst first. Without differences, the location where it is largest.
   return (group) => {
     if (!known.has(group)) {
       let places = find(group, true);

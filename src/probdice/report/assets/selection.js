@@ -1,10 +1,10 @@
 "use strict";
-// At most one group is selected. Elements with data-group show the selection; images listen to it.
+// At most one group is selected. Elements with data-group show the selection, and so do the images.
 const selection = (() => {
   let chosen = null;
   const listeners = [];
 
-  // `go`: whether the images move to where the group differs most.
+  // `go`: whether the images move to the location where the group differs most.
   function choose(group, go = false) {
     chosen = group;
     document.documentElement.classList.toggle("choosing", chosen !== null);
@@ -23,7 +23,7 @@ const selection = (() => {
 
   const toggle = (group, go = false) => choose(group === chosen ? null : group, go && group !== chosen);
 
-  // In a list of options, one is a tab stop. Arrow keys move to the others.
+  // In a list of options, one option is a tab stop. Arrow keys move to the other options.
   function rove(box, selector) {
     const items = () => [...box.querySelectorAll(selector)].filter((item) => !item.closest("[hidden], details:not([open])"));
     function stop(item) {

@@ -28,7 +28,7 @@
     return colours[k].map((value, channel) => value + (at - k) * (colours[k + 1][channel] - value));
   }
 
-  // The image, or light grey where there is none.
+  // The image, or light grey without an image.
   function paintImage(target, slice) {
     for (let k = 0; k < pixels; k++) {
       const at = slice * pixels + k;
@@ -69,7 +69,7 @@
     }
   }
 
-  // Outlines follow the edges of pixels. `colourOf` gives the colour of the edge of a region.
+  // Outlines follow the edges of pixels. `colourOf` returns the colour of the edge of a region.
   function drawOutlines(context, layer, slice, scale, tall, thickness, colourOf) {
     const first = slice * pixels;
     const paths = new Map();

@@ -227,7 +227,7 @@
     dicePlot.point(state.hover === null && atPlace() ? groupOfPlace() : groupAt(pixel, value));
   }
 
-  // The group of a pixel: of the reference, or of the prediction where the reference has background.
+  // The group of a pixel in the reference, or in the prediction if the reference is background.
   function groupAt(pixel, value) {
     if (value < 0) return null;
     const groups = sides.map((side) => data[side].groups[regionsAt(side, pixel)[0]?.[0]]);
@@ -409,7 +409,7 @@
         return;
       }
       if (!plane.across.length) return;
-      // A mouse wheel reports steps of about 100, a touch pad steps of a few.
+      // A mouse wheel reports steps of about 100, and a touch pad reports steps of a few.
       wheel += event.deltaMode ? event.deltaY * 40 : event.deltaY;
       const by = Math.trunc(wheel / 40);
       if (!by) { event.preventDefault(); return; }
