@@ -37,13 +37,13 @@ def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     first = [rank["method"] for rank in ranks if rank["place"] == 1]
     if len(summary["methods"]) == 1:
-        return (f"{first[0]}: {_mean(summary, first[0])}.", *_raters(summary, first))
+        return (f"{first[0]}: {_mean(summary, first[0])}.", *_rater_sentences(summary, first))
     close, separation = _separation(summary, first, [rank["method"] for rank in ranks])
     return (
-        _winner(summary, first, ranks[0]),
+        _winner_sentence(summary, first, ranks[0]),
         *separation,
-        *_raters(summary, [*first, *close]),
-        *_other_schemes(summary, first),
+        *_rater_sentences(summary, [*first, *close]),
+        *_scheme_sentences(summary, first),
     )
 
 
@@ -60,7 +60,9 @@ def summary_line(counts: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{total} {word}" for word, total in totals.items())
 
 
-def _winner(summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str, Any]) -> str:
+def _winner_sentence(
+    summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str, Any]
+) -> str:
     by = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
     if len(first) > 1:
         return f"{join_names(first)} are tied for first by {by}."
@@ -97,24 +99,31 @@ def _separation(
         if first[0] in names:
             other = names[0] if names[1] == first[0] else names[1]
             tests[other] = pair["p_holm"]
-    others = [method for method in order if method in tests]
-    untested = [method for method in others if tests[method] is None]
-    if others and len(untested) == len(others):
-        return others, [
+    other_methods = [method for method in order if method in tests]
+    untested_methods = [method for method in other_methods if tests[method] is None]
+    if other_methods and len(untested_methods) == len(other_methods):
+        return other_methods, [
             f"There are too few cases to test whether {first[0]} differs from other methods."
         ]
-    close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
-    if close:
-        named = join_names([f"{method} (p = {_p(tests[method])})" for method in close])
-        sentence = f"{first[0]} does not differ significantly from {named} ({_test(summary)})."
+    similar_methods = [
+        method for method in other_methods if (p := tests[method]) is not None and p >= ALPHA
+    ]
+    if similar_methods:
+        method_list = join_names(
+            [f"{method} (p = {_p_text(tests[method])})" for method in similar_methods]
+        )
+        sentence = (
+            f"{first[0]} does not differ significantly from {method_list} ({_test(summary)})."
+        )
     else:
-        tested = [method for method in others if method not in untested]
-        named = join_names(tested) if untested else "all other methods"
-        sentence = f"{first[0]} differs significantly from {named} ({_test(summary)})."
-    if not untested:
-        return close, [sentence]
-    few = f"There are too few cases to test whether {first[0]} differs from {join_names(untested)}."
-    return close, [sentence, few]
+        tested_methods = [method for method in other_methods if method not in untested_methods]
+        method_list = join_names(tested_methods) if untested_methods else "all other methods"
+        sentence = f"{first[0]} differs significantly from {method_list} ({_test(summary)})."
+    if not untested_methods:
+        return similar_methods, [sentence]
+    method_list = join_names(untested_methods)
+    note = f"There are too few cases to test whether {first[0]} differs from {method_list}."
+    return similar_methods, [sentence, note]
 
 
 def _test(summary: Mapping[str, Any]) -> str:
@@ -122,39 +131,45 @@ def _test(summary: Mapping[str, Any]) -> str:
     return f"{summary['test']}{over}, Holm's correction, α = {ALPHA:g}"
 
 
-def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
+def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
     """Return sentences that compare methods with inter-rater agreement."""
     if summary["rater_comparison"] is None:
         return []
     sentences = summary["rater_comparison"]["sentences"]
-    alike: dict[tuple[str, str], dict[str, str]] = {}  # values of methods with the same result
+    values_by_result: dict[tuple[str, str], dict[str, str]] = {}  # one value per method
     for method in (method for method in methods if method in sentences):
         result, _, numbers = sentences[method].rpartition(": ")
-        own, _, raters = numbers.partition(" vs ")
-        alike.setdefault((result, raters), {})[method] = own
+        method_value, _, raters = numbers.partition(" vs ")
+        values_by_result.setdefault((result, raters), {})[method] = method_value
     texts = []
-    for (result, raters), values in alike.items():
-        compared = result.startswith(("at ", "below ", "above "))
-        if compared and len(values) > 1:
-            named = join_names([f"{method} ({own})" for method, own in values.items()])
-            texts.append(f"{named} are {result}: {raters}.")
+    for (result, raters), values in values_by_result.items():
+        has_level = result.startswith(("at ", "below ", "above "))
+        if has_level and len(values) > 1:
+            method_list = join_names(
+                [f"{method} ({method_value})" for method, method_value in values.items()]
+            )
+            texts.append(f"{method_list} are {result}: {raters}.")
         else:
-            verb = " is" if compared else ":"
+            verb = " is" if has_level else ":"
             texts += [f"{method}{verb} {sentences[method]}." for method in values]
     return texts
 
 
-def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
+def _scheme_sentences(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
     """Return a sentence about the ranking schemes that have a different winner.
 
     A scheme in which all methods are tied for first has no winner.
     """
-    others = []
+    other_winners = []
     for scheme, ranks in summary["ranking"]["schemes"].items():
         winners = [rank["method"] for rank in ranks if rank["place"] == 1]
         if 0 < len(winners) < len(ranks) and set(winners) != set(first):
-            others.append(f"{join_names(winners)} by the scheme {scheme}")
-    return [f"The winner depends on the ranking scheme: {'; '.join(others)}."] if others else []
+            other_winners.append(f"{join_names(winners)} by the scheme {scheme}")
+    return (
+        [f"The winner depends on the ranking scheme: {'; '.join(other_winners)}."]
+        if other_winners
+        else []
+    )
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -169,5 +184,5 @@ def join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _p(value: float | None) -> str:
+def _p_text(value: float | None) -> str:
     return "–" if value is None else decimal(value, DIGITS)

@@ -83,10 +83,10 @@ def label_difference(
         total += 1
     if not cases:
         return None
-    ordered = sorted(
+    sorted_counts = sorted(
         counts.items(), key=lambda item: (-item[1], [label_order(label) for label in item[0]])
     )
-    return LabelDifference(method, cases, total, tuple((*pair, n) for pair, n in ordered))
+    return LabelDifference(method, cases, total, tuple((*pair, n) for pair, n in sorted_counts))
 
 
 def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:

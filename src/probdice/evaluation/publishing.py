@@ -154,7 +154,7 @@ def _methods_paragraph(summary: Summary) -> str:
 def _option_values(summary: Summary) -> dict[str, Any]:
     """Return all options of the run, by name."""
     raters = summary["rater_comparison"]
-    same = ("probabilities", "patterns", "reference", "methods", "mask", "image", "surface")
+    copied_keys = ("probabilities", "patterns", "reference", "methods", "mask", "image", "surface")
     return {
         **summary["options"],
         "similarity": str(CompareOptions.from_dict(summary["options"]).similarity),
@@ -163,7 +163,7 @@ def _option_values(summary: Summary) -> dict[str, Any]:
         "scheme": summary["scheme"],
         "column": {one["name"]: one["file"] for one in summary["external_columns"]},
         **{key: value for key, value in summary["others"].items() if key != "components"},
-        **{key: summary[key] for key in same},
+        **{key: summary[key] for key in copied_keys},
         "raters": None if raters is None else raters["raters"],
     }
 
@@ -185,8 +185,8 @@ def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path)
         cells = (role, method, case, relative_path(path, out), size, sha)
         rows[role, method, cells[3]] = dict(zip(FILES, cells, strict=True))
     order = {role: k for k, role in enumerate((*ROLES, "rater"))}
-    ordered = sorted(rows.values(), key=lambda row: (order[row["role"]], row["method"]))
-    return as_csv(ordered, FILES)
+    sorted_rows = sorted(rows.values(), key=lambda row: (order[row["role"]], row["method"]))
+    return as_csv(sorted_rows, FILES)
 
 
 def _reference(agreement: Mapping[str, Any] | None) -> str:

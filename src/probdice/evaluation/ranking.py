@@ -271,7 +271,9 @@ def case_ranks(
         for key, table in tables.items()
     ]
     counts = np.sum([costs.counted for costs in measure_costs], axis=0)
-    sums = np.sum([np.where(costs.counted, costs.within, 0.0) for costs in measure_costs], axis=0)
+    sums = np.sum(
+        [np.where(costs.counted, costs.case_ranks, 0.0) for costs in measure_costs], axis=0
+    )
     means = np.where(counts > 0, sums / np.maximum(counts, 1), nan)
     return dict(zip(names, means, strict=True))
 

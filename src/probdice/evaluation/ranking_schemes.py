@@ -77,14 +77,14 @@ class Costs:
         Whether each value is missing.
     counted : array of bool
         Whether each case is included in the ranking.
-    within : array of float
+    case_ranks : array of float
         The rank of each method within each case.
     """
 
     costs: Floats
     absent: Booleans
     counted: Booleans
-    within: Floats
+    case_ranks: Floats
 
     @property
     def aggregate(self) -> Aggregate:
@@ -95,7 +95,7 @@ class Costs:
             self.costs[:, selected_cases],
             self.absent[:, selected_cases],
             self.counted[selected_cases],
-            self.within[:, selected_cases],
+            self.case_ranks[:, selected_cases],
         )
 
 
@@ -107,7 +107,7 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
     >>> import numpy as np
     >>> from probdice.evaluation.ranking_schemes import costs_of
     >>> costs = costs_of([np.array([0.9, 0.5]), np.array([0.8, np.nan])], True, "worst")
-    >>> costs.costs.tolist(), costs.within.tolist()
+    >>> costs.costs.tolist(), costs.case_ranks.tolist()
     ([[-0.9, -0.5], [-0.8, 0.0]], [[1.0, 1.0], [2.0, 2.0]])
     """
     from scipy.stats import rankdata
@@ -135,7 +135,7 @@ def mean_ranks(measure_costs: Sequence[Costs], weights: Floats) -> Floats:
     Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
     """
     by_measure = [
-        costs.within[:, costs.counted] @ weights[:, costs.counted].T for costs in measure_costs
+        costs.case_ranks[:, costs.counted] @ weights[:, costs.counted].T for costs in measure_costs
     ]
     sums = np.stack(by_measure).sum(axis=0, dtype=np.float64)
     totals = np.sum([weights[:, costs.counted].sum(axis=1) for costs in measure_costs], axis=0)
