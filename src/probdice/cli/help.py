@@ -58,10 +58,10 @@ def _note_request(ctx: Any, args: list[str]) -> None:
 def _help_text(command: TyperCommand | TyperGroup, ctx: Any) -> str:
     console = Console(highlight=False, markup=False)
     console.width = min(console.width, WIDEST)
-    with console.capture() as captured:
+    with console.capture() as capture:
         for part in _parts(command, ctx):
             console.print(part)
-    lines = [line.rstrip() for line in captured.get().rstrip().split("\n")]
+    lines = [line.rstrip() for line in capture.get().rstrip().split("\n")]
     return "\n".join(lines) + "\n"
 
 
@@ -83,13 +83,15 @@ def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]
     parts += _section("Arguments", arguments)
     show_all = SHOW_ALL in ctx.meta
     options = [one for one in params if not _is_argument(one)]
-    shown = [one for one in options if show_all or not _is_advanced(one)]
-    for title in dict.fromkeys(_panel(one) for one in shown):
-        entries = [entry for one in shown if _panel(one) == title for entry in _entries(one)]
+    printed_options = [one for one in options if show_all or not _is_advanced(one)]
+    for title in dict.fromkeys(_panel(one) for one in printed_options):
+        entries = [
+            entry for one in printed_options if _panel(one) == title for entry in _entries(one)
+        ]
         parts += _section(title, entries)
-    hidden = len(options) - len(shown)
-    if hidden:
-        parts.append(f"{ALL} shows {quantity(hidden, 'more option')}.")
+    hidden_count = len(options) - len(printed_options)
+    if hidden_count:
+        parts.append(f"{ALL} shows {quantity(hidden_count, 'more option')}.")
     return parts
 
 
