@@ -92,16 +92,16 @@ def _misread_notes(result: Comparison) -> list[Note]:
 
 def faint_notes(result: Comparison) -> list[Note]:
     """Return a note if the overlap does not record which regions are faint."""
-    unknown = [
+    unknown_sides = [
         side
         for side in SIDES
         if not result.overlap.side(side).crisp and result.overlap.side(side).likeliest is None
     ]
-    if not unknown:
+    if not unknown_sides:
         return []
     text = (
         f"The overlap was saved by an older version, which did not record faint "
-        f"{' and '.join(unknown)} regions. All regions count in mean and lowest Dice. "
+        f"{' and '.join(unknown_sides)} regions. All regions count in mean and lowest Dice. "
         f"To exclude faint regions, compare the segmentations again."
     )
     return [Note("faint", (text,))]
@@ -155,8 +155,8 @@ def _background_notes(result: Comparison) -> list[Note]:
         text = ": neither side has this background, so every region is foreground."
         return [Note("background", (named_background(result.options.background), text))]
     for group in result.groups:
-        pair = len(group.reference) == len(group.prediction) == 1
-        if pair and group.common_volume > LARGE * result.pixels:
+        is_pair = len(group.reference) == len(group.prediction) == 1
+        if is_pair and group.common_volume > LARGE * result.pixels:
             labels = Both(group.reference[0], group.prediction[0])
             text = (
                 f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
@@ -291,13 +291,13 @@ def _crossed_labels(result: Comparison) -> list[Label]:
     groups, table = result.correspondence.groups, result.overlap
     rows, columns = label_pairs(table)
     reference_groups, prediction_groups = groups.reference[rows], groups.prediction[columns]
-    crossed = rows[
+    crossed_rows = rows[
         (reference_groups >= 0)
         & (reference_groups < groups.matched)
         & (prediction_groups >= 0)
         & (prediction_groups != reference_groups)
     ]
-    return [table.reference.label(k) for k in crossed.tolist()]
+    return [table.reference.label(k) for k in crossed_rows.tolist()]
 
 
 def _count_apart(result: Comparison) -> int:
