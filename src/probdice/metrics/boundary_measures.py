@@ -91,8 +91,8 @@ def boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
 
 def derived_boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
     """Return the measures of every derived region; rows are empty without boundaries."""
-    known = comparison.numbers.known("derived_boundaries")
-    return _rows(known, len(comparison.options.derived))
+    boundaries = comparison.numbers.known("derived_boundaries")
+    return _rows(boundaries, len(comparison.options.derived))
 
 
 def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:

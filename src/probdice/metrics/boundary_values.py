@@ -61,10 +61,10 @@ class BoundaryMean:
     infinite: int
 
     @classmethod
-    def of(cls, values: Floats, penalised: Floats) -> "BoundaryMean":
+    def of(cls, values: Floats, penalised_values: Floats) -> "BoundaryMean":
         """Return the means of values without a penalty and with it; NaN values are ignored."""
         return cls(
-            mean=_mean(penalised[~np.isnan(penalised)]),
+            mean=_mean(penalised_values[~np.isnan(penalised_values)]),
             finite_mean=_mean(values[np.isfinite(values)]),
             infinite=int(np.isinf(values).sum()),
         )
@@ -191,8 +191,8 @@ class Boundaries:
         if level is None and len(self.levels) < 2:
             level = self.levels[0] if self.levels else 0.5
         if level is None or (self.levels and level not in self.levels):
-            known = ", ".join(f"{known:g}" for known in self.levels)
-            raise InputError(f"level must be one of {known}, found {level}")
+            levels = ", ".join(f"{number:g}" for number in self.levels)
+            raise InputError(f"level must be one of {levels}, found {level}")
         return self._elements(k % len(self), level)
 
     def detach(self) -> "Boundaries":
@@ -240,7 +240,7 @@ class Boundaries:
 
     def to_dict(self) -> dict[str, Any]:
         """Return built-in types for JSON; NaN becomes None, infinity becomes "Infinity"."""
-        values = {name: [_plain(x) for x in self[name].tolist()] for name in self.names}
+        values = {name: [_to_json(x) for x in self[name].tolist()] for name in self.names}
         by_level = {name: self._of(name).tolist() for name in self.names}
         return {
             "unit": self.unit,
@@ -250,8 +250,8 @@ class Boundaries:
             "infinite": self.infinite,
             "means": {
                 name: {
-                    "mean": _plain(mean.mean),
-                    "finite_mean": _plain(mean.finite_mean),
+                    "mean": _to_json(mean.mean),
+                    "finite_mean": _to_json(mean.finite_mean),
                     "infinite": mean.infinite,
                 }
                 for name, mean in self.means.items()
@@ -262,7 +262,7 @@ class Boundaries:
                     "counted": bool(self.counted[k]),
                     **{name: values[name][k] for name in self.names},
                     "by_level": {
-                        name: [_plain(x) for x in by_level[name][k]] for name in self.names
+                        name: [_to_json(x) for x in by_level[name][k]] for name in self.names
                     },
                 }
                 for k in range(len(self))
@@ -273,7 +273,7 @@ class Boundaries:
     def from_dict(cls, content: Mapping[str, Any]) -> "Boundaries":
         """Restore boundaries, without images, from the output of `to_dict`."""
         groups = content["groups"]
-        bare = cls(
+        boundaries = cls(
             groups=Both(*([tuple(group[side]) for group in groups] for side in SIDES)),
             counted=np.array([group["counted"] for group in groups], np.bool_),
             unit=str(content["unit"]),
@@ -283,10 +283,10 @@ class Boundaries:
             infinite=None if content["infinite"] is None else float(content["infinite"]),
             _values=np.empty(0),
         )
-        rows = [[group["by_level"][name] for name in bare._order] for group in groups]
-        values = [[[_read(x) for x in row] for row in of_group] for of_group in rows]
-        shape = len(groups), len(bare._order), max(len(bare.levels), 1)
-        return replace(bare, _values=np.array(values).reshape(shape).transpose(0, 2, 1))
+        rows = [[group["by_level"][name] for name in boundaries._order] for group in groups]
+        values = [[[_from_json(x) for x in row] for row in of_group] for of_group in rows]
+        shape = len(groups), len(boundaries._order), max(len(boundaries.levels), 1)
+        return replace(boundaries, _values=np.array(values).reshape(shape).transpose(0, 2, 1))
 
     def has(
         self,
@@ -374,9 +374,9 @@ def _over_levels(values: Floats, infinite: float | None) -> Floats:
     """Return the mean over the levels at which at least one side is not empty, with a penalty."""
     if infinite is not None:
         values = np.where(np.isinf(values), infinite, values)
-    known = ~np.isnan(values)
-    counts = known.sum(axis=1)
-    sums = np.where(known, values, 0.0).sum(axis=1)
+    is_known = ~np.isnan(values)
+    counts = is_known.sum(axis=1)
+    sums = np.where(is_known, values, 0.0).sum(axis=1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), nan)
 
 
@@ -384,11 +384,11 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else nan
 
 
-def _plain(value: float) -> float | str | None:
+def _to_json(value: float) -> float | str | None:
     """Return a number for JSON, which supports neither NaN nor infinity."""
     return None if value != value else "Infinity" if isinf(value) else value
 
 
-def _read(value: Any) -> float:
-    """Convert a number from JSON; the inverse of `_plain`."""
+def _from_json(value: Any) -> float:
+    """Convert a number from JSON; the inverse of `_to_json`."""
     return nan if value is None else float(value)

@@ -312,11 +312,11 @@ def calibration_of(
     fine = int(bins) * min(-(-FINE // int(bins)), most_per_bin)
     lists = key_lists(comparison.overlap, comparison.correspondence.groups)
     forecast = images.forecast(lists, fine, np.array(cuts))
-    binned = _Bins(int(bins), binning, comparison.overlap.reference.crisp)
-    regions = tuple(_region(group, forecast, k, binned) for k, group in enumerate(groups))
+    coarse_bins = _Bins(int(bins), binning, comparison.overlap.reference.crisp)
+    regions = tuple(_region(group, forecast, k, coarse_bins) for k, group in enumerate(groups))
     finite = comparison.pixels - int(forecast.infinite)
     return Calibration(
-        binned.reliability(forecast.likely),
+        coarse_bins.reliability(forecast.likely),
         regions,
         sum((region.brier for region in regions[1:]), start=regions[0].brier),
         forecast.loss / finite if finite else nan,
@@ -327,22 +327,22 @@ def calibration_of(
 
 
 def _thresholds(thresholds: Iterable[float]) -> list[float]:
-    given = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
-    fit = all(isinstance(t, Real) and 0 <= float(t) < 1 for t in given)
-    values = sorted({float(t) for t in given}) if fit else []
-    if not fit or len(values) != len(given):
+    candidates = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
+    are_valid = all(isinstance(t, Real) and 0 <= float(t) < 1 for t in candidates)
+    values = sorted({float(t) for t in candidates}) if are_valid else []
+    if not are_valid or len(values) != len(candidates):
         raise InputError(
             f"thresholds must be distinct numbers from 0 to below 1, found {thresholds!r}"
         )
     return values
 
 
-def _region(group: Group, forecast: Forecast, k: int, binned: _Bins) -> RegionCalibration:
+def _region(group: Group, forecast: Forecast, k: int, coarse_bins: _Bins) -> RegionCalibration:
     return RegionCalibration(
         group.reference,
         group.prediction,
-        binned.reliability(forecast.moments[k]),
-        binned.brier(forecast.moments[k]),
+        coarse_bins.reliability(forecast.moments[k]),
+        coarse_bins.brier(forecast.moments[k]),
         _dice(forecast.above[k]),
     )
 
@@ -397,13 +397,13 @@ class _Bins:
     def reliability(self, fine: Floats) -> Reliability:
         """Return the diagram of one group, with its chance values."""
         moments, cuts = self.join(fine)
-        occupied = np.flatnonzero(moments[:, 0] > 0)
-        n, p, q, *_ = moments[occupied].T
+        occupied_bins = np.flatnonzero(moments[:, 0] > 0)
+        n, p, q, *_ = moments[occupied_bins].T
         errors = np.abs(p - q)
-        expected, largest = self._chance(fine, moments[occupied], cuts, occupied)
+        expected, largest = self._chance(fine, moments[occupied_bins], cuts, occupied_bins)
         return Reliability(
-            cuts[occupied] / len(fine),
-            cuts[occupied + 1] / len(fine),
+            cuts[occupied_bins] / len(fine),
+            cuts[occupied_bins + 1] / len(fine),
             n,
             q / n,
             p / n,
@@ -420,7 +420,7 @@ class _Bins:
         fine: Floats,
         moments: Floats,
         cuts: NDArray[np.int64],
-        occupied: Sequence[int] | NDArray[np.int64],
+        occupied_bins: Sequence[int] | NDArray[np.int64],
     ) -> tuple[Floats, Floats]:
         """Sample the expected and maximum calibration errors of a perfectly calibrated prediction.
 
@@ -435,12 +435,12 @@ class _Bins:
         else:
             variance = np.maximum(pp + qq - 2 * pq - (p - q) ** 2 / n, 0)
         errors = rng.standard_normal((DRAWS, n.size)) * np.sqrt(variance)
-        for place, k in enumerate(occupied):
+        for place, k in enumerate(occupied_bins):
             if self.crisp and 0 < variance[place] < NORMAL:
                 part = fine[cuts[k] : cuts[k + 1]]
                 part = part[part[:, 0] > 0]
                 chance = np.clip(part[:, 2] / part[:, 0], 0, 1)
-                drawn = rng.binomial(part[:, 0].astype(np.int64), chance, (DRAWS, len(part)))
-                errors[:, place] = drawn.sum(axis=1) - q[place]
+                draws = rng.binomial(part[:, 0].astype(np.int64), chance, (DRAWS, len(part)))
+                errors[:, place] = draws.sum(axis=1) - q[place]
         errors = np.abs(errors)
         return errors.sum(axis=1) / n.sum(), (errors / n).max(axis=1)

@@ -64,8 +64,8 @@ def component_value(
     ]
     if name in COUNTS:
         return sum(values)
-    known = [value for value in values if not isnan(value)]
-    return sum(known) / len(known) if known else nan
+    known_values = [value for value in values if not isnan(value)]
+    return sum(known_values) / len(known_values) if known_values else nan
 
 
 def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
@@ -125,7 +125,10 @@ def stratum_rows(
                 counts = count_components(
                     rows, threshold, label, sizes=(low, high), reading=reading
                 )
-                row |= {f"{key}{ending}": getattr(counts, own) for key, own in NUMBERS.items()}
+                row |= {
+                    f"{key}{ending}": getattr(counts, attribute)
+                    for key, attribute in NUMBERS.items()
+                }
             result.append(row)
     return result
 

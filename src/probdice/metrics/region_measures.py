@@ -42,13 +42,13 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     >>> [region_value(result, "dice", region) for region in "1234"]
     [0.8, 0.0, 0.0, nan]
     """
-    derived = comparison.requested_derived()
-    names = [] if derived is None else [one.name for one in derived]
-    if derived is not None and region in names:
-        if derived[region].faint:
+    derived_regions = comparison.requested_derived()
+    names = [] if derived_regions is None else [one.name for one in derived_regions]
+    if derived_regions is not None and region in names:
+        if derived_regions[region].faint:
             return nan
         if measure in REGION_NUMBERS:
-            return REGION_NUMBERS[measure].compute(derived[region])
+            return REGION_NUMBERS[measure].compute(derived_regions[region])
         return derived_boundary_rows(comparison)[names.index(region)].get(measure, nan)
     place = _place(comparison, region)
     if place is None or comparison.groups[place].faint:
@@ -89,8 +89,8 @@ def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
     >>> sorted(region_labels([probdice.compare([1, 1, 2, 2], [1, 1, 1, 3])]))
     ['1', '2']
     """
-    derived = {name for one in comparisons[:1] for name, _ in one.options.derived}
-    return derived | {str(label) for one in comparisons for label in one.reference_labels}
+    derived_names = {name for one in comparisons[:1] for name, _ in one.options.derived}
+    return derived_names | {str(label) for one in comparisons for label in one.reference_labels}
 
 
 def _place(comparison: "Comparison", region: str) -> int | None:

@@ -57,7 +57,7 @@ def verdict_of(comparison: Comparison) -> str:
     """
     if available(lambda: comparison.score) == 1:
         return f"Both sides are equal{' after merging' if comparison.merges else ''}."
-    return "; ".join([_opening(comparison), *_worst(comparison)]) + "."
+    return "; ".join([_overlap_clause(comparison), *_worst_clauses(comparison)]) + "."
 
 
 def worst_first(groups: Sequence[Group]) -> list[int]:
@@ -84,8 +84,8 @@ def worst_first(groups: Sequence[Group]) -> list[int]:
 
 def worst_group(groups: Sequence[Group]) -> Group | None:
     """Return the group with the lowest Dice among the groups that count, or None."""
-    counted = [group for group in groups if not group.faint and not isnan(group.dice)]
-    return counted[worst_first(counted)[0]] if counted else None
+    counted_groups = [group for group in groups if not group.faint and not isnan(group.dice)]
+    return counted_groups[worst_first(counted_groups)[0]] if counted_groups else None
 
 
 def lowest_matched(groups: Sequence[Group]) -> Group | None:
@@ -148,7 +148,7 @@ def explained_of(comparison: Comparison) -> dict[Side, float]:
         return dict.fromkeys(SIDES, nan)
 
 
-def _opening(comparison: Comparison) -> str:
+def _overlap_clause(comparison: Comparison) -> str:
     """Return a description of the overlap and, if it is low, of a possible reason."""
     name, dice = "mean Dice", comparison.mean_dice
     if comparison.background is not None:
@@ -161,38 +161,40 @@ def _opening(comparison: Comparison) -> str:
         agreeing = f"Most {words_of(comparison).many} agree (adjusted score {decimal(adjusted, 2)})"
         return f"{agreeing}, but regions overlap less: {number}"
     if dice < GOOD:
-        splitting = _splitting(comparison)
+        splitting = _split_clause(comparison)
         if splitting:
             return f"{splitting}; {number}"
     return f"{overlap_in_words(dice)} ({number})"
 
 
-def _splitting(comparison: Comparison) -> str:
+def _split_clause(comparison: Comparison) -> str:
     """Return a clause for sides that have the same regions but split them differently.
 
     A side splits regions if some of its regions are unmatched or merged.
     """
-    split = {side for side in SIDES if comparison.unmatched[side]}
-    split |= {merge.side for merge in comparison.merges}
+    split_sides = {side for side in SIDES if comparison.unmatched[side]}
+    split_sides |= {merge.side for merge in comparison.merges}
     shares = explained_of(comparison)
     reference, prediction = (percent(shares[side], 0) for side in SIDES)
-    explained = {side for side in SIDES if shares[side] >= DETERMINED}
-    if len(split) == len(explained) == 2:
-        both = f"{reference} of the reference, and the reference {prediction} of the prediction"
-        return f"The same regions, split differently: the prediction explains {both}"
-    if "prediction" in split and "reference" in explained:
+    explained_sides = {side for side in SIDES if shares[side] >= DETERMINED}
+    if len(split_sides) == len(explained_sides) == 2:
+        shares_text = (
+            f"{reference} of the reference, and the reference {prediction} of the prediction"
+        )
+        return f"The same regions, split differently: the prediction explains {shares_text}"
+    if "prediction" in split_sides and "reference" in explained_sides:
         return f"The prediction splits regions of the reference and explains {reference} of it"
-    if "reference" in split and "prediction" in explained:
+    if "reference" in split_sides and "prediction" in explained_sides:
         joins = "The prediction joins regions of the reference"
         return f"{joins}; the reference explains {prediction} of the prediction"
     return ""
 
 
-def _worst(comparison: Comparison) -> list[str]:
+def _worst_clauses(comparison: Comparison) -> list[str]:
     """Return clauses about unmatched regions and the group of lowest Dice."""
     matched = [group for group in comparison.groups if side_of(group) is None and not group.faint]
     lowest = lowest_matched(matched) if len(matched) > 1 else None
-    unmatched = _unmatched(comparison)
+    unmatched = _unmatched_clause(comparison)
     if not unmatched:
         worst = [f"weakest in {name_of(lowest)} (Dice {decimal(lowest.dice, 2)})"] if lowest else []
         return [*worst, "every region matched"]
@@ -201,7 +203,7 @@ def _worst(comparison: Comparison) -> list[str]:
     return [unmatched, f"lowest matched Dice {decimal(lowest.dice, 2)} in {name_of(lowest)}"]
 
 
-def _unmatched(comparison: Comparison) -> str:
+def _unmatched_clause(comparison: Comparison) -> str:
     """Return a clause about the unmatched regions that names the largest one, or ""."""
     count = sum(len(labels) for labels in comparison.unmatched.values())
     worst = worst_group([group for group in comparison.groups if side_of(group)])
@@ -209,6 +211,6 @@ def _unmatched(comparison: Comparison) -> str:
         return ""
     if count == 1:
         return f"{side_of(worst)} region {name_of(worst)} unmatched (Dice 0)"
-    both = all(comparison.unmatched.values())
-    largest = f"{side_of(worst)} {name_of(worst)}" if both else name_of(worst)
+    on_both_sides = all(comparison.unmatched.values())
+    largest = f"{side_of(worst)} {name_of(worst)}" if on_both_sides else name_of(worst)
     return f"{unmatched_in_words(comparison)} unmatched (Dice 0), largest: {largest}"
