@@ -65,8 +65,8 @@ def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
     absent = sums.target == 0
     volumes = torch.where(absent, sums.pixels[:, None], sums.prediction + sums.target)
     losses = torch.where(absent, sums.prediction, sums.difference) / volumes
-    missed = (sums.unmatched > 0).sum(dim=1)
-    return ((losses * weights).sum(dim=1) + missed) / (weights.sum() + missed)
+    unmatched_count = (sums.unmatched > 0).sum(dim=1)
+    return ((losses * weights).sum(dim=1) + unmatched_count) / (weights.sum() + unmatched_count)
 
 
 def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
@@ -74,10 +74,10 @@ def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 
     If the target has no foreground, the loss is the mean probability of the foreground.
     """
-    missed = sums.unmatched.sum(dim=1)
+    unmatched_volume = sums.unmatched.sum(dim=1)
     prediction = (sums.prediction * weights).sum(dim=1)
-    target = (sums.target * weights).sum(dim=1) + missed
-    difference = (sums.difference * weights).sum(dim=1) + missed
+    target = (sums.target * weights).sum(dim=1) + unmatched_volume
+    difference = (sums.difference * weights).sum(dim=1) + unmatched_volume
     absent = target == 0
     volumes = torch.where(absent, sums.pixels, prediction + target)
     return torch.where(absent, prediction, difference) / volumes

@@ -26,10 +26,10 @@ def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
     `foreground` adds the measures that require a background.
     """
     means = [f"mean_{measure}" for measure in MEASURES]
-    others = [*OF_FOREGROUND, "adjusted_foreground_score", *OF_FOREGROUND_CLASSES]
-    of_classes = [f"{measure}_{label}" for measure in MEASURES for label in classes]
+    foreground_keys = [*OF_FOREGROUND, "adjusted_foreground_score", *OF_FOREGROUND_CLASSES]
+    class_keys = [f"{measure}_{label}" for measure in MEASURES for label in classes]
     scores = ["score", "matched_score", *OF_CHANCE, *OF_LABELS, "accuracy"]
-    return [*scores, *means, *(others if foreground else ()), *of_classes]
+    return [*scores, *means, *(foreground_keys if foreground else ()), *class_keys]
 
 
 def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
@@ -42,16 +42,19 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
     with suppress(NeedsImages):
-        detached = result.detach()
-        values |= {"chance": detached.chance, "adjusted_score": detached.adjusted_score}
+        detached_result = result.detach()
+        values |= {
+            "chance": detached_result.chance,
+            "adjusted_score": detached_result.adjusted_score,
+        }
     if result.overlap.crisp:
         values |= {f"explained_{side}": result.explained[side] for side in SIDES}
     of_class = _classes(result)
     values["accuracy"] = _accuracy(result)
     for k, measure in enumerate(MEASURES):
-        several = {label: of_class.get(label, (nan,) * 3)[k] for label in classes}
-        values[f"mean_{measure}"] = _mean(several.values())
-        values |= {f"{measure}_{label}": value for label, value in several.items()}
+        class_values = {label: of_class.get(label, (nan,) * 3)[k] for label in classes}
+        values[f"mean_{measure}"] = _mean(class_values.values())
+        values |= {f"{measure}_{label}": value for label, value in class_values.items()}
     return values | _foreground(result, classes, of_class)
 
 
@@ -78,16 +81,18 @@ def _foreground(
         values[name] = getattr(result.detach(), name)
     place = result.background_regions.reference
     background = None if place is None else result.overlap.reference.label(place)
-    inside = [of_class[label] for label in classes if label in of_class and label != background]
+    foreground_values = [
+        of_class[label] for label in classes if label in of_class and label != background
+    ]
     for name, k in zip(OF_FOREGROUND_CLASSES, (0, 2), strict=True):
-        values[name] = _mean(entry[k] for entry in inside)
+        values[name] = _mean(entry[k] for entry in foreground_values)
     return values
 
 
 def _mean(values: Iterable[float]) -> float:
     """Return the mean of the defined values; NaN if there are none."""
-    defined = [value for value in values if not isnan(value)]
-    return sum(defined) / len(defined) if defined else nan
+    known_values = [value for value in values if not isnan(value)]
+    return sum(known_values) / len(known_values) if known_values else nan
 
 
 def _accuracy(result: Comparison) -> float:
