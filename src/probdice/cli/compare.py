@@ -155,8 +155,8 @@ def compare(
                     if isinstance(names, str)
                 },
                 "--match": None if file is None else str(file),
-                **{f"--image {one}": one for one in image or ()},
-                **{f"--surface {one}": one for one in surface or ()},
+                **{f"--image {path}": path for path in image or ()},
+                **{f"--surface {path}": path for path in surface or ()},
             },
         )
         run(

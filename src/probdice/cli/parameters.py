@@ -140,7 +140,10 @@ def with_options(command: Command) -> Callable[[Callable[..., None]], Callable[.
 
         @wraps(function)
         def run(**values: Any) -> None:
-            options = {one.name: values.pop(one.name) for one in option_parameters}
+            options = {
+                option_parameter.name: values.pop(option_parameter.name)
+                for option_parameter in option_parameters
+            }
             user_options = {
                 name: value
                 for name, value in options.items()
@@ -254,11 +257,11 @@ def command_line(context: typer.Context) -> str:
         if source is None or source.name != "COMMANDLINE":
             continue
         value = context.params[parameter.name or ""]
-        for one in value if isinstance(value, list | tuple) else (value,):
-            text = str(one.value if isinstance(one, Enum) else one)
+        for item in value if isinstance(value, list | tuple) else (value,):
+            text = str(item.value if isinstance(item, Enum) else item)
             if parameter.param_type_name == "argument":
                 words.append(text)
             else:
                 name = max(parameter.opts, key=len)
-                flags += [name] if isinstance(one, bool) else [name, text]
+                flags += [name] if isinstance(item, bool) else [name, text]
     return shlex.join([*words, *flags])

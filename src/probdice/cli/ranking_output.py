@@ -103,19 +103,21 @@ def _settings(summary: dict[str, Any]) -> str:
     settings = ", ".join([*options.in_words(), *merge, *mask])
     cases = quantity(summary["counts"][0]["cases"], "case")
     subjects = summary["subjects"]
-    of = "" if subjects is None else f" of {quantity(len(set(subjects.values())), 'subject')}"
-    return f"{settings}: {cases}{of}, {quantity(len(summary['methods']), 'method')}"
+    subject_text = (
+        "" if subjects is None else f" of {quantity(len(set(subjects.values())), 'subject')}"
+    )
+    return f"{settings}: {cases}{subject_text}, {quantity(len(summary['methods']), 'method')}"
 
 
 def _title(summary: dict[str, Any], measure: str | None) -> str:
     """Return the title of the first table, with the scheme and the rule for missing cases."""
-    titles = [summary["titles"][one] for one in ([measure] if measure else summary["rank_by"])]
-    by = join_names(titles)
+    titles = [summary["titles"][name] for name in ([measure] if measure else summary["rank_by"])]
+    title_list = join_names(titles)
     if len(summary["methods"]) == 1:
-        return by
+        return title_list
     rule = summary["missing_rule"]
-    missing = f"missing and failed cases {MISSING_RULES[rule]} ({rule})"
-    return f"ranking by {by} ({summary['scheme']}); {missing}"
+    missing_text = f"missing and failed cases {MISSING_RULES[rule]} ({rule})"
+    return f"ranking by {title_list} ({summary['scheme']}); {missing_text}"
 
 
 def _method_table(
@@ -224,13 +226,13 @@ def _place_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
 def _printed_measures(summary: dict[str, Any], first_measure: str) -> list[str]:
     """Return the measures, starting with the selected one, without a redundant matched score."""
     has_merging = summary["options"]["merge"] != "none"
-    measures = [one for one in summary["measures"] if has_merging or one != "matched_score"]
+    measures = [name for name in summary["measures"] if has_merging or name != "matched_score"]
     return list(dict.fromkeys([first_measure, *measures]))
 
 
 def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[Column]:
     """Return one column per measure. On a narrow terminal, the last columns are omitted first."""
-    heads = [SHORT.get(one, summary["titles"][one]) for one in measures]
+    heads = [SHORT.get(measure, summary["titles"][measure]) for measure in measures]
     return [Column(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
 
 
@@ -331,19 +333,21 @@ def _component_table(rows: Sequence[dict[str, Any]], unit: str) -> FittingTable:
     numbers = (">found", ">missed", ">false", ">F1 (RQ)", ">SQ", ">PQ", ">mean Dice")
     table = plain_table("method", *sizes, "matching", *numbers)
     for row in rows:
-        to = "and more" if row["to"] is None else f"to {row['to']:g}"
-        first = [row["method"], *([f"{row['from']:g} {to}"] if has_strata else [])]
+        upper_text = "and more" if row["to"] is None else f"to {row['to']:g}"
+        first_cells = [row["method"], *([f"{row['from']:g} {upper_text}"] if has_strata else [])]
         for matching, ending in (("one-to-one", ""), ("many-to-one", "_many")):
             counts = [str(row[f"{name}{ending}"]) for name in ("found", "missed", "false")]
             qualities = [decimal(row[f"{name}{ending}"]) for name in ("f1", "sq", "pq", "dice")]
-            table.add_row(*first, matching, *counts, *qualities)
-            first = [""] * len(first)
+            table.add_row(*first_cells, matching, *counts, *qualities)
+            first_cells = [""] * len(first_cells)
     return table
 
 
 def _failure_lines(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType]:
     by_kind = Failures()
-    all_lines = [by_kind.line(one["case"], one["method"], one["error"]) for one in failures]
+    all_lines = [
+        by_kind.line(failure["case"], failure["method"], failure["error"]) for failure in failures
+    ]
     lines = [line for line in all_lines if line]
     hidden_count = len(lines) - MAX_LINES
     lines = lines[:MAX_LINES] + by_kind.remaining_lines()
@@ -360,8 +364,8 @@ def _failure_lines(failures: Sequence[dict[str, str]], out: str) -> list[Rendera
 def _missing_lines(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
     """List the cases that lack a reference or prediction, one line per method and side."""
     cases: dict[tuple[str, str], list[str]] = {}
-    for one in missing:
-        cases.setdefault((one["method"], one["side"]), []).append(one["case"])
+    for entry in missing:
+        cases.setdefault((entry["method"], entry["side"]), []).append(entry["case"])
     return [
         Text.assemble(
             ("missing: ", "red"),

@@ -64,8 +64,8 @@ class FittingTable:
 
     def add_section(self) -> None:
         """Add a line below the last row."""
-        last = self.rows[-1]
-        self.rows[-1] = _Row(last.cells, last.style, True)
+        last_row = self.rows[-1]
+        self.rows[-1] = _Row(last_row.cells, last_row.style, True)
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
@@ -106,15 +106,15 @@ class FittingTable:
     def _widths(self, column_indices: Sequence[int], width: int) -> dict[int, int]:
         """Give each column its minimum width, then distribute the remaining width."""
         widths = {k: self._min_width(k) for k in column_indices}
-        available = width - sum(column_width + GAP for column_width in widths.values()) + GAP
+        free_width = width - sum(column_width + GAP for column_width in widths.values()) + GAP
         # The column with the smallest need comes first.
         order = sorted(column_indices, key=lambda k: self._max_width(k) - widths[k])
         for widened_count, k in enumerate(order):
-            extra = min(
-                self._max_width(k) - widths[k], max(available, 0) // (len(order) - widened_count)
+            extra_width = min(
+                self._max_width(k) - widths[k], max(free_width, 0) // (len(order) - widened_count)
             )
-            widths[k] += extra
-            available -= extra
+            widths[k] += extra_width
+            free_width -= extra_width
         return widths
 
     def _texts(self, k: int) -> list[str]:

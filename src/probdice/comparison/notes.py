@@ -77,8 +77,10 @@ def _misread_notes(result: Comparison) -> list[Note]:
             segmentation = result.images.side(side)
             # Only an image in which 1 of n values is 1 can be one-hot along an axis of length n.
             lengths = (segmentation.shape[0], segmentation.shape[-1])
-            likely = result.pixels in [length * int(regions.volumes[1]) for length in lengths]
-            axis = one_hot_axis(segmentation) if likely else None
+            may_be_one_hot = result.pixels in [
+                length * int(regions.volumes[1]) for length in lengths
+            ]
+            axis = one_hot_axis(segmentation) if may_be_one_hot else None
             if axis is not None:
                 text = f"The {side} was read as labels 0 and 1 but looks one-hot encoded. "
                 option = Option(
@@ -150,7 +152,7 @@ def intensities(
 def _background_notes(result: Comparison) -> list[Note]:
     """Return a note on a background that the options probably lack, or that neither side has."""
     if result.options.background is not None:
-        if any(place is not None for place in result.background_regions):
+        if any(region is not None for region in result.background_regions):
             return []
         text = ": neither side has this background, so every region is foreground."
         return [Note("background", (named_background(result.options.background), text))]
@@ -172,8 +174,8 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
     """Return notes on unmatched regions, with the option that merges them."""
     notes = []
     for side in SIDES:
-        place = result.background_regions[side]
-        background = None if place is None else result.overlap.side(side).label(place)
+        region = result.background_regions[side]
+        background = None if region is None else result.overlap.side(side).label(region)
         unmatched = [label for label in result.unmatched[side] if label != background]
         if not unmatched:
             continue

@@ -45,11 +45,11 @@ def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
     If reference regions were merged, this is the matched region of the group.
     """
     groups, matched = correspondence.groups, correspondence.matched
-    first = np.full(groups.count + 1, -1, np.int64)  # the last entry is for group −1
+    first_regions = np.full(groups.count + 1, -1, np.int64)  # the last entry is for group −1
     regions = np.flatnonzero((matched.reference >= 0) & (matched.reference < matched.matched))
     regions = regions[::-1]  # if a given group has several regions, the lowest one is used
-    first[groups.reference[regions]] = regions
-    return first[groups.prediction]
+    first_regions[groups.reference[regions]] = regions
+    return first_regions[groups.prediction]
 
 
 def _relabel_map(
@@ -201,12 +201,12 @@ def _free_numbers(used_numbers: set[int]) -> Iterator[int]:
 
 def _smallest_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
     """Return the given type if it can represent these labels, else a larger type or None."""
-    least, most = min(labels, default=0), max(labels, default=0)
+    lowest_label, highest_label = min(labels, default=0), max(labels, default=0)
     for candidate in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
         if (
             candidate.kind in "iu"
-            and np.iinfo(candidate).min <= least
-            and most <= np.iinfo(candidate).max
+            and np.iinfo(candidate).min <= lowest_label
+            and highest_label <= np.iinfo(candidate).max
         ):
             return candidate
     return None

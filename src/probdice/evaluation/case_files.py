@@ -211,10 +211,10 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
     for file, match in matches.items():
         places.setdefault(match.string[: match.start("case")].rpartition("/")[0], file)
     if len(places) > 1:
-        first, second = sorted(places.values(), key=lambda file: natural(str(file)))[:2]
+        first_file, second_file = sorted(places.values(), key=lambda file: natural(str(file)))[:2]
         raise InputError(
-            f"pattern {pattern!r}: case {case} has files in different folders, {first} and "
-            f"{second}; to make the folder part of the case name, use a pattern such as "
+            f"pattern {pattern!r}: case {case} has files in different folders, {first_file} and "
+            f"{second_file}; to make the folder part of the case name, use a pattern such as "
             f"'{SPANNING}.nii.gz'"
         )
 

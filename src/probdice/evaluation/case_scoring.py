@@ -201,8 +201,8 @@ def bytes_needed(job: Job) -> int:
 def _line(request: Request, seconds: float, outcome: str) -> str:
     """Return a journal line. The outcome may be long, so it is inserted as text."""
     job = request.job
-    head = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
-    about = json.dumps(
+    identity = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
+    details = json.dumps(
         {
             "seconds": seconds,
             "version": __version__,
@@ -212,7 +212,7 @@ def _line(request: Request, seconds: float, outcome: str) -> str:
             "regions": job.regions,
         }
     )
-    return f"{head[:-1]}, {outcome}, {about[1:]}"
+    return f"{identity[:-1]}, {outcome}, {details[1:]}"
 
 
 def _seconds_since(start: float) -> float:

@@ -35,15 +35,15 @@ def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
     ranks = [rank for rank in summary["ranking"]["ranks"] if rank["place"] is not None]
     if not ranks:
         return ()
-    first = [rank["method"] for rank in ranks if rank["place"] == 1]
+    winners = [rank["method"] for rank in ranks if rank["place"] == 1]
     if len(summary["methods"]) == 1:
-        return (f"{first[0]}: {_mean(summary, first[0])}.", *_rater_sentences(summary, first))
-    close, separation = _separation(summary, first, [rank["method"] for rank in ranks])
+        return (f"{winners[0]}: {_mean(summary, winners[0])}.", *_rater_sentences(summary, winners))
+    similar_methods, separation = _separation(summary, winners, [rank["method"] for rank in ranks])
     return (
-        _winner_sentence(summary, first, ranks[0]),
+        _winner_sentence(summary, winners, ranks[0]),
         *separation,
-        *_rater_sentences(summary, [*first, *close]),
-        *_scheme_sentences(summary, first),
+        *_rater_sentences(summary, [*winners, *similar_methods]),
+        *_scheme_sentences(summary, winners),
     )
 
 
@@ -56,28 +56,30 @@ def summary_line(counts: Sequence[Mapping[str, Any]]) -> str:
     >>> summary_line([{"method": "a", "cases": 9, "scored": 6, "missing": 2, "failed": 1}])
     '6 scored, 2 missing, 1 failed'
     """
-    totals = {word: sum(one[word] for one in counts) for word in ("scored", "missing", "failed")}
+    totals = {
+        word: sum(count[word] for count in counts) for word in ("scored", "missing", "failed")
+    }
     return ", ".join(f"{total} {word}" for word, total in totals.items())
 
 
 def _winner_sentence(
-    summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str, Any]
+    summary: Mapping[str, Any], winners: Sequence[str], rank: Mapping[str, Any]
 ) -> str:
-    by = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
-    if len(first) > 1:
-        return f"{join_names(first)} are tied for first by {by}."
-    details = [_mean(summary, first[0])] if len(summary["rank_by"]) == 1 else []
+    title_list = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
+    if len(winners) > 1:
+        return f"{join_names(winners)} are tied for first by {title_list}."
+    details = [_mean(summary, winners[0])] if len(summary["rank_by"]) == 1 else []
     if len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
     if rank["kept"] is not None:
         details.append(f"first in {percent(rank['kept'], 0)} of bootstrap samples")
-    return f"{first[0]} is first by {by} ({'; '.join(details)})."
+    return f"{winners[0]} is first by {title_list} ({'; '.join(details)})."
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:
     """Return the mean of the ranking measure, or the median if a value is infinite."""
     measure = summary["rank_by"][0]
-    entry = next(one for one in summary["measures"][measure]["methods"] if one["method"] == method)
+    entry = next(row for row in summary["measures"][measure]["methods"] if row["method"] == method)
     kind = entry["aggregate"]
     interval = entry["interval"]
     text = f"{kind} {summary['titles'][measure]} {decimal(entry[kind], DIGITS)}"
@@ -88,22 +90,22 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 
 
 def _separation(
-    summary: Mapping[str, Any], first: Sequence[str], order: Sequence[str]
+    summary: Mapping[str, Any], winners: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the methods that do not differ significantly from the first, and a sentence."""
-    if len(first) > 1:
+    if len(winners) > 1:
         return [], []
     tests: dict[str, float | None] = {}
     for pair in summary["ranking"]["differences"]:
         names = (pair["first"], pair["second"])
-        if first[0] in names:
-            other = names[0] if names[1] == first[0] else names[1]
+        if winners[0] in names:
+            other = names[0] if names[1] == winners[0] else names[1]
             tests[other] = pair["p_holm"]
     other_methods = [method for method in order if method in tests]
     untested_methods = [method for method in other_methods if tests[method] is None]
     if other_methods and len(untested_methods) == len(other_methods):
         return other_methods, [
-            f"There are too few cases to test whether {first[0]} differs from other methods."
+            f"There are too few cases to test whether {winners[0]} differs from other methods."
         ]
     similar_methods = [
         method for method in other_methods if (p := tests[method]) is not None and p >= ALPHA
@@ -113,16 +115,16 @@ def _separation(
             [f"{method} (p = {_p_text(tests[method])})" for method in similar_methods]
         )
         sentence = (
-            f"{first[0]} does not differ significantly from {method_list} ({_test(summary)})."
+            f"{winners[0]} does not differ significantly from {method_list} ({_test(summary)})."
         )
     else:
         tested_methods = [method for method in other_methods if method not in untested_methods]
         method_list = join_names(tested_methods) if untested_methods else "all other methods"
-        sentence = f"{first[0]} differs significantly from {method_list} ({_test(summary)})."
+        sentence = f"{winners[0]} differs significantly from {method_list} ({_test(summary)})."
     if not untested_methods:
         return similar_methods, [sentence]
     method_list = join_names(untested_methods)
-    note = f"There are too few cases to test whether {first[0]} differs from {method_list}."
+    note = f"There are too few cases to test whether {winners[0]} differs from {method_list}."
     return similar_methods, [sentence, note]
 
 
@@ -155,16 +157,16 @@ def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list
     return texts
 
 
-def _scheme_sentences(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
+def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> list[str]:
     """Return a sentence about the ranking schemes that have a different winner.
 
     A scheme in which all methods are tied for first has no winner.
     """
     other_winners = []
     for scheme, ranks in summary["ranking"]["schemes"].items():
-        winners = [rank["method"] for rank in ranks if rank["place"] == 1]
-        if 0 < len(winners) < len(ranks) and set(winners) != set(first):
-            other_winners.append(f"{join_names(winners)} by the scheme {scheme}")
+        scheme_winners = [rank["method"] for rank in ranks if rank["place"] == 1]
+        if 0 < len(scheme_winners) < len(ranks) and set(scheme_winners) != set(winners):
+            other_winners.append(f"{join_names(scheme_winners)} by the scheme {scheme}")
     return (
         [f"The winner depends on the ranking scheme: {'; '.join(other_winners)}."]
         if other_winners

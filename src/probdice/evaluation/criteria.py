@@ -179,9 +179,13 @@ def criterion_of(
         value = partial(component_value, measure=measure, threshold=threshold, label=region)
     else:
         known_measures = [*extra_columns.measures, *extra_columns.columns]
-        known_measures += [f"{one}:REGION" for one in (*REGION_NUMBERS, *extra_columns.distances)]
         known_measures += [
-            f"{one}:REGION" for one in COMPONENT_MEASURES if extra_columns.components
+            f"{measure_name}:REGION" for measure_name in (*REGION_NUMBERS, *extra_columns.distances)
+        ]
+        known_measures += [
+            f"{measure_name}:REGION"
+            for measure_name in COMPONENT_MEASURES
+            if extra_columns.components
         ]
         known_measures += [column.name for column in columns]
         raise InputError(f"measure must be one of {', '.join(known_measures)}, found {key!r}")
@@ -206,9 +210,9 @@ def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) ->
 def _check_options(name: Name, extra_columns: ExtraColumns) -> None:
     """Reject a measure if the option that it requires is not set."""
     measure = str(replace(name, region=None))
-    of_case = measure in MEASURES and measure not in extra_columns.measures
-    of_foreground = measure in REGION_NUMBERS and not extra_columns.foreground
-    if name.region is None and (of_case or of_foreground):
+    needs_background = measure in MEASURES and measure not in extra_columns.measures
+    needs_foreground = measure in REGION_NUMBERS and not extra_columns.foreground
+    if name.region is None and (needs_background or needs_foreground):
         raise InputError(f"{measure} requires a background; pass ", Option("background", 0))
     if measure.startswith("nsd@") and measure not in extra_columns.distances:
         tolerance = measure.removeprefix("nsd@")

@@ -352,13 +352,15 @@ def _with_raters(
             out=results_folder / "raters" / rater,
             pattern=patterns(other_folders, by_name.get(rater)),
         )
-    first = next(iter(evaluations.values()))
-    spanning, failures = write_consensus(evaluations, first.options, results_folder, cores())
+    first_evaluation = next(iter(evaluations.values()))
+    consensus_pattern, failures = write_consensus(
+        evaluations, first_evaluation.options, results_folder, cores()
+    )
     agreement = rater_comparison_of(
         evaluations,
-        [name for name in first.methods if name not in raters],
+        [name for name in first_evaluation.methods if name not in raters],
         raters,
-        first.rank_by[0],
+        first_evaluation.rank_by[0],
         failures,
         reference_is_mean=reference is None,
     )
@@ -366,7 +368,7 @@ def _with_raters(
         results_folder / CONSENSUS,
         methods,
         out=out if reference is None else results_folder / "raters" / CONSENSUS,
-        pattern=patterns(methods, spanning),
+        pattern=patterns(methods, consensus_pattern),
         rater_comparison=agreement if reference is None else None,
         failures=failures,
     )

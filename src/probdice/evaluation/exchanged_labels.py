@@ -145,9 +145,9 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
     occurrences: Counter[tuple[str, Label]] = Counter()
     for (method, label, _), count in matches.items():
         occurrences[method, label] += count
-    agreeing = sum(count * (count - 1) for count in matches.values())
+    agreeing_pairs = sum(count * (count - 1) for count in matches.values())
     pairs = sum(count * (count - 1) for count in occurrences.values())
-    return agreeing >= MOSTLY * pairs > 0
+    return agreeing_pairs >= MOSTLY * pairs > 0
 
 
 def label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:

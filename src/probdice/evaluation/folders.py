@@ -70,10 +70,10 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
     if not isinstance(pattern, Mapping):
         return Patterns(pattern, pattern, pattern, dict.fromkeys(methods, pattern))
     pattern = {as_name(name): text for name, text in pattern.items()}
-    if unknown := pattern.keys() - {*SHARED_FOLDERS, "prediction", *methods}:
+    if unknown_names := pattern.keys() - {*SHARED_FOLDERS, "prediction", *methods}:
         raise InputError(
             f"pattern: expected 'reference', 'prediction', 'mask', 'image' or a method, found "
-            f"{sorted(unknown)}"
+            f"{sorted(unknown_names)}"
         )
     prediction_pattern = pattern.get("prediction")
     # "reference" means the reference, even if a method has the same name.

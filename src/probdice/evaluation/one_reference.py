@@ -121,7 +121,9 @@ class Run:
         options = self.options
         records, groups = self._records(plan, folder)
         _check_records(records, options.comparison, plan.measures)
-        classes = component_classes(one.comparison for one in records if one.comparison is not None)
+        classes = component_classes(
+            record.comparison for record in records if record.comparison is not None
+        )
         return Evaluation(
             records,
             plan.missing,
@@ -219,7 +221,7 @@ def _plan(
         failed_cases=failures,
     )
     _check_priority(jobs, options)
-    cases = [*(job.case for job in jobs), *(one.case for one in missing)]
+    cases = [*(job.case for job in jobs), *(entry.case for entry in missing)]
     as_surfaces(options.surface)  # an unreadable surface is an error before the first comparison
     if options.image is not None:
         find_images(Path(options.image), patterns.image, dict.fromkeys(job.case for job in jobs))
@@ -273,11 +275,11 @@ def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
     """
     for side in SIDES:
         regions = sorted({name for job in jobs for name in job.regions.get(side, ())}, key=natural)
-        unknown = [name for name in options.priority[side] if name not in regions]
-        if regions and unknown:
+        unknown_names = [name for name in options.priority[side] if name not in regions]
+        if regions and unknown_names:
             raise InputError(
                 Option("priority", ",".join(options.priority[side])),
-                f" names {listed(unknown)}, but the regions of the {side} are "
+                f" names {listed(unknown_names)}, but the regions of the {side} are "
                 f"{listed(regions, 20)}",
             )
 

@@ -171,9 +171,9 @@ def _no_common_case(
     for name, (folder, cases) in folders.items():
         names = sorted(cases, key=natural)
         contents = listed(names, SHOWN) if names else "no supported file"
-        if not cases and (deeper := _deeper_files(folder)):
-            patterns[name] = _pattern_for(deeper[0])
-            contents = f"{len(deeper)} files in subfolders, such as {deeper[0]}"
+        if not cases and (deeper_files := _deeper_files(folder)):
+            patterns[name] = _pattern_for(deeper_files[0])
+            contents = f"{len(deeper_files)} files in subfolders, such as {deeper_files[0]}"
         lines.append(f"  {folder}: {contents}")
     message = "\n".join(
         ["no case has both a reference and a prediction. Cases per folder:", *lines, ""]

@@ -76,10 +76,13 @@ def _check_pattern(text: str, path: str) -> None:
         reason = f"has no {CASE}; mark the case in the file name, as in '{CASE}_seg.nii.gz'"
     elif path.startswith("/") or PureWindowsPath(path).drive:
         reason = "must be relative to the folder of cases, such as '*/{case}.nii.gz'"
-    elif unknown := re.search(r"\{[\w:]*\}", path.replace(CASE, "").replace(METHOD, "")):
-        reason = f"has {unknown[0]}, expected {CASE}, or {SPANNING} for names with folders"
-    elif touching := re.search(r"(\{case\}|\{method\}){2}", path):
-        reason = f"has {touching[0]} without a separator; use for example '{CASE}_{METHOD}.nii.gz'"
+    elif unknown_field := re.search(r"\{[\w:]*\}", path.replace(CASE, "").replace(METHOD, "")):
+        reason = f"has {unknown_field[0]}, expected {CASE}, or {SPANNING} for names with folders"
+    elif adjacent_fields := re.search(r"(\{case\}|\{method\}){2}", path):
+        reason = (
+            f"has {adjacent_fields[0]} without a separator; use for example "
+            f"'{CASE}_{METHOD}.nii.gz'"
+        )
     elif any("**" in part and part != "**" for part in path.split("/")) or path.endswith("**"):
         reason = "has ** within a name; ** can only replace folders, as in '**/{case}.nii.gz'"
     elif f"{CASE}*" in path and path.count(CASE) == path.count(f"{CASE}*"):

@@ -99,11 +99,11 @@ def as_sentence(text: str) -> str:
 
 def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the rows. The method comes first, or directly after the place."""
-    available = _columns(summary)
+    columns_by_name = _columns(summary)
     names = list(check_columns(columns, list(summary["measures"])) or _default_columns(summary))
     if "method" not in names:
         names.insert(1 if names[:1] == ["place"] else 0, "method")
-    table_columns = [available[name] for name in names]
+    table_columns = [columns_by_name[name] for name in names]
     rows = [[cell(rank) for _, cell in table_columns] for rank in summary["ranking"]["ranks"]]
     return [head for head, _ in table_columns], rows
 
@@ -115,8 +115,8 @@ def _default_columns(summary: Summary) -> list[str]:
     ]
     if summary["options"]["merge"] == "none":  # then the matched score is the score
         other_measures = [measure for measure in other_measures if measure != "matched_score"]
-    first = summary["measures"][summary["rank_by"][0]]["methods"]
-    labels_differ = any(one["equal_labels"] is not None for one in first)
+    method_rows = summary["measures"][summary["rank_by"][0]]["methods"]
+    labels_differ = any(row["equal_labels"] is not None for row in method_rows)
     return [
         "place",
         *summary["rank_by"],
@@ -129,10 +129,10 @@ def _default_columns(summary: Summary) -> list[str]:
 
 def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
     """Return the heading of every column, and the function that returns its cells."""
-    counts = {one["method"]: one for one in summary["counts"]}
+    counts = {row["method"]: row for row in summary["counts"]}
     first_measure = summary["rank_by"][0]
     equal_labels_means = {
-        one["method"]: one["equal_labels"] for one in summary["measures"][first_measure]["methods"]
+        row["method"]: row["equal_labels"] for row in summary["measures"][first_measure]["methods"]
     }
     shares = {rank["method"]: rank["value"] for rank in summary["ranking"]["schemes"]["test-based"]}
 
@@ -157,15 +157,15 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
 
 def _measure_column(summary: Summary, measure: str) -> tuple[str, Callable[[Rank], str]]:
     """Return a heading, and cells with the mean or median (with 95 % CI for ranking measures)."""
-    rows = {one["method"]: one for one in summary["measures"][measure]["methods"]}
+    rows = {row["method"]: row for row in summary["measures"][measure]["methods"]}
     kind = next(iter(rows.values()))["aggregate"]
     ranks = measure in summary["rank_by"]
     title = summary["titles"][measure] if kind == "mean" else f"median {summary['titles'][measure]}"
 
     def cell(rank: Rank) -> str:
-        one = rows[rank["method"]]
-        low, high = one["interval"]["low"], one["interval"]["high"]
-        value = decimal(one[kind], DIGITS)
+        row = rows[rank["method"]]
+        low, high = row["interval"]["low"], row["interval"]["high"]
+        value = decimal(row[kind], DIGITS)
         if not ranks or low is None:
             return value
         return f"{value} ({decimal(low, DIGITS)}–{decimal(high, DIGITS)})"

@@ -118,14 +118,14 @@ class RaterComparison:
         method_summary, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return "no case to compare with inter-rater agreement"
-        some = f"{method_summary.n} of " if method_summary.n < self.among.n else ""
-        cases = f"on {some}{quantity(self.among.n, 'case')}"
-        by = "" if self.measure == "score" else f" ({self.title})"
+        count_text = f"{method_summary.n} of " if method_summary.n < self.among.n else ""
+        cases = f"on {count_text}{quantity(self.among.n, 'case')}"
+        measure_text = "" if self.measure == "score" else f" ({self.title})"
         means = f"{decimal(method_summary.value, DIGITS)} vs {decimal(baseline.value, DIGITS)}"
         if baseline.interval.kind == "withheld":
             return (
-                f"compared with inter-rater agreement{by} {cases}: {means} (no confidence "
-                f"interval: {baseline.interval.reason})"
+                f"compared with inter-rater agreement{measure_text} {cases}: {means} (no "
+                f"confidence interval: {baseline.interval.reason})"
             )
         low, high = baseline.interval.low, baseline.interval.high
         level = "at"
@@ -134,7 +134,7 @@ class RaterComparison:
         elif method_summary.value > high:
             level = "above" if self.higher_is_better else "below"
         interval = f"95 % CI {decimal(low, DIGITS)}–{decimal(high, DIGITS)}"
-        return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
+        return f"{level} inter-rater agreement{measure_text} {cases}: {means} ({interval})"
 
     def with_paths(self, path_of: Callable[[str], str]) -> "RaterComparison":
         """Return the same comparison with converted paths of folders and files."""
@@ -157,12 +157,12 @@ class RaterComparison:
             content["measure"],
             dict(content["raters"]),
             _summary(content["among"]),
-            {name: _summary(one) for name, one in content["methods"].items()},
-            {name: _summary(one) for name, one in content["baselines"].items()},
+            {name: _summary(entry) for name, entry in content["methods"].items()},
+            {name: _summary(entry) for name, entry in content["baselines"].items()},
             {name: _numbers(row) for name, row in content["means"].items()},
             {name: tuple(cases) for name, cases in content["cases"].items()},
             tuple(RaterFile(**file) for file in content["files"]),
-            {case: Note.from_dict(one) for case, one in content["left_out"].items()},
+            {case: Note.from_dict(entry) for case, entry in content["left_out"].items()},
             content["reference_is_mean"],
             content["title"],
             content["higher_is_better"],
@@ -210,7 +210,7 @@ def rater_comparison_of(
             }
 
     methods = list(methods)
-    first = next(iter(evaluations.values()))
+    first_evaluation = next(iter(evaluations.values()))
     subjects: dict[str, str] = {}
     for evaluation in evaluations.values():
         subjects |= evaluation.subjects or {}
@@ -242,8 +242,8 @@ def rater_comparison_of(
         tuple(_files(evaluations)),
         dict(left_out),
         reference_is_mean,
-        first.title(measure),
-        first.higher_is_better(measure),
+        first_evaluation.title(measure),
+        first_evaluation.higher_is_better(measure),
     )
 
 
@@ -307,8 +307,8 @@ def write_consensus(
         except (ProbdiceError, MemoryError) as error:
             failures[case] = Note("failed", ("no consensus of the raters: ", *message_of(error)))
     settings_file.write_text(json.dumps(settings), encoding="utf-8")
-    spanning = any("/" in case for case in records_by_case)
-    return f"{SPANNING}{SUFFIX}" if spanning else None, failures
+    has_folders = any("/" in case for case in records_by_case)
+    return f"{SPANNING}{SUFFIX}" if has_folders else None, failures
 
 
 def _mean_segmentation(

@@ -146,14 +146,14 @@ def _case_rows(evaluation: "Evaluation") -> list[Row]:
         evaluation.others,
     )
     extra_values = {name: evaluation.values(name) for name in _measure_columns(evaluation)}
-    place = {case: k for k, case in enumerate(evaluation.cases)}
+    case_indices = {case: k for k, case in enumerate(evaluation.cases)}
     return [
         {
             **row,
             **{
-                name: float(values[row["method"]][place[row["case"]]])
+                name: float(values[row["method"]][case_indices[row["case"]]])
                 for name, values in extra_values.items()
-                if row["case"] in place
+                if row["case"] in case_indices
             },
         }
         for row in rows
@@ -162,9 +162,14 @@ def _case_rows(evaluation: "Evaluation") -> list[Row]:
 
 def _case_columns(evaluation: "Evaluation") -> tuple[str, ...]:
     """Return the columns of cases.csv, with additional columns before the notes."""
-    place = CASES.index("notes")
+    notes_index = CASES.index("notes")
     measure_columns = _measure_columns(evaluation)
-    return (*CASES[:place], *evaluation.others.columns, *measure_columns, *CASES[place:])
+    return (
+        *CASES[:notes_index],
+        *evaluation.others.columns,
+        *measure_columns,
+        *CASES[notes_index:],
+    )
 
 
 def _measure_columns(evaluation: "Evaluation") -> tuple[str, ...]:

@@ -180,7 +180,7 @@ class Evaluation:
             }
             evaluation = cls(
                 records=(),
-                missing=tuple(Missing(**one) for one in content["missing"]),
+                missing=tuple(Missing(**entry) for entry in content["missing"]),
                 reference=path_of(content["reference"]),
                 methods={name: path_of(path) for name, path in content["methods"].items()},
                 options=options,
@@ -193,8 +193,8 @@ class Evaluation:
                 scheme=content["scheme"],
                 subjects=content["subjects"],
                 external_columns=tuple(
-                    ExternalColumn(**{**one, "file": path_of(one["file"])})
-                    for one in content["external_columns"]
+                    ExternalColumn(**{**entry, "file": path_of(entry["file"])})
+                    for entry in content["external_columns"]
                 ),
                 mask=None if content["mask"] is None else path_of(content["mask"]),
                 image=None if content["image"] is None else path_of(content["image"]),
@@ -232,7 +232,7 @@ class Evaluation:
     def cases(self) -> tuple[str, ...]:
         """The names of the cases of the reference, in natural order."""
         compared_cases = {record.case for record in self.records}
-        missing_cases = {one.case for one in self.missing if one.side == "prediction"}
+        missing_cases = {entry.case for entry in self.missing if entry.side == "prediction"}
         return tuple(sorted(compared_cases | missing_cases, key=natural))
 
     @property
@@ -290,7 +290,9 @@ class Evaluation:
         differences = (
             label_difference(name, self.comparisons(name), labels) for name in self.methods
         )
-        return {one.method: one for one in differences if one is not None}
+        return {
+            difference.method: difference for difference in differences if difference is not None
+        }
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
@@ -400,12 +402,12 @@ class Evaluation:
     def worst(self, measure: str | None = None, count: int = WORST) -> dict[str, list[str]]:
         """Return the cases with the worst values of every method, starting with the worst case."""
         sign = 1 if self.higher_is_better(measure or self.rank_by[0]) else -1
-        worst = {}
+        worst_cases = {}
         for name, values in self.values(measure).items():
             known_count = min(count, int(np.sum(~np.isnan(values))))
             order = np.argsort(sign * values, kind="stable")[:known_count]
-            worst[name] = [self.cases[k] for k in order]
-        return worst
+            worst_cases[name] = [self.cases[k] for k in order]
+        return worst_cases
 
     def regions(self) -> dict[tuple[str, Label], Summary]:
         """Summarise the Dice of every method and reference label, over the cases with the label.
@@ -602,7 +604,9 @@ class Evaluation:
         printer.text(str(self))
 
     def __str__(self) -> str:
-        counts = [{"method": name, **vars(one)} for name, one in self.counts.items()]
+        counts = [
+            {"method": name, **vars(method_counts)} for name, method_counts in self.counts.items()
+        ]
         lines = [
             f"Evaluation ({self.options.similarity.name}): "
             f"{quantity(len(self.cases), 'case')}, {quantity(len(self.methods), 'method')}: "
@@ -651,7 +655,7 @@ class Evaluation:
 
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
         """Return the values of every ranking measure."""
-        scored_by_method = self._over_cases(lambda one: float(one.comparison is not None))
+        scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
         scores = {}
         for measure in measures:
             values = self.values(measure)
@@ -676,8 +680,8 @@ class Evaluation:
         if self.missing_rule != "zero":
             return values
         scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
-        worst = 0.0 if self.higher_is_better(measure) else inf
-        return np.where(scored_by_method[method] == 1, values, worst)
+        worst_value = 0.0 if self.higher_is_better(measure) else inf
+        return np.where(scored_by_method[method] == 1, values, worst_value)
 
     def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
         case_indices = {case: k for k, case in enumerate(self.cases)}

@@ -17,7 +17,7 @@ FAILURES = 5  # failures in the list
 
 def evaluation_as_html(evaluation: "Evaluation") -> str:
     """Return HTML for a notebook. No image is read."""
-    first, *lines = repr(evaluation).partition("\n")[0], *_failures_and_notes(evaluation)
+    title_line, *lines = repr(evaluation).partition("\n")[0], *_failures_and_notes(evaluation)
     table = "".join(_row("td", cells) for cells in _methods(evaluation))
     kind = next(iter(evaluation.summaries().values())).aggregate
     title = f"{kind} {evaluation.title(evaluation.rank_by[0])}"
@@ -27,7 +27,7 @@ def evaluation_as_html(evaluation: "Evaluation") -> str:
         f"<p><small>{escape(text)}</small></p>" for text in _omission_notes(evaluation)
     )
     return (
-        f"<div><p><strong>{escape(first)}</strong></p>"
+        f"<div><p><strong>{escape(title_line)}</strong></p>"
         f"<table><thead>{head}</thead><tbody>{table}</tbody></table>{remarks}{omission_notes}</div>"
     )
 

@@ -65,11 +65,11 @@ file with the columns case and subject
             f"the path of a TSV file with the columns case and subject, found {text!r}"
         )
     table: dict[str, str] = {}
-    for place, (case, subject) in read_columns(text, ("case", "subject")):
+    for line, (case, subject) in read_columns(text, ("case", "subject")):
         name = as_name(case)
         if table.get(name, subject) != subject:
             raise InputError(
-                f"{place}: case {case!r} has the subjects {table[name]!r} and {subject!r}; "
+                f"{line}: case {case!r} has the subjects {table[name]!r} and {subject!r}; "
                 f"expected one subject per case"
             )
         if name and subject:

@@ -206,7 +206,9 @@ def _case_name_problems(
 def _other_files(folder: Path, files: Mapping[str, tuple[str, ...]]) -> list[str]:
     """Return the visible files of the folder that belong to no case."""
     case_files = {split_inside(path)[0].name for paths in files.values() for path in paths}
-    names = [one.name for one in folder.iterdir() if one.is_file() and one.name not in case_files]
+    names = [
+        file.name for file in folder.iterdir() if file.is_file() and file.name not in case_files
+    ]
     return sorted((name for name in names if not name.startswith(".")), key=natural)
 
 
@@ -216,7 +218,7 @@ def _content_problems(
     """Return the problems in the content of one case: kind, grid, values and labels."""
     kind = kind_of(segmentation)
     if kind not in manifest.kinds and not _may_be_probabilities(segmentation):
-        expected = " or ".join(KINDS[one] for one in manifest.kinds)
+        expected = " or ".join(KINDS[accepted_kind] for accepted_kind in manifest.kinds)
         text = f"case {case}: the file contains {KINDS[kind]}, expected {expected}"
         fix = f"Store {expected}."
         yield Problem("kind", "error", (case,), text, "This kind is not accepted.", fix)
@@ -246,9 +248,9 @@ def _grid_problem(case: str, segmentation: Segmentation, grid: Grid, error: Inpu
     """Return the problem of a file that is not on the grid of its case."""
     expected, geometry = grid.geometry, segmentation.geometry
     if expected is not None and geometry is not None:
-        _, _, apart = geometry.steps_onto(expected)
+        _, _, distance = geometry.steps_onto(expected)
         reason = geometry.mismatch(expected)
-        reason = f"{geometry.obstacle(expected, apart)}{f' ({reason})' if reason else ''}"
+        reason = f"{geometry.obstacle(expected, distance)}{f' ({reason})' if reason else ''}"
     elif expected is None and geometry is None:
         reason = f"shape {segmentation.shape}, expected {grid.shape}"
     elif geometry is None:

@@ -83,7 +83,9 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
         "rater_comparison": _rater_comparison(evaluation, relative),
         "labels": {
             "agree": evaluation.labels_agree,
-            "differing": [asdict(one) for one in evaluation.label_differences.values()],
+            "differing": [
+                asdict(difference) for difference in evaluation.label_differences.values()
+            ],
         },
         "remarks": {name: list(texts) for name, texts in evaluation.remarks.items()},
         "notes": [with_relative_paths(evaluation, note.message) for note in evaluation.notes],
@@ -141,8 +143,8 @@ def _cases(evaluation: "Evaluation") -> dict[str, Any]:
     """Return the cases of every method, and correspondences that apply to all cases."""
     return {
         "jobs": [[record.case, record.method] for record in evaluation.records],
-        "counts": [{"method": name, **asdict(one)} for name, one in evaluation.counts.items()],
-        "missing": [asdict(one) for one in evaluation.missing],
+        "counts": [{"method": name, **asdict(entry)} for name, entry in evaluation.counts.items()],
+        "missing": [asdict(entry) for entry in evaluation.missing],
         "failures": [
             {
                 "case": record.case,
@@ -259,9 +261,9 @@ def with_names(options: CompareOptions, path_of: Callable[[str], str]) -> Compar
 
 def _measure_statistics(evaluation: "Evaluation", measure: str) -> dict[str, Any]:
     """Return statistics, ranks and differences of the methods by one measure."""
-    worst, values = evaluation.worst(measure), evaluation.values(measure)
+    worst_cases, values = evaluation.worst(measure), evaluation.values(measure)
     equal_labels = evaluation.equal_labels_means(measure)
-    place = {case: k for k, case in enumerate(evaluation.cases)}
+    case_indices = {case: k for k, case in enumerate(evaluation.cases)}
     return {
         "higher_is_better": evaluation.higher_is_better(measure),
         "methods": [
@@ -269,7 +271,9 @@ def _measure_statistics(evaluation: "Evaluation", measure: str) -> dict[str, Any
                 "method": name,
                 **asdict(summary),
                 "equal_labels": equal_labels.get(name),
-                "worst": [[case, float(values[name][place[case]])] for case in worst[name]],
+                "worst": [
+                    [case, float(values[name][case_indices[case]])] for case in worst_cases[name]
+                ],
             }
             for name, summary in evaluation.summaries(measure).items()
         ],

@@ -87,8 +87,8 @@ class ExtraColumns:
     def from_dict(cls, content: Mapping[str, Any]) -> "ExtraColumns":
         """Restore the columns from summary.json."""
         names = ("distances", "derived_regions", "component_classes", "strata")
-        several = {name: tuple(content[name]) for name in names}
-        return cls(**{**content, **several})
+        tuples = {name: tuple(content[name]) for name in names}
+        return cls(**{**content, **tuples})
 
     @property
     def measures(self) -> tuple[MeasureName, ...]:
@@ -153,8 +153,13 @@ def case_rows(
     """Return one row per case and method, including failed and missing cases."""
     rows = [_case_row(record, message_text, extra_columns) for record in records]
     rows += [
-        {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
-        for one in missing
+        {
+            "case": entry.case,
+            "method": entry.method,
+            "status": "missing",
+            "error": f"no {entry.side}",
+        }
+        for entry in missing
     ]
     return sorted(rows, key=lambda row: (natural(row["case"]), methods.index(row["method"])))
 

@@ -208,11 +208,12 @@ class Boundaries:
             Whether to return one row per group and level, with the values at that level without a
             penalty.
         """
-        each = self._values.shape[1] if by_level else 1
+        rows_per_group = self._values.shape[1] if by_level else 1
         columns: dict[str, Any] = {
-            side: [labels for labels in self.groups[side] for _ in range(each)] for side in SIDES
+            side: [labels for labels in self.groups[side] for _ in range(rows_per_group)]
+            for side in SIDES
         }
-        columns["counted"] = np.repeat(self.counted, each)
+        columns["counted"] = np.repeat(self.counted, rows_per_group)
         if by_level:
             columns["level"] = np.tile(self.levels or (nan,), len(self))
         for name in self.names:
@@ -284,7 +285,7 @@ class Boundaries:
             _values=np.empty(0),
         )
         rows = [[group["by_level"][name] for name in boundaries._order] for group in groups]
-        values = [[[_from_json(x) for x in row] for row in of_group] for of_group in rows]
+        values = [[[_from_json(x) for x in row] for row in group_rows] for group_rows in rows]
         shape = len(groups), len(boundaries._order), max(len(boundaries.levels), 1)
         return replace(boundaries, _values=np.array(values).reshape(shape).transpose(0, 2, 1))
 
@@ -349,16 +350,16 @@ class Boundaries:
     def _lines(self) -> list[str]:
         """Return the means over all groups and over the groups with finite values."""
         lines = [f"mean {self.summary}"]
-        missing = self.means["hd"].infinite
-        if missing:
+        missing_count = self.means["hd"].infinite
+        if missing_count:
             finite = (
                 f"{name} {decimal(mean.finite_mean)}"
                 for name, mean in self.means.items()
                 if not name.startswith("nsd")
             )
-            groups = "group is" if missing == 1 else "groups are"
+            groups = "group is" if missing_count == 1 else "groups are"
             penalty = "" if self.infinite is None else f", counted as {self.infinite:g} {self.unit}"
-            lines.append(f"{missing} {groups} missing on one side{penalty}")
+            lines.append(f"{missing_count} {groups} missing on one side{penalty}")
             lines.append(f"mean of the others {'   '.join(finite)}")
         return lines
 

@@ -59,8 +59,8 @@ def component_value(
     name = measure.removeprefix("components_").removesuffix(READINGS["many"])
     reading: Reading = "many" if measure.endswith(READINGS["many"]) else "one"
     values: list[float] = [
-        getattr(table.counts(threshold, one, reading=reading), NUMBERS[name])
-        for one in (table.labels if label is None else (label,))
+        getattr(table.counts(threshold, class_label, reading=reading), NUMBERS[name])
+        for class_label in (table.labels if label is None else (label,))
     ]
     if name in COUNTS:
         return sum(values)
@@ -108,7 +108,7 @@ def stratum_rows(
     strata: Sequence[float],
 ) -> list[dict[str, Any]]:
     """Return the detection over all cases of a method, one row per class and size range."""
-    tables = [one.numbers.known("components") for one in comparisons]
+    tables = [comparison.numbers.known("components") for comparison in comparisons]
     rows = [row for table in tables if table is not None for row in table.rows]
     units = dict.fromkeys(table.unit for table in tables if table is not None)
     edges = [*(strata or (0.0,)), inf]
@@ -146,7 +146,7 @@ def component_definition(
     """
     neighbours = "all" if connectivity is None else str(connectivity)
     classes = f" of {listed(labels, 20)}" if labels else ""
-    smallest = (
+    minimum_text = (
         f"; components smaller than {minimum:g} mm³ (voxels for images without geometry) are "
         f"removed from both sides"
         if minimum
@@ -154,7 +154,7 @@ def component_definition(
     )
     return (
         f"Components{classes} are connected by {neighbours} neighbours, and matched one to one "
-        f"within corresponding classes by the largest total overlap{smallest}. A component is "
+        f"within corresponding classes by the largest total overlap{minimum_text}. A component is "
         f"found if the Jaccard index with its match is at least {threshold:g}; other components of "
         f"the reference are missed, and other components of the prediction are false. Panoptic "
         f"quality (pq) is F1 (recognition quality) times the mean Jaccard index of found "

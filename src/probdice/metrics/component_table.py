@@ -317,9 +317,9 @@ def _selected_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[n
     sides = SIDES if result.options.match == "labels" else SIDES[:1]
     for side in sides:
         for label in labels:
-            place = result.overlap.side(side).find(label)
-            if place is not None and groups.numbers(side)[place] >= 0:
-                is_selected[groups.numbers(side)[place]] = True
+            region = result.overlap.side(side).find(label)
+            if region is not None and groups.numbers(side)[region] >= 0:
+                is_selected[groups.numbers(side)[region]] = True
     return is_selected
 
 

@@ -240,11 +240,11 @@ def component_scores(
     connectivity = as_connectivity(connectivity, len(images.reference.shape))
     numbers = Both(*(np.where(outside[side], -1, groups.numbers(side)) for side in SIDES))
     reference = group_map(images, "reference", overlap, groups, outside.reference)
-    soft = not images.prediction.crisp
+    is_soft = not images.prediction.crisp
     prediction = None
-    if not soft:
+    if not is_soft:
         prediction = group_map(images, "prediction", overlap, groups, outside.prediction)
-    rows = _rows(images) if soft else None
+    rows = _rows(images) if is_soft else None
     components: list[Component] = []
     for group, box in enumerate(_boxes(reference, prediction, groups.count)):
         members = Both(*(np.flatnonzero(numbers[side] == group) for side in SIDES))
@@ -387,10 +387,10 @@ def _rows(images: Images) -> NDArray[Any]:
     rows = np.zeros((len(images.prediction.regions), *blocks.shape), blocks.dtype)
     for block in blocks.blocks:
         ready = blocks.ready(block)
-        soft = ready.sides[SIDES.index("prediction")]
-        assert isinstance(soft, Soft)
-        for row, values in zip(rows, soft.rows, strict=True):
-            block_values = values[soft.start : soft.start + soft.size]
+        side = ready.sides[SIDES.index("prediction")]
+        assert isinstance(side, Soft)
+        for row, values in zip(rows, side.rows, strict=True):
+            block_values = values[side.start : side.start + side.size]
             row[block.box] = block.shaped(block_values, ready.inside, 0)
     return blocks.image(rows)
 

@@ -92,9 +92,9 @@ def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
     """Return which regions of each side are the background; none without a background."""
     masks = Both(*(np.zeros(len(result.overlap.side(side)), np.bool_) for side in SIDES))
     for side in SIDES:
-        place = result.background_regions[side]
-        if place is not None:
-            masks[side][place] = True
+        region = result.background_regions[side]
+        if region is not None:
+            masks[side][region] = True
     return masks
 
 

@@ -71,10 +71,10 @@ def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> f
     counts, columns = meeting.savings[foreground], meeting.columns[foreground]
     sizes = np.zeros(len(overlap.prediction), np.int64)
     np.add.at(sizes, columns, counts)
-    together = pixels * _squares(counts, pixels) + missed_pixels
+    common_squares = pixels * _squares(counts, pixels) + missed_pixels
     prediction = pixels * _squares(sizes, pixels) + missed_pixels
     reference = pixels * _squares(overlap.reference.volumes[~outside.reference], pixels)
-    return ratio(reference + prediction - 2 * together, reference + prediction)
+    return ratio(reference + prediction - 2 * common_squares, reference + prediction)
 
 
 def _information(overlap: Overlap) -> dict[str, float]:
@@ -114,8 +114,8 @@ def _segments(overlap: Overlap) -> dict[str, Any]:
     for side in SIDES:
         regions = overlap.side(side)
         places = meeting.rows if side == "reference" else meeting.columns
-        best = _largest(jaccard, places, len(regions))
-        covering[side] = min(float(regions.volumes @ best) / pixels, 1.0)
+        best_jaccard = _largest(jaccard, places, len(regions))
+        covering[side] = min(float(regions.volumes @ best_jaccard) / pixels, 1.0)
         achievable[other(side)] = int(_largest(counts, places, len(regions)).sum()) / pixels
     return {
         "covering": covering,

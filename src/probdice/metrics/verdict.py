@@ -158,8 +158,10 @@ def _overlap_clause(comparison: Comparison) -> str:
     number = f"{name} {decimal(dice, 2)}"
     adjusted = available(lambda: comparison.adjusted_score)
     if dice < GOOD and adjusted >= AGREEING:
-        agreeing = f"Most {words_of(comparison).many} agree (adjusted score {decimal(adjusted, 2)})"
-        return f"{agreeing}, but regions overlap less: {number}"
+        agreement_text = (
+            f"Most {words_of(comparison).many} agree (adjusted score {decimal(adjusted, 2)})"
+        )
+        return f"{agreement_text}, but regions overlap less: {number}"
     if dice < GOOD:
         splitting = _split_clause(comparison)
         if splitting:
@@ -193,24 +195,35 @@ def _split_clause(comparison: Comparison) -> str:
 def _worst_clauses(comparison: Comparison) -> list[str]:
     """Return clauses about unmatched regions and the group of lowest Dice."""
     matched = [group for group in comparison.groups if side_of(group) is None and not group.faint]
-    lowest = lowest_matched(matched) if len(matched) > 1 else None
+    lowest_group = lowest_matched(matched) if len(matched) > 1 else None
     unmatched = _unmatched_clause(comparison)
     if not unmatched:
-        worst = [f"weakest in {name_of(lowest)} (Dice {decimal(lowest.dice, 2)})"] if lowest else []
-        return [*worst, "every region matched"]
-    if lowest is None:
+        worst_texts = (
+            [f"weakest in {name_of(lowest_group)} (Dice {decimal(lowest_group.dice, 2)})"]
+            if lowest_group
+            else []
+        )
+        return [*worst_texts, "every region matched"]
+    if lowest_group is None:
         return [unmatched]
-    return [unmatched, f"lowest matched Dice {decimal(lowest.dice, 2)} in {name_of(lowest)}"]
+    return [
+        unmatched,
+        f"lowest matched Dice {decimal(lowest_group.dice, 2)} in {name_of(lowest_group)}",
+    ]
 
 
 def _unmatched_clause(comparison: Comparison) -> str:
     """Return a clause about the unmatched regions that names the largest one, or ""."""
     count = sum(len(labels) for labels in comparison.unmatched.values())
-    worst = worst_group([group for group in comparison.groups if side_of(group)])
-    if not count or worst is None:
+    worst_unmatched = worst_group([group for group in comparison.groups if side_of(group)])
+    if not count or worst_unmatched is None:
         return ""
     if count == 1:
-        return f"{side_of(worst)} region {name_of(worst)} unmatched (Dice 0)"
+        return f"{side_of(worst_unmatched)} region {name_of(worst_unmatched)} unmatched (Dice 0)"
     on_both_sides = all(comparison.unmatched.values())
-    largest = f"{side_of(worst)} {name_of(worst)}" if on_both_sides else name_of(worst)
-    return f"{unmatched_in_words(comparison)} unmatched (Dice 0), largest: {largest}"
+    largest_name = (
+        f"{side_of(worst_unmatched)} {name_of(worst_unmatched)}"
+        if on_both_sides
+        else name_of(worst_unmatched)
+    )
+    return f"{unmatched_in_words(comparison)} unmatched (Dice 0), largest: {largest_name}"

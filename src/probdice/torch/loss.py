@@ -228,8 +228,8 @@ class RegionDiceLoss(nn.Module):
         sums = region_sums(p, q, unmatched, pixels, self.batch)
         if self.measure == "score":
             return score_loss(sums)
-        of_regions = dice_loss if self.measure == "dice" else foreground_loss
-        return of_regions(sums, self._region_weights(p))
+        loss_of_regions = dice_loss if self.measure == "dice" else foreground_loss
+        return loss_of_regions(sums, self._region_weights(p))
 
     def _read(
         self, preds: Tensor, target: Any, mask: Any, resize: bool

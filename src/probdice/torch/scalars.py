@@ -49,19 +49,19 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
         }
     if result.overlap.crisp:
         values |= {f"explained_{side}": result.explained[side] for side in SIDES}
-    of_class = _classes(result)
+    values_by_class = _classes(result)
     values["accuracy"] = _accuracy(result)
     for k, measure in enumerate(MEASURES):
-        class_values = {label: of_class.get(label, (nan,) * 3)[k] for label in classes}
+        class_values = {label: values_by_class.get(label, (nan,) * 3)[k] for label in classes}
         values[f"mean_{measure}"] = _mean(class_values.values())
         values |= {f"{measure}_{label}": value for label, value in class_values.items()}
-    return values | _foreground(result, classes, of_class)
+    return values | _foreground(result, classes, values_by_class)
 
 
 def in_steps(value: float) -> tuple[int, int]:
     """Return a number as the sum of integer multiples of 2⁻³⁰ and 2⁻⁶⁰."""
-    first = floor(value * STEP)
-    return first, round((value * STEP - first) * STEP)
+    whole_steps = floor(value * STEP)
+    return whole_steps, round((value * STEP - whole_steps) * STEP)
 
 
 def mean_of_steps(total: Sequence[int], count: int) -> float:
@@ -70,7 +70,9 @@ def mean_of_steps(total: Sequence[int], count: int) -> float:
 
 
 def _foreground(
-    result: Comparison, classes: Sequence[Label], of_class: dict[Label, tuple[float, float, float]]
+    result: Comparison,
+    classes: Sequence[Label],
+    values_by_class: dict[Label, tuple[float, float, float]],
 ) -> dict[str, float]:
     """Return the numbers of the foreground; none without a background."""
     if result.background is None:
@@ -79,10 +81,14 @@ def _foreground(
     with suppress(NeedsImages):
         name = "adjusted_foreground_score"
         values[name] = getattr(result.detach(), name)
-    place = result.background_regions.reference
-    background = None if place is None else result.overlap.reference.label(place)
+    background_region = result.background_regions.reference
+    background = (
+        None if background_region is None else result.overlap.reference.label(background_region)
+    )
     foreground_values = [
-        of_class[label] for label in classes if label in of_class and label != background
+        values_by_class[label]
+        for label in classes
+        if label in values_by_class and label != background
     ]
     for name, k in zip(OF_FOREGROUND_CLASSES, (0, 2), strict=True):
         values[name] = _mean(entry[k] for entry in foreground_values)

@@ -137,8 +137,8 @@ def overlap_of(
     else:
         images = images_of(preds, target, mask)
         # The rows of one image are contiguous; the rows of several images would be copied.
-        most = max(prod(target.shape), FEW_PIXELS)
-        blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=most)
+        block_pixels = max(prod(target.shape), FEW_PIXELS)
+        blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=block_pixels)
         if not blocks.blocks:
             return None
         result = run_pass(overlap_pass(similarity), blocks, torch.get_num_threads())
