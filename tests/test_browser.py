@@ -17,6 +17,7 @@ from PIL import Image
 import probdice
 from probdice import Comparison, Geometry, Segmentation, compare, overlap
 from probdice.evaluation import evaluate
+from probdice.metrics.verdict import worst_group
 from probdice.report import write
 
 HOSTILE = "<script>alert(1)</script>"
@@ -371,7 +372,7 @@ def test_the_first_screen_has_verdict_tiles_plot_and_images(visit, scan):
     frame = page.locator(".panel[data-side=contours] .frame").bounding_box()
     assert frame["y"] + frame["height"] < 900
     assert page.locator(".tiles > div").count() == 5
-    assert page.locator(".first .notes li").count() <= 2
+    assert page.locator(".warnings .notes li").count() <= 2
     slider = page.locator("#sliders").bounding_box()
     assert slider["width"] == page.locator("#viewer").bounding_box()["width"]
 
@@ -399,15 +400,16 @@ def test_the_page_opens_at_the_worst_region_of_headline_plot_and_table(visit, tm
     prediction[:, :12] = 1  # most voxels that differ
     compare(reference, prediction).report(tmp_path / "page.html")
     page = visit(tmp_path / "page.html")
-    assert "Dice of 2, unmatched" in page.inner_text(".tiles")
+    assert "reference region 2, unmatched" in page.inner_text(".tiles")
     assert "largest: 2;" in page.inner_text(".verdict")
     assert page.locator(".bars .name").first.inner_text() == "2"
     assert page.locator(".groups tbody tr").first.locator("td").first.inner_text() == "2"
-    assert page.inner_text("#place") == "region 1 of 4: 2"
+    assert page.inner_text("#place") == "1 of 4: reference region 2"
     assert reference[shown_place(page)] == 2
     assert page.inner_text(".bars .pointed .name") == "2"
     page.click("#next-place")
-    assert page.inner_text("#place") == "region 2 of 4: 3" and shown_place(page) == (2, 5, 5)
+    assert page.inner_text("#place") == "2 of 4: reference region 3"
+    assert shown_place(page) == (2, 5, 5)
 
 
 def test_the_page_opens_at_the_largest_difference_zoomed_to_the_foreground(visit, scan):
@@ -431,7 +433,7 @@ def test_selecting_a_row_shows_the_worst_slice_of_its_group(visit, scan):
     assert place[0] == 3 and 2 in (scan.reference[place], scan.prediction[place])
     assert scan.reference[place] != scan.prediction[place]
     page.wait_for_function("document.querySelector('#viewer').getBoundingClientRect().top < 5")
-    assert re.fullmatch(r"place 1 of \d+ of tumour", page.inner_text("#place"))
+    assert re.fullmatch(r"place 1 of \d+: tumour", page.inner_text("#place"))
     page.click("#next-place")
     assert "place 2 of" in page.inner_text("#place") and shown_place(page) != place
     page.click("#previous-place")
@@ -484,11 +486,18 @@ def test_contours_of_label_maps_follow_pixel_edges(visit, scan):
         moves = re.findall(r"M(\d+) (\d+)([HV])(\d+)", path)
         return sum(abs(int(to) - int(x if kind == "H" else y)) for x, y, kind, to in moves)
 
+    def edges(image):
+        framed = np.pad(image, 1)
+        return (framed[1:] != framed[:-1]).sum() + (framed[:, 1:] != framed[:, :-1]).sum()
+
     k = shown_place(page)[0]
-    for path, side in zip(paths, (scan.reference[k], scan.prediction[k]), strict=True):
-        framed = np.pad(side, 1)
-        edges = (framed[1:] != framed[:-1]).sum() + (framed[:, 1:] != framed[:, :-1]).sum()
-        assert length(path) == edges
+    worst = worst_group(scan.result.groups)
+    label = scan.result.labels("reference").index(worst.reference[0])
+    sides = (scan.reference[k], scan.prediction[k])
+    # The contours of the worst region are emphasised, and all others are faint.
+    for faint, strong, image in zip(paths[:2], paths[2:], sides, strict=True):
+        assert length(strong) == edges(image == label) > 0
+        assert length(faint) + length(strong) == edges(image)
 
 
 def test_contours_of_probabilities_have_one_value(visit, tmp_path):
@@ -503,7 +512,12 @@ def test_contours_of_probabilities_have_one_value(visit, tmp_path):
     page = visit(tmp_path / "page.html")
 
     def distances():
-        path = page.get_attribute(".panel[data-side=contours] .contour >> nth=0", "d")
+        path = "".join(
+            page.eval_on_selector_all(
+                ".panel[data-side=contours] .contour",
+                "all => all.map(one => one.getAttribute('d'))",
+            )[::2]
+        )
         points = np.array(re.findall(r"[ML]([\d.]+) ([\d.]+)", path), float)
         return np.hypot(*(points - 20.5).T)
 
@@ -799,7 +813,7 @@ def test_every_picture_is_saved_as_png_and_svg(visit, scan):
         namespace = "{http://www.w3.org/2000/svg}"
         (picture,) = drawing.iter(f"{namespace}image")
         assert picture.get("href").startswith("data:image/png;base64,")
-        assert len(list(drawing.iter(f"{namespace}path"))) == (2 if side == "contours" else 0)
+        assert len(list(drawing.iter(f"{namespace}path"))) == (4 if side == "contours" else 0)
     for suffix in ("png", "svg"):
         with page.expect_download() as download:
             page.click(f"#graph-{suffix}")
@@ -988,6 +1002,64 @@ def test_the_page_of_raters_fits_a_phone_and_shows_the_dice_of_every_region(visi
         assert text in ("–", f"{value:.3f}")
     assert cells.count("–") == 4
     assert serious_issues(page) == []
+
+
+def test_outlines_of_one_region_or_of_all(visit, tmp_path):
+    first = np.zeros((12, 12), int)
+    first[1:4, 1:4], first[6:11, 6:11] = 1, 2
+    second = np.roll(first, 1, axis=0)
+    probdice.consensus({"a": first, "b": second}, match="labels").report(tmp_path / "raters.html")
+    page = visit(tmp_path / "raters.html", ready="body[data-ready]")
+    coloured = """() => {
+        const canvas = document.querySelector('canvas[data-layer="outlines"]');
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
+        copy.drawImage(canvas, 0, 0);
+        const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+        const half = canvas.height / 2;
+        const counts = [0, 0];
+        for (let k = 0; k < data.length; k += 4) {
+            const rgb = data.slice(k, k + 3);
+            // Colours of raters are saturated, unlike the pale regions below.
+            const saturated = Math.max(...rgb) - Math.min(...rgb) > 150;
+            counts[Number(k / 4 / canvas.width >= half)] += saturated;
+        }
+        return counts;
+    }"""
+    top, bottom = page.evaluate(coloured)
+    assert top > 0 and bottom == 0  # region 1 is the worst: Dice 12/18, and 40/50 for region 2
+    page.select_option("#outlined", label="all regions")
+    top, bottom = page.evaluate(coloured)
+    assert top > 0 and bottom > 0
+
+
+def test_the_matrices_of_all_regions_are_printed(visit, tmp_path):
+    rng = np.random.default_rng(0)
+    consensus = probdice.consensus({name: rng.integers(0, 4, (9, 12)) for name in "abc"})
+    consensus.report(tmp_path / "raters.html")
+    page = visit(tmp_path / "raters.html", ready="body[data-ready]")
+    count = page.locator(".matrices > div").count()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    printed = page.locator(".matrices > div")
+    assert printed.count() == count + 3
+    worst_first = sorted(consensus.agreement.regions, key=lambda region: region.mean_dice)
+    order = list(consensus.agreement.order)
+    for k, region in enumerate(worst_first):
+        cells = printed.nth(k).locator("tbody td").all_inner_texts()
+        assert cells[1] == f"{region.dice[order[0], order[1]]:.3f}"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".matrices > div").count() == count
+
+
+def test_the_picture_follows_the_numbers_on_a_phone(visit, scan):
+    page = visit(scan.file, width=380)
+    tops = [
+        page.locator(selector).first.bounding_box()["y"]
+        for selector in (".verdict", ".tiles", "#sliders", ".stage", ".bars", ".warnings")
+    ]
+    assert tops == sorted(tops)
+    # The small panels are in one row below the contours.
+    panels = [panel.bounding_box() for panel in page.locator(".panel").all()]
+    assert len({round(panel["y"] + panel["height"]) for panel in panels[1:]}) == 1
 
 
 def test_headings_are_in_order(visit, volume):

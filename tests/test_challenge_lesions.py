@@ -265,7 +265,7 @@ def test_means_conclusion_and_table(result: Evaluation) -> None:
                 known.mean() if known.size else np.nan, nan_ok=True
             )
     assert str(result).splitlines()[0].endswith("8 methods: 47 scored, 2 missing, 7 failed")
-    assert result.conclusion.startswith("right is first by foreground Dice and component F1")
+    assert result.conclusion.startswith("“right” is first by foreground Dice and component F1")
     assert result.out is not None
     table_md = (Path(result.out) / "table.md").read_text(encoding="utf-8").splitlines()
     order = [rank.method for rank in result.ranks()]

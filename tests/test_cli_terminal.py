@@ -250,8 +250,8 @@ def test_the_verdict_and_mean_dice_are_printed(tmp_path: Path) -> None:
     files = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
     text = helped("compare", *files, "--background", "0")
     assert (
-        "Good overlap (foreground Dice 0.86); weakest in 1 (Dice 0.86); every region matched."
-        in (" ".join(text.split()))
+        "Good overlap (foreground Dice 0.86); weakest in region 1 (Dice 0.86); "
+        "every region matched." in (" ".join(text.split()))
     )
     assert re.search(r"^foreground Dice +0\.8571", text, re.MULTILINE)
     assert re.search(r"^mean Dice +0\.8901", text, re.MULTILINE)

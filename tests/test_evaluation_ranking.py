@@ -64,8 +64,8 @@ def test_every_scheme_equals_a_hand_computation(root: Path) -> None:
     assert {name: place for name, (_, place) in means.items()} == {"b": 1, "c": 2, "a": 3}
     assert means["c"][0] == pytest.approx(14 / 18)
     assert {place for _, place in places(result, scheme="test-based").values()} == {1}
-    assert result.conclusion.startswith("a, b and c are tied for first by foreground Dice.")
-    assert "depends on the ranking scheme: b by the scheme aggregate-then-rank" in result.conclusion
+    assert result.conclusion.startswith("“a”, “b” and “c” are tied for first by foreground Dice.")
+    assert "ranking scheme: “b” by the scheme aggregate-then-rank" in result.conclusion
 
 
 def test_two_measures_equal_a_hand_computation_in_every_file(root: Path) -> None:
@@ -87,7 +87,7 @@ def test_two_measures_equal_a_hand_computation_in_every_file(root: Path) -> None
     how = (root / "out" / "how.md").read_text()
     assert "ranked by each of foreground Dice and runtime within every measure and case" in how
     assert "runtime is read from times.csv; lower values are better." in how
-    assert "a is first by foreground Dice and runtime (mean rank 1.50;" in how
+    assert "“a” is first by foreground Dice and runtime (mean rank 1.50;" in how
 
 
 def test_texts_name_the_test_of_the_summary(root: Path) -> None:
@@ -113,8 +113,8 @@ def test_the_conclusion_names_methods_that_were_not_tested(root: Path) -> None:
     others = [rank["method"] for rank in summary["ranking"]["ranks"]][1:]
     for pair in summary["ranking"]["differences"]:
         pair["p_holm"] = None if others[1] in (pair["first"], pair["second"]) else 0.01
-    assert f"a differs significantly from {others[0]} (" in conclusion(summary)
-    untested = f"There are too few cases to test whether a differs from {others[1]}."
+    assert f"“a” differs significantly from “{others[0]}” (" in conclusion(summary)
+    untested = f"There are too few cases to test whether “a” differs from “{others[1]}”."
     assert untested in conclusion(summary)
 
 
@@ -228,7 +228,7 @@ def test_a_missed_region_is_infinitely_far_and_medians_are_shown(tmp_path: Path)
     assert (near_summary["mean"], near_summary["infinite"]) == (math.inf, 1)
     assert "| 1 | near | 1.000 (" in (tmp_path / "out" / "table.md").read_text()
     page = result.report(reports="none").read_text()
-    assert "∞" in page and "near is first by HD of 1 (median HD of 1 1.000" in page
+    assert "∞" in page and "“near” is first by HD of 1 (median HD of 1 1.000" in page
     xlabel = result.plot("distributions").axes[0].get_xlabel()
     assert xlabel == "HD of 1 (1 infinite values are not drawn)"
 
@@ -271,5 +271,5 @@ def test_a_scheme_in_which_all_methods_share_a_place_has_no_other_winner(tmp_pat
     )
     tested = result.ranks(scheme="test-based")
     assert [rank.place for rank in tested] == [1, 1]
-    assert result.conclusion.startswith("good is first by score")
+    assert result.conclusion.startswith("“good” is first by score")
     assert "depends on the ranking scheme" not in result.conclusion

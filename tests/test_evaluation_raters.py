@@ -9,6 +9,7 @@ from test_cli_compare import run
 import probdice
 from probdice import InputError
 from probdice.evaluation import Evaluation, evaluate
+from probdice.evaluation.conclusion import conclusion
 
 
 def noisy(labels, share, seed):
@@ -151,3 +152,47 @@ def test_too_few_raters_and_invalid_rater_names_are_rejected(folders, raters, me
 def test_a_reference_is_required_without_raters(folders):
     with pytest.raises(InputError, match="reference is None, which requires raters"):
         evaluate(None, {"good": folders["good"]})
+
+
+def summary_of(sentences):
+    """The parts of summary.json that a conclusion needs, for methods ranked in this order."""
+    ranks = [
+        {"method": name, "place": k, "kept": None, "mean_rank": k}
+        for k, name in enumerate(sentences, 1)
+    ]
+    pairs = [("a", name, 0.01) for name in sentences if name != "a"]
+    entries = [
+        {"method": name, "aggregate": "mean", "mean": 0.5, "interval": {"kind": "withheld"}}
+        for name in sentences
+    ]
+    return {
+        "methods": dict.fromkeys(sentences, ""),
+        "rank_by": ["score"],
+        "titles": {"score": "score"},
+        "measures": {"score": {"methods": entries}},
+        "ranking": {
+            "ranks": ranks,
+            "differences": [{"first": a, "second": b, "p_holm": p} for a, b, p in pairs],
+            "schemes": {},
+        },
+        "rater_comparison": {"sentences": sentences},
+        "test": "Wilcoxon signed-rank test",
+        "subjects": None,
+    }
+
+
+def test_one_sentence_reports_that_all_methods_are_below_the_raters():
+    def below(value, word="below"):
+        return f"{word} inter-rater agreement on 8 cases: {value} vs 0.980 (95 % CI 0.970–0.990)"
+
+    text = conclusion(summary_of({"a": below(0.9), "b": below(0.8), "no tumour": below(0.7)}))
+    assert text == (
+        "“a” is first by score (mean score 0.500). “a” differs significantly from all other "
+        "methods (Wilcoxon signed-rank test, Holm's correction, α = 0.05). All 3 methods, "
+        "“a” (0.9), “b” (0.8) and “no tumour” (0.7), are below inter-rater agreement on 8 "
+        "cases: 0.980 (95 % CI 0.970–0.990)."
+    )
+    text = conclusion(summary_of({"a": below(0.97, "at"), "b": below(0.8), "c": below(0.7)}))
+    assert text.endswith(
+        "“a” is at inter-rater agreement on 8 cases: 0.97 vs 0.980 (95 % CI 0.970–0.990)."
+    )

@@ -323,3 +323,15 @@ def test_the_score_against_the_mean_is_the_mean_of_scores_against_each_rater():
     against = [probdice.compare(other, PEOPLE[0], match="labels").score for other in PEOPLE[1:]]
     whole = probdice.compare(mean, PEOPLE[0], match="labels").score
     assert whole == pytest.approx(np.mean(against))
+
+
+def test_the_overlap_of_backgrounds_does_not_change_the_matching_of_regions():
+    first = np.zeros((4, 8, 8), int)
+    first[0, :6], first[2, :2, :2] = 1, 2
+    second = first.copy()
+    second[0, 5:] = 1
+    second[2, 1] = 0
+    agreement = probdice.consensus([first, second], background=0).agreement
+    dice = {region.label: region.mean_dice for region in agreement.regions}
+    # 48 and 64 pixels of region 1, 4 and 2 pixels of region 2.
+    assert dice[1] == pytest.approx(96 / 112) and dice[2] == pytest.approx(4 / 6)

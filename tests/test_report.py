@@ -20,6 +20,7 @@ from probdice.evaluation import evaluate
 from probdice.metrics.verdict import name_of, worst_group
 from probdice.report import packing, write, write_evaluation
 from probdice.report.cases import write_case_pages
+from probdice.report.headline import tiles_of
 from probdice.report.page import page_of
 from probdice.report.rendering import render
 from probdice.text.formatting import percent
@@ -110,7 +111,7 @@ def test_headline_numbers_equal_those_of_the_comparison(tmp_path):
         "Before merging 0.6250 1 prediction region merged",
         "Adjusted score 0.7500 0 is chance (score 0.5000)",
         "Explained 0.6667 / 0.3333 of the reference / of the prediction",
-        "Worst region 0.8571 Dice of 2 ↔ 9",
+        "Worst region 0.8571 reference 2 ↔ prediction 9",
         "Unmatched 0 every region is matched",
     ):
         assert figure in " ".join(words.split())
@@ -119,11 +120,23 @@ def test_headline_numbers_equal_those_of_the_comparison(tmp_path):
     assert "The reference explains 33.3 % of the prediction" in words
 
 
+def test_the_mean_is_also_shown_without_a_pair_that_covers_most_of_the_image():
+    reference = np.repeat([0, 1], [900, 100])
+    prediction = np.repeat([0, 7], [950, 50])  # Dice: 1800/1850 and 100/150
+    tile = tiles_of(compare(reference, prediction))[0]
+    assert (tile.name, tile.value) == ("Mean Dice", "0.8198")
+    assert tile.about == "0.6667 without region 0"
+    tile = tiles_of(compare(reference, prediction, background=0))[0]
+    assert (tile.name, tile.value) == ("Foreground Dice", "0.6667")
+    tile = tiles_of(compare([1, 1, 2, 2], [1, 1, 1, 2]))[0]
+    assert tile.about == "unmatched regions count as 0"
+
+
 def test_a_faint_group_is_marked_on_the_page(tmp_path):
     right = [[0.98, 0.98, 0.01], [0.01, 0.01, 0.98], [0.01, 0.01, 0.01]]
     result = compare([0, 0, 1], right, match="labels")
     words = " ".join(" ".join(page(result, tmp_path).words).split())
-    assert "Worst region 0.9800 Dice of 1" in words
+    assert "Worst region 0.9800 region 1" in words
     assert "Unmatched 0 every region is matched" in words
     assert words.count("(faint)") == 1
     assert page_of(result).rows[-1].faint  # after the others, though its Dice is 0
@@ -148,7 +161,7 @@ def test_unmatched_regions_are_counted_on_both_sides():
     assert tiles["Unmatched"].about == "1 of 3 reference and 1 of 3 prediction regions"
     assert tiles["Worst region"].value == "0.0000"
     assert tiles["Worst region"].about == (
-        "Dice of 7, unmatched; lowest matched 0.7692"  # 7 is larger than 2; 2·5/(8 + 5)
+        "prediction region 7, unmatched; lowest matched 0.7692"  # 7 is larger than 2; 2·5/(8 + 5)
     )
 
 
@@ -549,8 +562,10 @@ def test_notes_name_options_as_in_python_or_on_the_command_line(tmp_path):
     for words in ("python", "command"):
         write(result, tmp_path / "page.html", words=words)
         texts[words] = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "To merge it into a matched region, use --merge prediction." in texts["command"]
-    assert "merge=" not in texts["command"] and "--merge prediction" not in texts["python"]
+    # Options are not broken at the end of a line.
+    option = '<span class="option">--merge</span> prediction.'
+    assert f"To merge it into a matched region, use {option}" in texts["command"]
+    assert "merge=" not in texts["command"] and "--merge<" not in texts["python"]
     assert "To merge it into a matched region, use merge=&#34;prediction&#34;." in texts["python"]
     with pytest.raises(InputError, match="words must be 'python' or 'command', found 'html'"):
         write(result, tmp_path / "page.html", words="html")
@@ -743,7 +758,7 @@ def test_the_page_of_an_evaluation_shows_statistics_failures_and_missing_cases(
         assert f"mean rank {rank.mean_rank:.2f} over 8 cases" in words
         assert f"place {rank.place} in {percent(rank.kept)} of samples" in words
     assert "Missing and failed cases rank last (missing: worst)." in words
-    assert "good: 1 missing and 1 failed of 8 cases, which rank last" in words
+    assert "“good”: 1 missing and 1 failed of 8 cases, which rank last" in words
     assert "With 6 cases, 95 % confidence intervals may be too narrow." in words
     (difference,) = evaluation.differences()
     assert f"{difference.mean:+.4f}" in words
@@ -856,7 +871,7 @@ def test_pages_of_cases_name_options_as_in_python_or_on_the_command_line(words, 
         )
     assert problems == [f"a (mine): the page has no images: a.npy: pass {option}"]
     (file,) = (tmp_path / "report_cases").iterdir()
-    text = " ".join(Reader(file.read_text(encoding="utf-8")).words)
+    text = " ".join(" ".join(Reader(file.read_text(encoding="utf-8")).words).split())
     assert f"shows recorded numbers: a.npy: pass {option}" in text
     merge = {"python": 'merge="reference"', "command": "--merge reference"}
     assert f"To merge it into a matched region, use {merge[words]}." in text

@@ -68,6 +68,8 @@ def test_the_band_is_the_inter_rater_agreement():
     assert plot.band.low == pytest.approx(across(0.85), abs=1e-3)
     assert plot.band.width == pytest.approx(across(0.95) - across(0.85), abs=2e-3)
     assert plot.band.label == "between raters 0.900 (0.850–0.950)"
+    # The label is left of a band near the right end of the axis.
+    assert (plot.band.anchor, plot.band.label_x) == ("end", plot.band.low)
     assert [dot.with_raters for dot in plot.dots] == pytest.approx(
         [across(0.75), across(0.55)], abs=1e-3
     )
@@ -105,6 +107,9 @@ def test_rank_stability_lists_the_share_of_every_place():
     assert [name for _, name in figure.methods] == ["b", "a"]
     assert [place for _, place in figure.places] == [1, 2]
     assert stability_figure(ranks[:1], COLOURS) is None
+    assert not figure.tied
+    ranks[1]["shares"] = [0.1, 0.9]  # tied for first in 9.6 % of the samples
+    assert stability_figure(ranks, COLOURS).tied
 
 
 def test_a_stack_contains_every_slice_as_displayed():

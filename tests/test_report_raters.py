@@ -105,6 +105,31 @@ def test_the_page_opens_at_the_slice_where_raters_disagree_most():
     assert (content["height"], content["width"]) == (5, 6)
 
 
+def test_the_verdict_names_a_rater_only_if_the_scores_differ():
+    base = np.repeat([1, 2], 50)
+    shifted = [np.roll(base, k) for k in range(3)]
+    # Scores: the mean of the others agrees with each rater to 97 to 98.5 %.
+    verdict = raters_page(probdice.consensus(shifted)).verdict
+    assert verdict.endswith(
+        "; all raters agree similarly with the other raters (scores 0.97 to 0.98)."
+    )
+    verdict = raters_page(probdice.consensus([base, base, base, np.roll(base, 20)])).verdict
+    # Rolled by 20 of 100 pixels, 40 pixels differ.
+    assert verdict.endswith("; Rater 4 agrees least with the other raters (score 0.60).")
+
+
+def test_the_outlines_open_with_the_worst_region_where_raters_disagree_on_it():
+    first = np.zeros((4, 8, 8), int)
+    first[0, :6], first[2, :2, :2] = 1, 2
+    second = first.copy()
+    second[0, 5:] = 1  # 16 pixels differ in region 1
+    second[2, 1] = 0  # 2 of 4 pixels differ in region 2: Dice 2·2 / (4 + 2)
+    slices = raters_page(probdice.consensus([first, second], match="labels")).slices
+    assert [name for _, name in slices.regions] == ["2", "1", "0"]
+    assert dict(slices.regions)[3] == "2"  # codes are channels plus 1
+    assert slices.content["names"][slices.content["start"]] == "axis 0 slice 2"
+
+
 def test_the_background_is_transparent_on_an_image():
     raters = [np.array([[0, 0], [3, 3]]), np.array([[0, 0], [3, 0]])]
     colours = np.array([[[200, 100, 0], [50, 50, 50]], [[100, 100, 100], [0, 0, 0]]], np.uint8)

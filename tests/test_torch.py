@@ -632,7 +632,7 @@ def test_equal_sides_score_1_in_torch_as_well():
         ({"names": "abc"}, "names must be 3 different names"),
         ({"merge": "all"}, "merge must be"),
         ({"match": "labels", "merge": "both"}, "cannot be combined with"),
-        ({"ignore_index": 1.5}, "ignore_index must hold whole numbers"),
+        ({"ignore_index": 1.5}, "ignore_index: expected whole numbers"),
     ],
 )
 def test_options_that_do_not_fit_are_rejected_at_once(options, message):
@@ -744,7 +744,7 @@ def test_tensors_that_do_not_fit_are_rejected(preds, target, message):
 
 
 def test_soft_targets_have_no_label_to_ignore():
-    with pytest.raises(InputError, match=r"ignore_index=255 is a label, but target holds prob"):
+    with pytest.raises(InputError, match=r"ignore_index=255 is a label, but target contains prob"):
         metric_for(ignore_index=255).update(made()[0]["logits"], made()[1]["soft"])
 
 

@@ -14,7 +14,8 @@ A message is a sequence of texts and options. An `Option` has a name and a value
 ``merge="both"`` in Python and as ``--merge both`` on the command line.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Literal, Self, get_args
@@ -31,6 +32,7 @@ __all__ = [
     "TooLargeError",
     "Words",
     "as_words",
+    "imports_of_extra",
     "in_command",
     "in_python",
     "in_words",
@@ -238,6 +240,20 @@ class MissingExtraError(ProbdiceError, ImportError):
     >>> issubclass(MissingExtraError, ImportError)
     True
     """
+
+
+@contextmanager
+def imports_of_extra(module: str, *packages: str) -> Iterator[None]:
+    """Report a missing package of an extra, which has the name of the module that imports it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing not in packages:
+            raise
+        raise MissingExtraError(
+            f'probdice.{module} requires {missing}: pip install "probdice[{module}]"'
+        ) from None
 
 
 class TooLargeError(ProbdiceError, MemoryError):

@@ -4,23 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from probdice.comparison.result import Comparison
-from probdice.errors import InputError, MissingExtraError
+from probdice.errors import InputError, imports_of_extra
 from probdice.method.region_labels import Label
 from probdice.torch import RegionDice
 
-try:
+with imports_of_extra("monai", "ignite", "monai"):
     import torch
     from ignite.engine import Engine  # if ignite is missing, MONAI replaces it by a placeholder
     from monai.handlers import IgniteMetricHandler
     from monai.metrics import CumulativeIterationMetric
     from torch import Tensor
-except ModuleNotFoundError as error:
-    missing = (error.name or "").split(".")[0]
-    if missing not in ("ignite", "monai"):
-        raise
-    raise MissingExtraError(
-        f'probdice.monai requires {missing}: pip install "probdice[monai]"'
-    ) from None
 
 __all__ = ["RegionDiceHandler", "RegionDiceMetric"]
 

@@ -17,7 +17,7 @@ from probdice.method.merging import sides_to_merge
 from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Both
-from probdice.metrics.verdict import words_of
+from probdice.metrics.verdict import largest_pair, words_of
 from probdice.text.formatting import percent
 
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
@@ -27,7 +27,6 @@ SAMPLE = 1 << 16  # voxels in the middle of an image that are checked for label 
 FEWEST = 100  # fewest pairs of neighbours for an estimate of label changes
 CHANGES = 0.75  # share of neighbours with different labels: scans have 0.8 to 1, tiny cells 0.65
 SCATTERED = 8  # times the changes of compact regions: label maps have up to 5, photographs 20
-LARGE = 0.5  # share of the pixels above which a matched pair may be a background
 FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
 
 
@@ -156,18 +155,16 @@ def _background_notes(result: Comparison) -> list[Note]:
             return []
         text = ": neither side has this background, so every region is foreground."
         return [Note("background", (named_background(result.options.background), text))]
-    for group in result.groups:
-        is_pair = len(group.reference) == len(group.prediction) == 1
-        if is_pair and group.common_volume > LARGE * result.pixels:
-            labels = Both(group.reference[0], group.prediction[0])
-            text = (
-                f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
-                f"{percent(group.common_volume / result.pixels)} of the "
-                f"{words_of(result).many}. If it is the "
-                f"background, compute measures of the foreground with "
-            )
-            return [Note("background", (text, named_background(labels), "."))]
-    return []
+    pair = largest_pair(result)
+    if pair is None:
+        return []
+    labels = Both(pair.reference[0], pair.prediction[0])
+    text = (
+        f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
+        f"{percent(pair.common_volume / result.pixels)} of the {words_of(result).many}. "
+        f"If it is the background, compute measures of the foreground with "
+    )
+    return [Note("background", (text, named_background(labels), "."))]
 
 
 def _unmatched_notes(result: Comparison) -> list[Note]:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.engine.kernels import absolute, aitchison
-from probdice.engine.kernels import labels as label_kernels
+from probdice.engine.kernels import absolute, aitchison, label_rows
 from probdice.engine.similarity_kernels import Codes, LabelPairSums, PairSums, RowGroups, Rows
 from probdice.method.overlap import Floats, Integers
 from probdice.method.similarity import Similarity
@@ -33,7 +32,7 @@ class AbsoluteKernels:
         counts, volumes = np.zeros(labels, np.int64), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
         savings = np.zeros((labels, q.shape[0]))
-        sound = label_kernels.pairs_absolute(codes, q, q_start, counts, volumes, likeliest, savings)
+        sound = label_rows.pairs_absolute(codes, q, q_start, counts, volumes, likeliest, savings)
         return LabelPairSums(counts, volumes, likeliest, None, savings, sound)
 
     def joined(
@@ -73,7 +72,7 @@ class AitchisonKernels:
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
         savings = np.zeros((labels, q.shape[0]))
-        sound = label_kernels.pairs_aitchison(
+        sound = label_rows.pairs_aitchison(
             codes, q, q_start, self.floor, counts, volumes, likeliest, losses, savings
         )
         return LabelPairSums(counts, volumes, likeliest, losses, savings, sound)

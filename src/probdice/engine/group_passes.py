@@ -233,7 +233,7 @@ def row_groups(
         return RowGroups(side.rows, side.start + start, *_starts(groups.lists))
     rows = np.empty((len(groups) + 1, stop - start), dtype)
     group_of_code = groups.group_of(side.labels, len(groups))
-    kernels.labels.indicate(side.codes[start:stop], group_of_code, rows)
+    kernels.label_rows.indicate(side.codes[start:stop], group_of_code, rows)
     lists = [[g] if regions else [] for g, regions in enumerate(groups.lists)]
     return RowGroups(rows, 0, *_starts(lists))
 

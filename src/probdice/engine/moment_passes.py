@@ -1,7 +1,7 @@
 """Passes for the moments, the histograms and the calibration of regions."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -53,43 +53,33 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
     """Return the moments of a block. The labels of label maps are in the order of `keys`."""
     from probdice.engine import kernels
 
-    sides = Both(*ready.sides)
-    own = sides.map(lambda side: _products(side, side) if isinstance(side, Soft) else None)
-    volumes = Both(*(_volumes(side, keys[name]) for name, side in sides.to_dict().items()))
-    p, q = sides
+    p, q = ready.sides
     if isinstance(p, Soft) and isinstance(q, Soft):
-        between = _products(p, q)
-    else:
-        crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
-        assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
-        sums = np.zeros((crisp.labels.size, soft.rows.shape[0]))
-        kernels.labels.group_sums(crisp.codes, soft.rows, soft.start, sums)
-        labels = keys.reference if crisp is p else keys.prediction
-        between = np.zeros((labels.size, sums.shape[1]))
-        codes, places = known(crisp.labels, labels)
-        between[places] = sums[codes]
-        between = between if crisp is p else between.T
-    return Moments(volumes, own, between)
+        return _soft_moments(p, q)
+    crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
+    assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
+    own = _soft_moments(soft, replace(soft, rows=soft.rows[:0]))
+    labels = keys.reference if crisp is p else keys.prediction
+    codes, places = known(crisp.labels, labels)
+    counts, sums = np.zeros(labels.size), np.zeros((crisp.labels.size, soft.rows.shape[0]))
+    counts[places] = np.bincount(crisp.codes, minlength=crisp.labels.size)[codes]
+    kernels.label_rows.group_sums(crisp.codes, soft.rows, soft.start, sums)
+    between = np.zeros((labels.size, sums.shape[1]))
+    between[places] = sums[codes]
+    volumes, products = own.volumes.reference, own.own.reference
+    if crisp is p:
+        return Moments(Both(counts, volumes), Both(None, products), between)
+    return Moments(Both(volumes, counts), Both(products, None), between.T)
 
 
-def _products(p: Soft, q: Soft) -> Floats:
+def _soft_moments(p: Soft, q: Soft) -> Moments:
     from probdice.engine import kernels
 
-    products = np.zeros((p.rows.shape[0], q.rows.shape[0]))
-    kernels.moments.products(p.rows, p.start, q.rows, q.start, p.size, products)
-    return products
-
-
-def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:
-    if isinstance(side, Soft):
-        rows = side.rows[:, side.start : side.start + side.size]
-        sums: Floats = rows.sum(axis=1, dtype=np.float64)
-        return sums
-    volumes = np.zeros(keys.size)
-    counts = np.bincount(side.codes, minlength=side.labels.size)
-    codes, places = known(side.labels, keys)
-    volumes[places] = counts[codes]
-    return volumes
+    m, n = p.rows.shape[0], q.rows.shape[0]
+    volumes = np.zeros(m), np.zeros(n)
+    products = np.zeros((m, m)), np.zeros((n, n)), np.zeros((m, n))
+    kernels.moments.moments(p.rows, p.start, q.rows, q.start, p.size, *volumes, *products)
+    return Moments(Both(*volumes), Both(*products[:2]), products[2])
 
 
 def _distributions(blocks: Blocks, block: Block, bins: int) -> Both[Distribution]:

@@ -9,6 +9,7 @@ from probdice.text.formatting import decimal, percent
 __all__ = ["conclusion", "join_names", "summary_line"]
 
 DIGITS = 3
+COMPARED = ("at ", "below ", "above ")  # starts of comparisons with inter-rater agreement
 
 
 def conclusion(summary: Mapping[str, Any]) -> str:
@@ -37,7 +38,10 @@ def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     winners = [rank["method"] for rank in ranks if rank["place"] == 1]
     if len(summary["methods"]) == 1:
-        return (f"{winners[0]}: {_mean(summary, winners[0])}.", *_rater_sentences(summary, winners))
+        return (
+            f"{_quoted(winners[0])}: {_mean(summary, winners[0])}.",
+            *_rater_sentences(summary, winners),
+        )
     similar_methods, separation = _separation(summary, winners, [rank["method"] for rank in ranks])
     return (
         _winner_sentence(summary, winners, ranks[0]),
@@ -67,13 +71,13 @@ def _winner_sentence(
 ) -> str:
     title_list = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
     if len(winners) > 1:
-        return f"{join_names(winners)} are tied for first by {title_list}."
+        return f"{join_names(list(map(_quoted, winners)))} are tied for first by {title_list}."
     details = [_mean(summary, winners[0])] if len(summary["rank_by"]) == 1 else []
     if len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
     if rank["kept"] is not None:
         details.append(f"first in {percent(rank['kept'], 0)} of bootstrap samples")
-    return f"{winners[0]} is first by {title_list} ({'; '.join(details)})."
+    return f"{_quoted(winners[0])} is first by {title_list} ({'; '.join(details)})."
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:
@@ -105,27 +109,31 @@ def _separation(
     untested_methods = [method for method in other_methods if tests[method] is None]
     if other_methods and len(untested_methods) == len(other_methods):
         return other_methods, [
-            f"There are too few cases to test whether {winners[0]} differs from other methods."
+            f"There are too few cases to test whether {_quoted(winners[0])} differs from other "
+            f"methods."
         ]
     similar_methods = [
         method for method in other_methods if (p := tests[method]) is not None and p >= ALPHA
     ]
+    winner = _quoted(winners[0])
     if similar_methods:
         method_list = join_names(
-            [f"{method} (p = {_p_text(tests[method])})" for method in similar_methods]
+            [f"{_quoted(method)} (p = {_p_text(tests[method])})" for method in similar_methods]
         )
-        sentence = (
-            f"{winners[0]} does not differ significantly from {method_list} ({_test(summary)})."
-        )
+        sentence = f"{winner} does not differ significantly from {method_list} ({_test(summary)})."
     else:
-        tested_methods = [method for method in other_methods if method not in untested_methods]
-        method_list = join_names(tested_methods) if untested_methods else "all other methods"
-        sentence = f"{winners[0]} differs significantly from {method_list} ({_test(summary)})."
+        tested_names = [
+            _quoted(method) for method in other_methods if method not in untested_methods
+        ]
+        method_list = join_names(tested_names) if untested_methods else "all other methods"
+        sentence = f"{winner} differs significantly from {method_list} ({_test(summary)})."
     if not untested_methods:
         return similar_methods, [sentence]
-    method_list = join_names(untested_methods)
-    note = f"There are too few cases to test whether {winners[0]} differs from {method_list}."
-    return similar_methods, [sentence, note]
+    untested_list = join_names([_quoted(method) for method in untested_methods])
+    return similar_methods, [
+        sentence,
+        f"There are too few cases to test whether {winner} differs from {untested_list}.",
+    ]
 
 
 def _test(summary: Mapping[str, Any]) -> str:
@@ -134,27 +142,42 @@ def _test(summary: Mapping[str, Any]) -> str:
 
 
 def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
-    """Return sentences that compare methods with inter-rater agreement."""
+    """Return sentences that compare methods with inter-rater agreement.
+
+    If all methods have the same result, one sentence reports it for all of them.
+    """
     if summary["rater_comparison"] is None:
         return []
     sentences = summary["rater_comparison"]["sentences"]
-    values_by_result: dict[tuple[str, str], dict[str, str]] = {}  # one value per method
+    all_results = _values_by_result(sentences, list(summary["methods"]))
+    is_one_result = len(all_results) == 1 and len(sentences) > 2
+    texts = []
+    for (result, raters), values in (
+        all_results if is_one_result else _values_by_result(sentences, methods)
+    ).items():
+        has_level = result.startswith(COMPARED)
+        if has_level and len(values) > 1:
+            method_list = join_names(
+                [f"{_quoted(method)} ({method_value})" for method, method_value in values.items()]
+            )
+            subject = f"All {len(values)} methods, {method_list}," if is_one_result else method_list
+            texts.append(f"{subject} are {result}: {raters}.")
+        else:
+            verb = " is" if has_level else ":"
+            texts += [f"{_quoted(method)}{verb} {sentences[method]}." for method in values]
+    return texts
+
+
+def _values_by_result(
+    sentences: Mapping[str, str], methods: Sequence[str]
+) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the values of methods by their result and by the value of the raters."""
+    values_by_result: dict[tuple[str, str], dict[str, str]] = {}
     for method in (method for method in methods if method in sentences):
         result, _, numbers = sentences[method].rpartition(": ")
         method_value, _, raters = numbers.partition(" vs ")
         values_by_result.setdefault((result, raters), {})[method] = method_value
-    texts = []
-    for (result, raters), values in values_by_result.items():
-        has_level = result.startswith(("at ", "below ", "above "))
-        if has_level and len(values) > 1:
-            method_list = join_names(
-                [f"{method} ({method_value})" for method, method_value in values.items()]
-            )
-            texts.append(f"{method_list} are {result}: {raters}.")
-        else:
-            verb = " is" if has_level else ":"
-            texts += [f"{method}{verb} {sentences[method]}." for method in values]
-    return texts
+    return values_by_result
 
 
 def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> list[str]:
@@ -166,7 +189,8 @@ def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> lis
     for scheme, ranks in summary["ranking"]["schemes"].items():
         scheme_winners = [rank["method"] for rank in ranks if rank["place"] == 1]
         if 0 < len(scheme_winners) < len(ranks) and set(scheme_winners) != set(winners):
-            other_winners.append(f"{join_names(scheme_winners)} by the scheme {scheme}")
+            winner_list = join_names(list(map(_quoted, scheme_winners)))
+            other_winners.append(f"{winner_list} by the scheme {scheme}")
     return (
         [f"The winner depends on the ranking scheme: {'; '.join(other_winners)}."]
         if other_winners
@@ -184,6 +208,11 @@ def join_names(names: Sequence[str]) -> str:
     'a, b and c'
     """
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _quoted(method: str) -> str:
+    """Return the name of a method in quotation marks, because names can be ordinary words."""
+    return f"“{method}”"
 
 
 def _p_text(value: float | None) -> str:

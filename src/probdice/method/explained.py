@@ -35,10 +35,10 @@ def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
 def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
     """Compute R² of the least-squares regression of each side on the other."""
     shares: dict[Side, float] = {}
+    means = moments.volumes.map(lambda volumes: volumes / pixels)
     for side in SIDES:
         across = other(side)
         between = moments.between if side == "reference" else moments.between.T
-        means = moments.volumes.map(lambda volumes: volumes / pixels)
         covariance = between - np.outer(moments.volumes[side], means[across])
         variance = _variance(moments.own[side], moments.volumes[side], pixels)
         if variance <= CONSTANT * pixels:

@@ -76,24 +76,26 @@ class Distribution:
     @property
     def widths(self) -> Floats:
         """The width of every bin."""
-        return _widths(self.counts.shape[1])
+        return _bins(self.counts.shape[1])[1]
 
     @cached_property
     def shares(self) -> Floats:
         """The sum of the relative positions (0 to 1) of the values in each bin."""
-        shares = self.counts * (np.cumsum(self.widths) - self.widths)  # the left ends of bins
+        starts, widths = _bins(self.counts.shape[1])
+        shares = self.counts * starts
         np.subtract(self.sums, shares, out=shares)
-        shares /= self.widths
+        shares /= widths
         np.maximum(shares, 0, out=shares)
         return np.minimum(shares, self.counts, out=shares)
 
 
 @lru_cache(maxsize=2)
-def _widths(bins: int) -> Floats:
-    """Return the widths of `bins` bins."""
+def _bins(bins: int) -> tuple[Floats, Floats]:
+    """Return the starts and the widths of `bins` bins."""
     ends = 2 * (np.arange(bins // 2 + 1) / bins) ** 2
     widths = np.diff(ends)
-    return np.concatenate([widths, widths[::-1]])
+    widths = np.concatenate([widths, widths[::-1]])
+    return np.cumsum(widths) - widths, widths
 
 
 class Passes(Protocol):

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 __all__ = [
     "available",
     "explained_of",
+    "largest_pair",
     "lowest_matched",
+    "mean_without",
+    "name_in_text",
     "name_of",
     "overlap_in_words",
     "side_of",
@@ -38,6 +41,7 @@ OVERLAPS = (  # lowest Dice, and the words for it
 GOOD = 0.7  # Dice at which the overlap alone is reported
 AGREEING = 0.8  # adjusted score at which most pixels agree
 DETERMINED = 0.75  # explained share at which one side explains the other
+LARGE = 0.5  # share of the pixels above which a matched pair may be a background
 NAME = 60  # most characters of the name of a group
 
 
@@ -51,13 +55,13 @@ def verdict_of(comparison: Comparison) -> str:
     >>> import probdice
     >>> from probdice.metrics.verdict import verdict_of
     >>> verdict_of(probdice.compare([1, 1, 1, 2, 2, 2], [1, 1, 2, 2, 2, 2]))
-    'Good overlap (mean Dice 0.83); weakest in 1 (Dice 0.80); every region matched.'
+    'Good overlap (mean Dice 0.83); weakest in region 1 (Dice 0.80); every region matched.'
     >>> verdict_of(probdice.compare([1, 1, 2, 2], [1, 1, 2, 2]))
     'Both sides are equal.'
     """
     if available(lambda: comparison.score) == 1:
         return f"Both sides are equal{' after merging' if comparison.merges else ''}."
-    return "; ".join([_overlap_clause(comparison), *_worst_clauses(comparison)]) + "."
+    return "; ".join([*_overlap_clauses(comparison), *_worst_clauses(comparison)]) + "."
 
 
 def worst_first(groups: Sequence[Group]) -> list[int]:
@@ -103,11 +107,57 @@ def name_of(group: Group) -> str:
     return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
 
 
+def name_in_text(group: Group) -> str:
+    """Return the name of a group with its sides, such as "reference 1 ↔ prediction 4".
+
+    Examples
+    --------
+    >>> import probdice
+    >>> from probdice.metrics.verdict import name_in_text
+    >>> groups = probdice.compare([1, 1, 2, 2, 3], [1, 1, 5, 5, 5]).groups
+    >>> [name_in_text(group) for group in groups]
+    ['region 1', 'reference 2 ↔ prediction 5', 'reference region 3']
+    """
+    name, side = name_of(group), side_of(group)
+    labels = group.reference or group.prediction
+    region = "" if isinstance(labels[0], str) else "region "
+    if side:
+        return f"{side} {region}{name}"
+    reference, prediction = (listed(group.side(one), 2) for one in SIDES)
+    if reference == prediction:
+        return f"{region}{name}"
+    names = [
+        one if len(one) <= NAME // 2 else f"{one[: NAME // 2 - 1]}…"
+        for one in (reference, prediction)
+    ]
+    return f"reference {names[0]} ↔ prediction {names[1]}"
+
+
 def side_of(group: Group) -> Side | None:
     """Return the side of an unmatched region, or None for a matched group."""
     if group.reference and group.prediction:
         return None
     return "reference" if group.reference else "prediction"
+
+
+def largest_pair(comparison: Comparison) -> Group | None:
+    """Return the matched pair that covers more than half of the image, or None.
+
+    The pair may be a background. It is None if a background is named.
+    """
+    if comparison.options.background is not None:
+        return None
+    for group in comparison.groups:
+        pair = len(group.reference) == len(group.prediction) == 1
+        if pair and group.common_volume > LARGE * comparison.pixels:
+            return group
+    return None
+
+
+def mean_without(comparison: Comparison, left_out: Group) -> float:
+    """Return the mean Dice of all groups that count except one; NaN if there are none."""
+    dice = [group.dice for group in comparison.groups if group != left_out and not group.faint]
+    return sum(dice) / len(dice) if dice else nan
 
 
 def unmatched_in_words(comparison: Comparison) -> str:
@@ -148,28 +198,35 @@ def explained_of(comparison: Comparison) -> dict[Side, float]:
         return dict.fromkeys(SIDES, nan)
 
 
-def _overlap_clause(comparison: Comparison) -> str:
-    """Return a description of the overlap and, if it is low, of a possible reason."""
+def _overlap_clauses(comparison: Comparison) -> list[str]:
+    """Return clauses about the overlap and, if it is low, about a possible reason."""
     name, dice = "mean Dice", comparison.mean_dice
     if comparison.background is not None:
         name, dice = "foreground Dice", comparison.foreground_dice
     if isnan(dice):
-        return f"The {name} is unknown"
-    number = f"{name} {decimal(dice, 2)}"
+        return [f"The {name} is unknown"]
+    overlap = (
+        f"{overlap_in_words(dice)} ({name} {decimal(dice, 2)}{_mean_without_pair(comparison)})"
+    )
+    if dice >= GOOD:
+        return [overlap]
     adjusted = available(lambda: comparison.adjusted_score)
-    if dice < GOOD and adjusted >= AGREEING:
-        agreement_text = (
-            f"Most {words_of(comparison).many} agree (adjusted score {decimal(adjusted, 2)})"
-        )
-        return f"{agreement_text}, but regions overlap less: {number}"
-    if dice < GOOD:
-        splitting = _split_clause(comparison)
-        if splitting:
-            return f"{splitting}; {number}"
-    return f"{overlap_in_words(dice)} ({number})"
+    if adjusted >= AGREEING:
+        agreement_text = f"but most {words_of(comparison).many} agree"
+        return [f"{overlap}, {agreement_text} (adjusted score {decimal(adjusted, 2)})"]
+    return [overlap, *_split_clauses(comparison)]
 
 
-def _split_clause(comparison: Comparison) -> str:
+def _mean_without_pair(comparison: Comparison) -> str:
+    """Return the mean Dice without a pair that may be the background, or ""."""
+    pair = largest_pair(comparison)
+    if pair is None:
+        return ""
+    mean = mean_without(comparison, pair)
+    return "" if isnan(mean) else f", {decimal(mean, 2)} without {name_in_text(pair)}"
+
+
+def _split_clauses(comparison: Comparison) -> list[str]:
     """Return a clause for sides that have the same regions but split them differently.
 
     A side splits regions if some of its regions are unmatched or merged.
@@ -180,16 +237,14 @@ def _split_clause(comparison: Comparison) -> str:
     reference, prediction = (percent(shares[side], 0) for side in SIDES)
     explained_sides = {side for side in SIDES if shares[side] >= DETERMINED}
     if len(split_sides) == len(explained_sides) == 2:
-        shares_text = (
-            f"{reference} of the reference, and the reference {prediction} of the prediction"
-        )
-        return f"The same regions, split differently: the prediction explains {shares_text}"
+        explained_shares = f"{reference} of the reference and {prediction} of the prediction"
+        return [f"the same regions, split differently ({explained_shares} explained)"]
     if "prediction" in split_sides and "reference" in explained_sides:
-        return f"The prediction splits regions of the reference and explains {reference} of it"
+        return [f"the prediction splits regions of the reference and explains {reference} of it"]
     if "reference" in split_sides and "prediction" in explained_sides:
-        joins = "The prediction joins regions of the reference"
-        return f"{joins}; the reference explains {prediction} of the prediction"
-    return ""
+        joins = "the prediction joins regions of the reference"
+        return [f"{joins}, which explains {prediction} of the prediction"]
+    return []
 
 
 def _worst_clauses(comparison: Comparison) -> list[str]:
@@ -198,17 +253,17 @@ def _worst_clauses(comparison: Comparison) -> list[str]:
     lowest_group = lowest_matched(matched) if len(matched) > 1 else None
     unmatched = _unmatched_clause(comparison)
     if not unmatched:
-        worst_texts = (
-            [f"weakest in {name_of(lowest_group)} (Dice {decimal(lowest_group.dice, 2)})"]
+        weakest = (
+            f"weakest in {name_in_text(lowest_group)} (Dice {decimal(lowest_group.dice, 2)})"
             if lowest_group
-            else []
+            else ""
         )
-        return [*worst_texts, "every region matched"]
+        return [*filter(None, [weakest]), "every region matched"]
     if lowest_group is None:
         return [unmatched]
     return [
         unmatched,
-        f"lowest matched Dice {decimal(lowest_group.dice, 2)} in {name_of(lowest_group)}",
+        f"lowest matched Dice {decimal(lowest_group.dice, 2)} in {name_in_text(lowest_group)}",
     ]
 
 
@@ -219,11 +274,10 @@ def _unmatched_clause(comparison: Comparison) -> str:
     if not count or worst_unmatched is None:
         return ""
     if count == 1:
-        return f"{side_of(worst_unmatched)} region {name_of(worst_unmatched)} unmatched (Dice 0)"
-    on_both_sides = all(comparison.unmatched.values())
+        return f"{name_in_text(worst_unmatched)} unmatched (Dice 0)"
     largest_name = (
-        f"{side_of(worst_unmatched)} {name_of(worst_unmatched)}"
-        if on_both_sides
+        name_in_text(worst_unmatched)
+        if all(comparison.unmatched.values())
         else name_of(worst_unmatched)
     )
     return f"{unmatched_in_words(comparison)} unmatched (Dice 0), largest: {largest_name}"

@@ -281,8 +281,10 @@ class Panel:
                 i, j = ranked_names.index(first), ranked_names.index(second)
                 meeting = comparison.overlap.meeting
                 rows, columns = places[i][meeting.rows], places[j][meeting.columns]
-                tables[i, j] = Pairs(rows, columns, meeting.savings)
-                tables[j, i] = Pairs(columns, rows, meeting.savings)
+                known = (rows >= 0) & (columns >= 0)  # backgrounds are not matched here
+                rows, columns, savings = rows[known], columns[known], meeting.savings[known]
+                tables[i, j] = Pairs(rows, columns, savings)
+                tables[j, i] = Pairs(columns, rows, savings)
         return volumes, tables
 
 

@@ -18,7 +18,8 @@ from probdice.text.formatting import decimal, percent
 __all__ = ["IntervalPlot", "Stability", "interval_plot", "round_ticks", "stability_figure"]
 
 DIGITS = 3  # of the values beside the plot
-ROW, HEAD, FOOT = 40, 22, 26  # heights of a method, of the label of the raters and of the axis
+ROW, HEAD, FOOT = 44, 22, 26  # heights of a method, of the label of the raters and of the axis
+THIRD = 33  # per cent of the width; labels near an end of the axis do not extend beyond it
 INSET = 2.0  # empty margin on both sides of a plot, in per cent of its width
 TICKS = 6  # at most, on the axis of a plot
 LABEL = 28  # characters of the name of a method in a figure
@@ -47,6 +48,7 @@ class Band:
     low: float
     width: float
     label: str
+    label_x: float
     anchor: str
 
 
@@ -85,6 +87,7 @@ class Stability:
     blobs: tuple[Blob, ...]
     methods: tuple[tuple[float, str], ...]  # position and a short name
     places: tuple[tuple[float, int], ...]
+    tied: bool  # whether the shares of a place add up to more than 1
 
 
 def interval_plot(
@@ -163,6 +166,9 @@ def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> St
         blobs,
         tuple((TOP + STEP * k, shortened(rank["method"], 24)) for k, rank in enumerate(drawn)),
         tuple((LEFT + STEP * (k + 0.5), k + 1) for k in range(len(drawn))),
+        any(
+            sum(shares) > 1.005 for shares in zip(*(rank["shares"] for rank in drawn), strict=True)
+        ),
     )
 
 
@@ -192,6 +198,10 @@ def _band(
     if centre is None:
         return None
     start, end = (centre, centre) if low is None or high is None else (low, high)
-    left = centre < 50
+    anchor, label_x = "middle", centre
+    if centre < THIRD:
+        anchor, label_x = "start", end
+    elif centre > 100 - THIRD:
+        anchor, label_x = "end", start
     label = f"between raters {_value_text(agreement)}"
-    return Band(centre, start, round(end - start, 3), label, "start" if left else "end")
+    return Band(centre, start, round(end - start, 3), label, label_x, anchor)

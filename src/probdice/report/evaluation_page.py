@@ -132,7 +132,7 @@ def _lowest(evaluation: Evaluation) -> list[str]:
     means = [one for one in evaluation.summary["regions"] if one["mean"] is not None]
     if means:
         one = min(means, key=lambda one: float(one["mean"]))
-        details = f"mean Dice {decimal(one['mean'], DIGITS)}, {shortened(one['method'])}"
+        details = f"mean Dice {decimal(one['mean'], DIGITS)}, “{shortened(one['method'])}”"
         sentences.append(f"Worst region: {shortened(one['label'])} ({details}).")
     sign = 1 if evaluation.higher_is_better(evaluation.rank_by[0]) else -1
     values = {
@@ -144,7 +144,7 @@ def _lowest(evaluation: Evaluation) -> list[str]:
     if values:
         case, method = min(values, key=lambda key: sign * values[key])
         title, value = evaluation.summary["titles"][evaluation.rank_by[0]], values[case, method]
-        details = f"{title} {decimal(value, DIGITS)}, {shortened(method)}"
+        details = f"{title} {decimal(value, DIGITS)}, “{shortened(method)}”"
         sentences.append(f"Worst case: {shortened(case)} ({details}).")
     return sentences
 
@@ -160,7 +160,7 @@ def _headline(evaluation: Evaluation) -> str:
         ]
         if unscored:
             cases = quantity(counts.cases, "case")
-            parts.append(f"{shortened(name)}: {' and '.join(unscored)} of {cases}")
+            parts.append(f"“{shortened(name)}”: {' and '.join(unscored)} of {cases}")
     return "; ".join(parts)
 
 
@@ -195,7 +195,7 @@ def _missing_rule(summary: dict[str, Any]) -> str:
 def _remarks(summary: dict[str, Any]) -> tuple[str, ...]:
     """Return the remarks on methods, and the notes on the whole run."""
     remarks = (
-        f"{shortened(method)}: {text}"
+        f"“{shortened(method)}”: {text}"
         for method, texts in summary["remarks"].items()
         for text in texts
     )

@@ -166,10 +166,10 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
     text = f"{pixels:,.0f}" if pixels >= 100 or pixels == int(pixels) else f"{pixels:,.1f}"
     size = millilitres(pixels, pixel_volume)
     text = f"{text}{unit} ({size})" if size else f"{text}{unit}"
-    return text.replace(",", "\u2009")
+    return text.replace(",", "\u202f")
 
 
 def extent(pixels: float, pixel_volume: float | None) -> str:
     """Return a volume without its unit: in millilitres, or in pixels if their size is unknown."""
     size = millilitres(pixels, pixel_volume)
-    return size.removesuffix(" mL").replace(",", "\u2009") if size else volume(pixels)
+    return size.removesuffix(" mL").replace(",", "\u202f") if size else volume(pixels)

@@ -12,8 +12,10 @@ from probdice.method.sides import SIDES, Side, other
 from probdice.metrics.verdict import (
     available,
     explained_of,
+    largest_pair,
     lowest_matched,
-    name_of,
+    mean_without,
+    name_in_text,
     side_of,
     unmatched_in_words,
     words_of,
@@ -82,15 +84,10 @@ def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
     """Return the five numbers at the top of the page."""
     unmatched = sum(len(labels) for labels in comparison.unmatched.values())
     counts = unmatched_in_words(comparison)
-    dice = Figure("Mean Dice", decimal(comparison.mean_dice), "unmatched regions count as 0")
-    if comparison.background is not None:
-        dice = Figure(
-            "Foreground Dice", decimal(comparison.foreground_dice), "without the background"
-        )
     adjusted = decimal(available(lambda: comparison.adjusted_score))
     explained = [decimal(share) for share in explained_of(comparison).values()]
     return (
-        dice,
+        _dice_figure(comparison),
         Figure("Adjusted score", adjusted, f"0 is chance (score {_chance(comparison)})"),
         Figure("Explained", " / ".join(explained), "of the reference / of the prediction"),
         _worst_figure(comparison),
@@ -152,13 +149,25 @@ def _sentence(text: str) -> str:
     return short[:1].upper() + short[1:] if first.isalpha() else short
 
 
+def _dice_figure(comparison: Comparison) -> Figure:
+    """Return the mean Dice, with and without a pair that may be the background."""
+    if comparison.background is not None:
+        dice = decimal(comparison.foreground_dice)
+        return Figure("Foreground Dice", dice, "without the background")
+    about = "unmatched regions count as 0"
+    pair = largest_pair(comparison)
+    if pair is not None and not isnan(mean_without(comparison, pair)):
+        about = f"{decimal(mean_without(comparison, pair))} without {name_in_text(pair)}"
+    return Figure("Mean Dice", decimal(comparison.mean_dice), about)
+
+
 def _worst_figure(comparison: Comparison) -> Figure:
     """Return the lowest Dice. If it is of an unmatched region, add the lowest matched Dice."""
     worst = worst_group(comparison.groups)
     if worst is None:
         return Figure("Worst region", decimal(nan), "no Dice is known")
     lowest = lowest_matched(comparison.groups)
-    about = f"Dice of {name_of(worst)}"
+    about = name_in_text(worst)
     if side_of(worst):
         about += ", unmatched"
         if lowest is not None:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from probdice.errors import Option, Words, as_words, in_words
 from probdice.method.matching import listed
 from probdice.method.sides import SIDES, Side
-from probdice.metrics.verdict import name_of, side_of, verdict_of, words_of, worst_first
+from probdice.metrics.verdict import (
+    name_in_text,
+    name_of,
+    side_of,
+    verdict_of,
+    words_of,
+    worst_first,
+)
 from probdice.pictures.colours import Colours, colours_of
 from probdice.pictures.layout import Layout, arrange, width_of
 from probdice.report.boundary_section import BoundarySection, boundary_section
@@ -69,6 +76,7 @@ class Row:
 
     number: int
     name: str
+    title: str  # the name with the sides of its regions
     reference: str
     prediction: str
     colour: str
@@ -192,6 +200,11 @@ class Page:
         """The number of groups in the plot of Dice."""
         unmatched = sum(len(side.first) + len(side.others) for side in self.unmatched)
         return unmatched + len(self.matched)
+
+    @property
+    def names_differ(self) -> bool:
+        """Whether the plot has pairs with a name for each side."""
+        return any(row.reference != row.prediction for row in self.matched)
 
     @property
     def axes(self) -> int:
@@ -320,6 +333,7 @@ def _row(number: int, group: Group, colour: str, comparison: Comparison, words: 
     return Row(
         number,
         name_of(group),
+        name_in_text(group),
         shortened(listed(group.reference), 300),
         shortened(listed(group.prediction), 300),
         colour,

@@ -40,6 +40,7 @@ __all__ = ["RatersPage", "raters_page", "write_consensus"]
 LISTED = 200  # common regions in the table
 NAMED = 6  # raters that the subtitle names
 MATRIX_DIGITS = 3
+APART = 0.05  # range of scores at which the verdict names the rater with the lowest score
 ABSENT = "not used"  # remark on a region that a rater does not have
 
 
@@ -107,7 +108,7 @@ def raters_page(
         (layer,) = background_images_of(consensus.images, consensus.options, [image])
     geometry = consensus.segmentation.geometry
     on_grid = geometry is None or geometry.on_grid
-    channels = _worst_first(agreement.regions)[:LISTED]
+    channels = _worst_first(agreement.regions, consensus.volumes)[:LISTED]
     regions = tuple(agreement.regions[k] for k in channels)
     weakest = regions[0] if regions and not isnan(regions[0].mean_dice) else None
     words_for_pixels = pixel_words(consensus.segmentation)
@@ -118,7 +119,7 @@ def raters_page(
         pixel=words_for_pixels.one,
         tiles=_tiles(agreement, weakest),
         notes=tuple(in_words(note.message, as_words(words)) for note in consensus.notes),
-        slices=rater_slices(consensus, layer) if on_grid else None,
+        slices=rater_slices(consensus, layer, channels) if on_grid else None,
         names=tuple(display_name(agreement.names[k]) for k in agreement.order),
         matrices=_matrices(agreement),
         region_matrix=None if weakest is None else _matrix("Dice", "", weakest.dice, agreement),
@@ -143,10 +144,13 @@ def _subtitle(consensus: Consensus) -> str:
     )
 
 
-def _worst_first(regions: Sequence[RegionAgreement]) -> list[int]:
-    """Return the indices of regions by ascending mean Dice; regions without a Dice are last."""
+def _worst_first(regions: Sequence[RegionAgreement], volumes: Floats) -> list[int]:
+    """Return the indices of regions by ascending mean Dice; regions without a Dice are last.
+
+    Regions of equal Dice are ordered by descending volume.
+    """
     dice = [region.mean_dice for region in regions]
-    return sorted(range(len(dice)), key=lambda k: (isnan(dice[k]), dice[k]))
+    return sorted(range(len(dice)), key=lambda k: (isnan(dice[k]), dice[k], -volumes[k]))
 
 
 def _mean_dice(agreement: Agreement) -> tuple[str, float]:
@@ -158,36 +162,38 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
 
 
 def _verdict(agreement: Agreement, weakest: RegionAgreement | None, words: PixelWords) -> str:
-    """Return sentences about inter-rater agreement, the worst region and the worst rater."""
-    parts = [_overlap(agreement, words)]
+    """Return a sentence about inter-rater agreement, the worst region and the raters."""
+    parts = _overlap(agreement, words)
     if weakest is not None and len(agreement.regions) > 1:
         mean = decimal(weakest.mean_dice, 2)
         parts.append(f"weakest in region {shortened(weakest.label, 40)} (Dice {mean})")
-    others = [one for one in agreement.others if not isnan(one.score)]
+    others = sorted(
+        (one for one in agreement.others if not isnan(one.score)), key=lambda one: one.score
+    )
     if len(others) > 2:
-        least = min(others, key=lambda one: one.score)
-        score = decimal(least.score, 2)
-        parts.append(
-            f"{display_name(least.name)} agrees least with the other raters (score {score})"
-        )
+        low, high = (decimal(one.score, 2) for one in (others[0], others[-1]))
+        if others[-1].score - others[0].score >= APART:
+            least = display_name(others[0].name)
+            parts.append(f"{least} agrees least with the other raters (score {low})")
+        else:
+            scores = f"score {low}" if low == high else f"scores {low} to {high}"
+            parts.append(f"all raters agree similarly with the other raters ({scores})")
     return "; ".join(parts) + "."
 
 
-def _overlap(agreement: Agreement, words: PixelWords) -> str:
-    """Return a sentence about the overlap of regions, with the thresholds of `verdict`."""
+def _overlap(agreement: Agreement, words: PixelWords) -> list[str]:
+    """Return clauses about the overlap of regions, with the thresholds of `verdict`."""
     name, dice = _mean_dice(agreement)
-    number = f"{name} {decimal(dice, 2)}"
+    overlap = f"{overlap_in_words(dice)} between raters ({name} {decimal(dice, 2)})"
     adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
     if dice < GOOD and adjusted >= AGREEING:
-        agreeing = f"Most {words.many} agree (adjusted score {decimal(adjusted, 2)})"
-        return f"{agreeing}, but regions overlap less: {number}"
+        agreeing = f"but most {words.many} agree (adjusted score {decimal(adjusted, 2)})"
+        return [f"{overlap}, {agreeing}"]
     if dice < GOOD and explained >= DETERMINED:
         share = percent(explained, 0)
-        return (
-            f"Raters split the same regions differently: on average, the segmentation of one rater "
-            f"explains {share} of that of another; {number}"
-        )
-    return f"{overlap_in_words(dice)} between raters ({number})"
+        split = "raters split the same regions differently: on average, the segmentation of one"
+        return [overlap, f"{split} rater explains {share} of that of another"]
+    return [overlap]
 
 
 def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figure, ...]:
@@ -289,7 +295,7 @@ def _region_table(consensus: Consensus, channels: list[int]) -> Table:
                 Cell(count, f"{count} of {len(cells)}"),
                 _dice_cell(region.mean_dice),
                 _dice_cell(region.lowest_dice),
-                Cell(ml, f"{ml:,.4g}".replace(",", "\u2009")),
+                Cell(ml, f"{ml:,.4g}".replace(",", "\u202f")),
                 *cells,
             )
         )

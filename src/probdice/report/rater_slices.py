@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,17 +36,26 @@ class OutlinedRater:
 
 @dataclass(frozen=True)
 class RaterSlices:
-    """The layers for the slider, the raters in the order of clustering, and the largest entropy."""
+    """The layers for the slider, the raters in the order of clustering, and the largest entropy.
+
+    `regions` are the codes and names of the regions whose outlines can be shown.
+    """
 
     content: dict[str, Any]
     raters: tuple[OutlinedRater, ...]
+    regions: tuple[tuple[int, str], ...]
     most_bits: float
     image: str
     left_out: str
 
 
-def rater_slices(consensus: Consensus, image: BackgroundImage | None) -> RaterSlices:
-    """Return the slices of all raters; the first one shown is where the raters disagree most."""
+def rater_slices(
+    consensus: Consensus, image: BackgroundImage | None, channels: Sequence[int]
+) -> RaterSlices:
+    """Return the slices of all raters, and the outlines of the regions of some `channels`.
+
+    The first slice shown is where the raters disagree most on the first of these regions.
+    """
     stack = stack_of(consensus.segmentation, MOST)
     shape, ranges = consensus.segmentation.shape, stack.ranges
     whole = (slice(None),) * len(shape)
@@ -59,8 +68,12 @@ def rater_slices(consensus: Consensus, image: BackgroundImage | None) -> RaterSl
         colours[background] = ""
     inside = ~np.isnan(bits)
 
+    outlined = np.zeros(bits.shape, bool)
+
     def regions(parts: Parts) -> dict[str, Any]:
         codes = _selected(_most_probable(parts, len(shape)), shape, ranges).astype(np.int32)
+        if channels:
+            outlined[codes == channels[0]] = True
         return region_layer(stack, np.where(inside, codes, -1), colours)
 
     layers = {
@@ -73,6 +86,8 @@ def rater_slices(consensus: Consensus, image: BackgroundImage | None) -> RaterSl
         colour = PALETTE[number % len(PALETTE)]
         raters.append(OutlinedRater(display_name(name), f"rater-{number}", colour))
         layers[f"rater-{number}"] = regions(probabilities.rater(name, whole))
+    if np.nansum(bits[outlined]) > 0:
+        bits = np.where(outlined, bits, 0.0)
     totals = np.nansum(stack.drawn(bits), axis=(1, 2))
     lines = [{"layer": rater.layer, "colour": rater.colour} for rater in raters]
     content = stack.content(int(np.argmax(totals))) | {
@@ -81,7 +96,9 @@ def rater_slices(consensus: Consensus, image: BackgroundImage | None) -> RaterSl
         "outlines": {"outlines": {"under": "consensus", "lines": lines}},
     }
     shown = "" if image is None else shortened(image.name)
-    return RaterSlices(content, tuple(raters), most_bits, shown, stack.left_out)
+    names = consensus.segmentation.regions
+    codes = tuple((k + 1, shortened(names[k], 40)) for k in channels)
+    return RaterSlices(content, tuple(raters), codes, most_bits, shown, stack.left_out)
 
 
 def display_name(name: str) -> str:

@@ -18,6 +18,7 @@ and the inline style and scripts by their hashes.
 """
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
@@ -91,6 +92,7 @@ def _environment(package: str) -> "Environment":
         lstrip_blocks=True,
     )
     environment.filters["data"] = _data
+    environment.filters["unbroken"] = _unbroken
     return environment
 
 
@@ -103,6 +105,17 @@ def _data(value: Any) -> Any:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
+
+
+def _unbroken(text: str) -> Any:
+    """Return text in which command-line options are not broken at a hyphen."""
+    from markupsafe import Markup, escape
+
+    parts = re.split(r"(--[a-z][a-z-]*)", text)
+    option = Markup('<span class="option">{}</span>')
+    return Markup("").join(
+        option.format(part) if k % 2 else escape(part) for k, part in enumerate(parts)
+    )
 
 
 @cache

@@ -5,17 +5,10 @@ once, and scores them. `RegionDiceLoss` computes 1 − Dice or 1 − score. The 
 exactly at the target, also for soft targets.
 """
 
-from probdice.errors import MissingExtraError
+from probdice.errors import imports_of_extra
 
-try:
+with imports_of_extra("torch", "torch", "torchmetrics"):
     from probdice.torch.loss import RegionDiceLoss, region_dice_loss
     from probdice.torch.metric import RegionDice
-except ModuleNotFoundError as error:
-    missing = (error.name or "").split(".")[0]
-    if missing not in ("torch", "torchmetrics"):
-        raise
-    raise MissingExtraError(
-        f'probdice.torch requires {missing}: pip install "probdice[torch]"'
-    ) from None
 
 __all__ = ["RegionDice", "RegionDiceLoss", "region_dice_loss"]

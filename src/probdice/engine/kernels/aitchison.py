@@ -51,7 +51,19 @@ def _one_more(x: float, y: float) -> float:
     return f + alike(1.0, x) if f > alike(0.0, x) else alike(0.0, x)
 
 
-_similarities, _similarities_and_one = pair_sums_of(_similar), pair_sums_of(_one_more)
+@inner
+def _two_similar(x: float, y: float, x_next: float, y_next: float) -> float:
+    """Return the sum of f at two pixels with one division. No logit may be infinite.
+
+    1/a + 1/b = (a + b) / (a b), and divisions take most of the time.
+    """
+    one, unit = alike(1.0, x), alike(UNIT, x)
+    a, b = one + unit * abs(x - y), one + unit * abs(x_next - y_next)
+    return (a + b) / (a * b)
+
+
+_similarities = pair_sums_of(_similar, _two_similar)
+_similarities_and_one = pair_sums_of(_one_more)
 
 
 @kernel

@@ -17,18 +17,33 @@ def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums
 
     Bins are narrow near 0 and 1 and wide near 0.5, because most values are close to 0 or 1.
     """
-    places = np.empty((rows.shape[0], STEP), np.int32)
-    for done in range(start, start + size, STEP):
-        step = min(STEP, start + size - done)
-        for i in range(rows.shape[0]):
-            _places(rows[i, done : done + step], counts.shape[1], places[i])
-        # Visit all rows of a pixel in turn. Neighbouring pixels of a row are mostly in the same
-        # bin, and incrementing a bin that was just written would have to wait.
-        for k in range(np.uint64(step)):
-            for i in range(np.uint64(rows.shape[0])):
-                place = np.uint64(places[i, k])
-                counts[i, place] += 1
-                sums[i, place] += rows[i, np.uint64(done) + k]
+    places = np.empty(STEP, np.int32)
+    for i in range(rows.shape[0]):
+        for done in range(start, start + size, STEP):
+            row = rows[i, done : min(done + STEP, start + size)]
+            _places(row, counts.shape[1], places)
+            _add_runs(row, places, counts[i], sums[i])
+
+
+@inner
+def _add_runs(row: Rows, places: NDArray[np.int32], counts: NDArray[np.int64], sums: Sums) -> None:
+    """Add the number and the sum of the values in each bin.
+
+    Neighbouring pixels often fall into the same bin. Its sum stays in a register, because adding to
+    a cell of memory that was just written would have to wait.
+    """
+    size = np.uint64(row.size)
+    first, place = np.uint64(0), np.uint64(places[0])
+    total = sums[place]
+    for k in range(size):
+        if np.uint64(places[k]) != place:
+            counts[place] += k - first
+            sums[place] = total
+            first, place = np.uint64(k), np.uint64(places[k])
+            total = sums[place]
+        total += row[k]
+    counts[place] += size - first
+    sums[place] = total
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Sums of products, which are used for covariances."""
+"""Sums and sums of products, which are used for covariances."""
 
 import numpy as np
 
@@ -18,34 +18,60 @@ _products = pair_sums_of(_product)
 
 
 @kernel
-def products(p: Rows, p_start: int, q: Rows, q_start: int, size: int, into: Sums) -> None:
-    """Add Σ p_i q_j in float64, because covariances are small differences between these sums."""
+def moments(
+    p: Rows,
+    p_start: int,
+    q: Rows,
+    q_start: int,
+    size: int,
+    p_volumes: Sums,
+    q_volumes: Sums,
+    p_own: Sums,
+    q_own: Sums,
+    between: Sums,
+) -> None:
+    """Add Σ p_i, Σ q_j, Σ p_i p_j, Σ q_i q_j and Σ p_i q_j.
+
+    All sums are float64, because covariances are small differences between these sums.
+    """
     p_rows, q_rows = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
-    sums = np.empty((p.shape[0] + ROOM[0], q.shape[0] + ROOM[1]))
+    most = max(p.shape[0], q.shape[0])
+    sums = np.empty((most + ROOM[0], most + ROOM[1]))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
-        p_listed = p_rows[: _present(p, p_from, p_from + step, p_rows)]
-        q_listed = q_rows[: _present(q, q_from, q_from + step, q_rows)]
-        _products(
-            p, p_from, p_listed, q, q_from, q_listed, step, sums,
-            p, p_from + step, q, q_from + step,
-        )  # fmt: skip
-        for a in range(p_listed.size):
-            for b in range(q_listed.size):
-                into[p_listed[a], q_listed[b]] += sums[a, b]
+        p_listed = p_rows[: _add_volumes(p, p_from, p_from + step, p_volumes, p_rows)]
+        q_listed = q_rows[: _add_volumes(q, q_from, q_from + step, q_volumes, q_rows)]
+        _add_products(p, p_from, p_listed, p, p_from, p_listed, step, sums, p_own)
+        _add_products(q, q_from, q_listed, q, q_from, q_listed, step, sums, q_own)
+        _add_products(p, p_from, p_listed, q, q_from, q_listed, step, sums, between)
 
 
 @inner
-def _present(rows: Rows, start: int, stop: int, into: Indices) -> int:
-    """List the rows that are not zero everywhere, and return their number."""
+def _add_products(
+    p: Rows, p_from: int, p_listed: Indices, q: Rows, q_from: int, q_listed: Indices, step: int,
+    sums: Sums, into: Sums,
+) -> None:  # fmt: skip
+    """Add the sum of products of every pair of listed rows."""
+    _products(
+        p, p_from, p_listed, q, q_from, q_listed, step, sums, p, p_from + step, q, q_from + step
+    )
+    for a in range(p_listed.size):
+        for b in range(q_listed.size):
+            into[p_listed[a], q_listed[b]] += sums[a, b]
+
+
+@inner
+def _add_volumes(rows: Rows, start: int, stop: int, volumes: Sums, listed: Indices) -> int:
+    """Add the sum of each row. List the rows that are not zero everywhere; return their number."""
     count = 0
     for i in range(rows.shape[0]):
         row = rows[i, start:stop]
-        positive = 0
+        volume = 0.0
         for k in range(row.size):
-            positive |= row[k] > 0
-        if positive:
-            into[count] = i
+            volume += np.float64(row[k])
+        if volume > 0:
+            volumes[i] += volume
+            listed[count] = i
             count += 1
     return count

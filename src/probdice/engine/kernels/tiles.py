@@ -1,6 +1,7 @@
 """Sums over the pixels for every pair of rows, computed in tiles of several rows."""
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -11,13 +12,19 @@ ROOM = (1, 3)  # rows and columns of the output that tiles may use beyond the li
 
 LINE = 64  # number of bytes in a cache line
 
+Value = Callable[[float, float], float]
+TwoValues = Callable[[float, float, float, float], float]
 PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums, Rows, int, Rows, int], None]
 
 
-def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
-    """Return a compiled function that sums value(p_i, q_j) over the pixels for every pair."""
+def pair_sums_of(value: Value, two: TwoValues | None = None) -> PairSums:
+    """Return a compiled function that sums value(p_i, q_j) over the pixels for every pair.
 
-    tile = _tile_of(value)
+    two(p_i, q_j, p_i', q_j') is the sum of the values of two pixels, if computing it takes less
+    time than computing two values.
+    """
+
+    tile = _tile_of(value, two)
 
     @inner
     def pair_sums(
@@ -62,8 +69,10 @@ def pair_sums_of(value: Callable[[float, float], float]) -> PairSums:
     return pair_sums
 
 
-def _tile_of(value: Callable[[float, float], float]) -> Callable[..., None]:
+def _tile_of(value: Value, two: TwoValues | None) -> Callable[..., None]:
     """Return a function that sums value(p_i, q_j) for two rows of p and four rows of q."""
+
+    paired, both = two is not None, cast(TwoValues, two)
 
     @inner
     def tile(
@@ -80,7 +89,21 @@ def _tile_of(value: Callable[[float, float], float]) -> Callable[..., None]:
             _load(q_next, q_next_start, line, stop_line)
             line = stop_line
             s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
-            for k in range(start, min(start + SHORT, size)):
+            first, stop = np.uint64(start), min(start + SHORT, size)
+            if paired:  # then at most one pixel is left
+                half = (stop - start) // np.uint64(2)
+                first = start + half + half
+                for k in range(start, start + half):
+                    m = k + half
+                    s00 += both(p0[k], q0[k], p0[m], q0[m])
+                    s01 += both(p0[k], q1[k], p0[m], q1[m])
+                    s02 += both(p0[k], q2[k], p0[m], q2[m])
+                    s03 += both(p0[k], q3[k], p0[m], q3[m])
+                    s10 += both(p1[k], q0[k], p1[m], q0[m])
+                    s11 += both(p1[k], q1[k], p1[m], q1[m])
+                    s12 += both(p1[k], q2[k], p1[m], q2[m])
+                    s13 += both(p1[k], q3[k], p1[m], q3[m])
+            for k in range(first, stop):
                 s00 += value(p0[k], q0[k])
                 s01 += value(p0[k], q1[k])
                 s02 += value(p0[k], q2[k])

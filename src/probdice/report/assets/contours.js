@@ -1,10 +1,11 @@
 "use strict";
-// The contours of one side in a plane, as an SVG path in pixels of the plane. Contours of label
-// maps follow pixel edges. Contours of probabilities are lines of equal probability of a group.
+// The contours of one side in a plane, as two SVG paths in pixels of the plane: of all groups but
+// one, and of this group. Contours of label maps follow pixel edges. Contours of probabilities are
+// lines of equal probability of a group.
 function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
   const isShown = (group) => group >= -1 && group !== data.background && (selection.chosen === null || group === selection.chosen);
 
-  function edges(entry, plane) {
+  function edges(entry, plane, group) {
     const [width, height] = sizeOf(plane);
     const [first, right, down] = walk(plane);
     // An empty border around the plane closes contours that touch it.
@@ -12,34 +13,32 @@ function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
     const groups = new Int32Array(wide * (height + 2)).fill(-9);
     for (let row = 0; row < height; row++) {
       for (let column = 0, pixel = first + row * down; column < width; column++, pixel += right) {
-        const group = entry.group[entry.codes[pixel]];
-        if (isShown(group)) groups[(row + 1) * wide + column + 1] = group;
+        const own = entry.group[entry.codes[pixel]];
+        if (isShown(own)) groups[(row + 1) * wide + column + 1] = own;
       }
     }
-    const path = [];
+    const paths = [[], []];
+    // The index of the path that an edge between two pixels belongs to, or −1.
+    const pathOf = (one, two) => (one === two ? -1 : Number(one === group || two === group));
     for (let row = 0; row <= height; row++) {
-      for (let column = 0, start = -1; column <= width; column++) {
+      for (let column = 0, start = 0, path = -1; column <= width; column++) {
         const at = row * wide + column + 1;
-        const edge = column < width && groups[at] !== groups[at + wide];
-        if (edge && start < 0) start = column;
-        if (!edge && start >= 0) {
-          path.push(`M${start} ${row}H${column}`);
-          start = -1;
-        }
+        const next = column < width ? pathOf(groups[at], groups[at + wide]) : -1;
+        if (next === path) continue;
+        if (path >= 0) paths[path].push(`M${start} ${row}H${column}`);
+        [start, path] = [column, next];
       }
     }
     for (let column = 0; column <= width; column++) {
-      for (let row = 0, start = -1; row <= height; row++) {
+      for (let row = 0, start = 0, path = -1; row <= height; row++) {
         const at = (row + 1) * wide + column;
-        const edge = row < height && groups[at] !== groups[at + 1];
-        if (edge && start < 0) start = row;
-        if (!edge && start >= 0) {
-          path.push(`M${column} ${start}V${row}`);
-          start = -1;
-        }
+        const next = row < height ? pathOf(groups[at], groups[at + 1]) : -1;
+        if (next === path) continue;
+        if (path >= 0) paths[path].push(`M${column} ${start}V${row}`);
+        [start, path] = [row, next];
       }
     }
-    return path;
+    return paths;
   }
 
   // The sides of a square (top, right, bottom, left) that a line joins, by the corners inside.
@@ -69,7 +68,7 @@ function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
     }
   }
 
-  function isolines(entry, plane) {
+  function isolines(entry, plane, group) {
     const [width, height] = sizeOf(plane);
     const [first, right, down] = walk(plane);
     const wide = width + 2;
@@ -80,17 +79,19 @@ function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
         for (let k = 0, at = pixel; k < entry.kept; k++, at += total) {
           const code = entry.codes[at];
           if (code === 0) break;
-          const group = shown[code];
-          if (group < 0) continue;
-          fields[group] ??= new Float32Array(wide * (height + 2));
-          fields[group][(row + 1) * wide + column + 1] += entry.values[at] / scale;
+          const own = shown[code];
+          if (own < 0) continue;
+          fields[own] ??= new Float32Array(wide * (height + 2));
+          fields[own][(row + 1) * wide + column + 1] += entry.values[at] / scale;
         }
       }
     }
-    const path = [];
-    for (const field of fields) if (field) for (const level of state.levels) lines(field, width, height, level, path);
-    return path;
+    const paths = [[], []];
+    fields.forEach((field, own) => {
+      for (const level of state.levels) lines(field, width, height, level, paths[Number(own === group)]);
+    });
+    return paths;
   }
 
-  return (side, plane) => (data[side].values ? isolines(data[side], plane) : edges(data[side], plane)).join("");
+  return (side, plane, group) => (data[side].values ? isolines(data[side], plane, group) : edges(data[side], plane, group)).map((path) => path.join(""));
 }

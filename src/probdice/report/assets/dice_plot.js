@@ -29,6 +29,6 @@ const dicePlot = (() => {
     if (top.top < edge.top + head || top.bottom > edge.bottom) box.scrollTop += top.top - edge.top - edge.height / 2;
   });
   if (rows.size) selection.rove(box, "button");
-  const nameOf = (group) => rows.get(group)?.querySelector(".name").textContent ?? "";
+  const nameOf = (group) => rows.get(group)?.title ?? "";
   return { point, nameOf, groups: [...rows.keys()] };
 })();

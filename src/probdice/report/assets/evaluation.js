@@ -66,7 +66,7 @@
       const inside = chance >= low;
       const x = inside ? across(chance) : left;
       if (inside) picture.append(svg("line", { x1: x, x2: x, y1: 18, y2: bottom - 14, class: "chance" }));
-      const words = inside ? `chance ${decimal(chance)}` : `◂ chance ${decimal(chance)}`;
+      const words = inside ? `chance level ${decimal(chance)}` : `◂ chance level ${decimal(chance)}`;
       picture.append(svg("text", { x: x + (inside ? 3 : 0), y: bottom - 18, class: "count" }, words));
     }
     data.order[measure].forEach((method, place) => {

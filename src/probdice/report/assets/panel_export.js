@@ -1,6 +1,16 @@
 "use strict";
-// Elements of SVG, the colours of contours, and panels saved as PNG and SVG.
+// Elements of SVG, contours, and panels saved as PNG and SVG.
 const LINES = { reference: "#35b6ff", prediction: "#ffb000" }; // visible on grey, distinguishable with colour blindness
+const FAINT = { width: 1, opacity: 0.55 }; // contours of groups that are not emphasised
+const widthOf = (side) => (side === "reference" ? 3 : 2);
+
+// Two paths per side: the contours of most groups, and the contours of the emphasised group.
+function contourPaths(sides) {
+  const path = (side, look) => svg("path", { class: "contour", fill: "none", stroke: LINES[side], ...look });
+  const faint = sides.map((side) => path(side, { "stroke-width": FAINT.width, "stroke-opacity": FAINT.opacity }));
+  const strong = sides.map((side) => path(side, { "stroke-width": widthOf(side) }));
+  return { all: [...faint, ...strong], of: Object.fromEntries(sides.map((side, k) => [side, [faint[k], strong[k]]])) };
+}
 
 function svg(tag, attributes) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -8,7 +18,7 @@ function svg(tag, attributes) {
   return element;
 }
 
-function exporterOf({ sides, index }, state, { sizeOf }, frames) {
+function exporterOf({ index }, state, { sizeOf }, frames) {
   function fileName(panel, suffix) {
     const at = panel.plane.across.map((axis) => index(state.point)[axis]);
     return saving.name(panel.content === "f" ? "similarity" : panel.content, panel.plane.name === "all" ? "" : panel.plane.name, ...at) + suffix;
@@ -36,13 +46,15 @@ function exporterOf({ sides, index }, state, { sizeOf }, frames) {
     context.setTransform(unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect);
     context.drawImage(panel.canvas, 0, 0);
     context.setTransform(1, 0, 0, 1, 0, 0);
-    for (const side of sides) {
+    for (const line of panel.lines.all) {
       const path = new Path2D();
-      path.addPath(new Path2D(panel.lines[side].getAttribute("d")), new DOMMatrix([unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect]));
-      context.strokeStyle = LINES[side];
-      context.lineWidth = (side === "reference" ? 4 : 2) * Math.max(1, width / 1400);
+      path.addPath(new Path2D(line.getAttribute("d")), new DOMMatrix([unit, 0, 0, unit * aspect, -x * unit, -y * unit * aspect]));
+      context.strokeStyle = line.getAttribute("stroke");
+      context.globalAlpha = Number(line.getAttribute("stroke-opacity") ?? 1);
+      context.lineWidth = (1 + Number(line.getAttribute("stroke-width"))) * Math.max(1, width / 1400);
       context.stroke(path);
     }
+    context.globalAlpha = 1;
     context.font = "14px sans-serif";
     context.textAlign = "center";
     context.lineWidth = 3;
@@ -61,9 +73,11 @@ function exporterOf({ sides, index }, state, { sizeOf }, frames) {
     const inner = svg("svg", { width, height, viewBox: `${x} ${y} ${w} ${h}`, preserveAspectRatio: "none" });
     const [columns, rows] = sizeOf(panel.plane);
     inner.append(svg("image", { href: panel.canvas.toDataURL("image/png"), width: columns, height: rows, preserveAspectRatio: "none", "image-rendering": "pixelated" }));
-    for (const side of sides) {
-      const d = panel.lines[side].getAttribute("d");
-      if (d) inner.append(svg("path", { d, fill: "none", stroke: LINES[side], "stroke-width": side === "reference" ? 4 : 2, "vector-effect": "non-scaling-stroke" }));
+    for (const line of panel.lines.all) {
+      if (!line.getAttribute("d")) continue;
+      const copy = line.cloneNode();
+      copy.setAttribute("vector-effect", "non-scaling-stroke");
+      inner.append(copy);
     }
     picture.append(inner);
     for (const [letter, left, top] of letters(panel, width, height)) {

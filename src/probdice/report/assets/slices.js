@@ -6,8 +6,10 @@
   const pixels = width * height;
   const FINE = 560; // least width of a canvas, so that outlines are thin
   const OUTSIDE = 255;
+  const DIFFERENT = [255, 46, 99];
+  const night = matchMedia("(prefers-color-scheme: dark)");
+  let same = null; // the colour of similarity 1
   const RAMPS = {
-    similarity: [[255, 46, 99], [255, 255, 255]],
     fire: [[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]],
   };
   const rgb = (text) => (text ? [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)) : null);
@@ -20,7 +22,7 @@
   if (data.image) data.image.bytes = new Uint8Array(await unpackBytes(data.image.values));
 
   function ramp(name, share) {
-    const colours = RAMPS[name];
+    const colours = RAMPS[name] ?? [DIFFERENT, same];
     const at = share * (colours.length - 1);
     const k = Math.min(Math.floor(at), colours.length - 2);
     return colours[k].map((value, channel) => value + (at - k) * (colours[k + 1][channel] - value));
@@ -48,6 +50,14 @@
       const code = layer.bytes[slice * pixels + k];
       const colour = code ? layer.shades[code - 1] : null;
       if (colour) mix(target, k, colour, opacity);
+    }
+  }
+
+  // On an image, the similarity has the colour of the image where it is 1.
+  function paintDifferences(target, layer, slice, opacity) {
+    for (let k = 0; k < pixels; k++) {
+      const value = layer.bytes[slice * pixels + k];
+      if (value !== OUTSIDE) mix(target, k, DIFFERENT, (1 - value / (OUTSIDE - 1)) * opacity);
     }
   }
 
@@ -96,6 +106,7 @@
     if (outlines) {
       if (!data.image) paintRegions(content.data, data.layers[outlines.under], slice, 0.25);
     } else if (layer?.shades) paintRegions(content.data, layer, slice, share);
+    else if (layer?.ramp === "similarity" && data.image) paintDifferences(content.data, layer, slice, Math.min(1, 2 * share));
     else if (layer) paintFractions(content.data, layer, slice);
     small.getContext("2d").putImageData(content, 0, 0);
     const scale = Math.max(1, Math.ceil(FINE / width));
@@ -107,7 +118,10 @@
     const tall = canvas.height / height;
     const thickness = Math.max(1.5, canvas.width / 320);
     if (outlines) {
-      for (const { layer: name, colour } of outlines.lines) drawOutlines(context, data.layers[name], slice, scale, tall, thickness, () => colour);
+      const chosen = Number(document.getElementById("outlined").value) || null;
+      for (const { layer: name, colour } of outlines.lines) {
+        drawOutlines(context, data.layers[name], slice, scale, tall, thickness, (code) => (chosen === null || code === chosen ? colour : null));
+      }
     } else if (data.image && layer?.shades) {
       drawOutlines(context, layer, slice, scale, tall, thickness, (code) => (code ? layer.colours[code - 1] || null : null));
     }
@@ -115,13 +129,17 @@
 
   const slider = document.getElementById("slice");
   document.getElementById("slice-field").hidden = data.names.length === 1;
-  function show() {
+  function show(dark = night.matches) {
+    same = dark ? [30, 35, 39] : [255, 255, 255];
     const slice = Number(slider.value);
     for (const canvas of document.querySelectorAll("canvas.slice")) paint(canvas, slice);
     document.getElementById("where").textContent = data.names[slice];
     slider.setAttribute("aria-valuetext", data.names[slice]);
   }
-  for (const input of document.querySelectorAll("#slice, #opacity")) input.addEventListener("input", show);
+  for (const input of document.querySelectorAll("#slice, #opacity, #outlined")) input.addEventListener("input", () => show());
+  night.addEventListener("change", () => show());
+  // Printing uses the light theme.
+  for (const kind of ["beforeprint", "afterprint"]) window.addEventListener(kind, () => night.matches && show(kind === "afterprint"));
   show();
   document.body.dataset.ready = "yes";
 })();

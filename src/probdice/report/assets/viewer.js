@@ -83,9 +83,9 @@
     panel.canvas.setAttribute("aria-label", name);
     panel.canvas.setAttribute("aria-describedby", "keys");
     panel.overlay = svg("svg", { class: "overlay", preserveAspectRatio: "none", "aria-hidden": "true" });
-    panel.lines = Object.fromEntries(sides.map((side) => [side, svg("path", { class: "contour", fill: "none", stroke: LINES[side], "stroke-width": side === "reference" ? 3 : 1.5 })]));
+    panel.lines = contourPaths(sides);
     panel.cross = [svg("path", { class: "cross wide" }), svg("path", { class: "cross" })];
-    panel.overlay.append(...Object.values(panel.lines), ...panel.cross);
+    panel.overlay.append(...panel.lines.all, ...panel.cross);
     panel.frame.append(panel.canvas, panel.overlay);
     plane.edges.forEach((letter, k) => {
       if (letter) panel.frame.append(make("span", `edge ${["top", "right", "bottom", "left"][k]}`, letter));
@@ -130,10 +130,20 @@
       const image = context.createImageData(width, height);
       describe(panel, painter.paint(content, plane, image.data));
       context.putImageData(image, 0, 0);
-      for (const side of sides) panel.lines[side].setAttribute("d", content === "contours" ? contours(side, plane) : "");
     }
+    drawContours();
     arrange();
     showValues();
+  }
+
+  // The contours of the group at the place or at the cross-hair are emphasised.
+  let emphasised = null;
+  function drawContours() {
+    emphasised = groupInFocus();
+    for (const { content, plane, lines } of panels) {
+      if (content !== "contours") continue;
+      for (const side of sides) contours(side, plane, emphasised).forEach((d, k) => lines.of[side][k].setAttribute("d", d));
+    }
   }
 
   // Position images and cross-hair in their frames, in fractions of the frame.
@@ -239,7 +249,11 @@
     state.hover = null;
     const across = new Set(planes().flatMap((plane) => plane.across));
     if (state.point.some((k, axis) => k !== before[axis] && across.has(axis))) paint();
-    else { arrange(); showValues(); }
+    else {
+      if (groupInFocus() !== emphasised) drawContours();
+      arrange();
+      showValues();
+    }
     for (const label of $("sliders").children) label.update();
   }
 
@@ -297,6 +311,12 @@
   const count = () => (selection.chosen === null ? Math.max(regions.length, 1) : places(selection.chosen).length);
   const atPlace = () => placeAt().every((k, axis) => k === state.point[axis]);
 
+  function groupInFocus() {
+    if (atPlace() || selection.chosen !== null) return groupOfPlace();
+    const group = groupAt(pixelAt(state.point), similarity(pixelAt(state.point)));
+    return group === null || group === data.background ? groupOfPlace() : group;
+  }
+
   function goToPlace(number, scroll = false) {
     state.place = (number + count()) % count();
     if (state.zoom > 1) state.centre = placeAt().slice();
@@ -308,12 +328,11 @@
 
   function showPlace() {
     const total = count();
-    const what = selection.chosen === null ? "region" : "place";
     const name = dicePlot.nameOf(groupOfPlace());
+    const what = selection.chosen === null ? "region" : "place";
     let text = `${total} ${what}${total === 1 ? "" : "s"}`;
-    if (atPlace()) text = `${what} ${state.place + 1} of ${total}`;
-    if (selection.chosen !== null) text += ` of ${name}`;
-    else if (atPlace()) text += `: ${name}`;
+    if (atPlace()) text = `${selection.chosen === null ? "" : "place "}${state.place + 1} of ${total}`;
+    if (selection.chosen !== null || atPlace()) text += `: ${name}`;
     $("place").textContent = $("place").title = text;
     for (const id of ["previous-place", "next-place"]) $(id).disabled = total === 1 && atPlace();
   }
