@@ -799,7 +799,7 @@ def test_progress_counts_blocks() -> None:
 
 
 def test_no_progress_bar_is_shown_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(shown=True) as display:
+    with progress(visible=True) as display:
         display.begin("reading")
         display.start()
         display.stop()

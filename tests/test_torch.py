@@ -597,7 +597,7 @@ def test_sums_of_torch_equal_those_of_the_kernels(p, t, ignored, dtype):
         preds[..., 1:3, :] = torch.nan if p == "logits" else 99
     sides = (
         batches.as_batch(preds, "preds", CLUSTERS, activation="softmax"),
-        batches.as_batch(target, "target", CLASSES, ignored=ignored),
+        batches.as_batch(target, "target", CLASSES, ignored_labels=ignored),
     )
     by_kernels, by_torch = sums_of(*sides), sums_in_torch(*sides)
     assert by_kernels.pixels == by_torch.pixels

@@ -37,7 +37,7 @@ MAX_MATRIX = 12  # raters; larger matrices do not fit on a terminal
 @with_options("agree")
 def agree(
     files: FilesArgument,
-    given: dict[str, Any],
+    user_options: dict[str, Any],
     match: RaterMatchOption = RaterMatchName.overlap,
     mask: MaskOption = None,
     workers: WorkersOption = None,
@@ -55,8 +55,8 @@ def agree(
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)
-        options = run.check(given, match, {})
-        with progress(shown=not quiet) as display:
+        options = run.check(user_options, match, {})
+        with progress(visible=not quiet) as display:
             from probdice.raters.agreements import agreement_of
             from probdice.raters.consensus_result import consensus_of
 
@@ -64,10 +64,10 @@ def agree(
             panel, layer = run.read(options, workers)
             display.begin("comparing")
             agreement = agreement_of(panel)
-            written = run.write(
+            file_lines = run.write(
                 agreement, agreement, lambda: consensus_of(panel, "mean", None), layer, display
             )
-        run.print(agreement, agreement, _parts(agreement, len(panel.several.any.shape)), written)
+        run.print(agreement, agreement, _parts(agreement, len(panel.several.any.shape)), file_lines)
 
 
 def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
@@ -83,8 +83,8 @@ def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
         f"mean of all pairs: score {decimal(agreement.mean_score)}, adjusted "
         f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}",
     ]
-    foreground = agreement.foreground_dice is not None
-    if foreground:
+    has_foreground = agreement.foreground_dice is not None
+    if has_foreground:
         parts.append(
             f"foreground: Dice {decimal(agreement.mean_foreground_dice)}, adjusted score "
             f"{decimal(agreement.mean_adjusted_foreground_score)}"
@@ -97,12 +97,14 @@ def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
             cells = ["–" if i == j else decimal(agreement.score[i, j]) for j in agreement.order]
             matrix.add_row(str(number), names[i], *cells)
         parts.append(matrix)
-    headings = [">foreground Dice"] if foreground else []
-    others = plain_table("rater vs other raters", ">score", ">adjusted", ">explained", *headings)
+    headings = [">foreground Dice"] if has_foreground else []
+    rater_table = plain_table(
+        "rater vs other raters", ">score", ">adjusted", ">explained", *headings
+    )
     for rater in agreement.others:
         numbers = [rater.score, rater.adjusted_score, rater.explained]
-        if foreground:
+        if has_foreground:
             numbers.append(rater.foreground_dice)
-        others.add_row(rater.name, *map(decimal, numbers))
+        rater_table.add_row(rater.name, *map(decimal, numbers))
     notes = [note_line(in_command(note.message)) for note in agreement.notes]
-    return [*parts, others, *region_table(agreement, pixels), *notes]
+    return [*parts, rater_table, *region_table(agreement, pixels), *notes]

@@ -132,8 +132,8 @@ for command in COMMANDS:
     )
 
 
-def _show_version(requested: bool) -> None:
-    if requested:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"probdice {__version__}")
         raise typer.Exit
 

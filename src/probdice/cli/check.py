@@ -34,7 +34,7 @@ def check(
         str,
         argument("SUBMISSION_DIR", "Folder of predictions, with one file or subfolder per case."),
     ],
-    given: dict[str, Any],
+    user_options: dict[str, Any],
     manifest: Annotated[
         str,
         option(
@@ -57,15 +57,15 @@ def check(
         from probdice.evaluation import Manifest, check_submission
 
         with usage_errors("--manifest"):
-            required = Manifest.read(manifest)
-        options = check_options(ReadOptions, given)
-        with progress(shown=json != "-") as bar:
+            manifest_content = Manifest.read(manifest)
+        options = check_options(ReadOptions, user_options)
+        with progress(visible=json != "-") as bar:
 
-            def report(done: int, total: int) -> None:
-                bar.begin(f"case {done + 1} of {total}")
+            def report(index: int, total: int) -> None:
+                bar.begin(f"case {index + 1} of {total}")
 
             result = check_submission(
-                submission, required, max_bytes=options.max_bytes, progress=report
+                submission, manifest_content, max_bytes=options.max_bytes, progress=report
             )
         if json is not None:
             write_json(json, dumps(result.to_dict(), indent=2, ensure_ascii=False))
@@ -83,15 +83,19 @@ def _lines(result: "SubmissionCheck", submission: str) -> "list[RenderableType]"
     from probdice.text.escaping import printable
     from probdice.text.formatting import quantity
 
-    ordered = sorted(result.problems, key=lambda problem: problem.severity != "error")
-    lines: list[RenderableType] = [printable(str(problem)) for problem in ordered[:MAX_ROWS]]
-    if len(ordered) > MAX_ROWS:
-        lines.append(f"… and {len(ordered) - MAX_ROWS} more problems; --json writes all problems")
-    errors = sum(problem.severity == "error" for problem in ordered)
+    sorted_problems = sorted(result.problems, key=lambda problem: problem.severity != "error")
+    lines: list[RenderableType] = [
+        printable(str(problem)) for problem in sorted_problems[:MAX_ROWS]
+    ]
+    if len(sorted_problems) > MAX_ROWS:
+        lines.append(
+            f"… and {len(sorted_problems) - MAX_ROWS} more problems; --json writes all problems"
+        )
+    errors = sum(problem.severity == "error" for problem in sorted_problems)
     counts = [
         f"{result.checked} of {result.expected} cases",
         quantity(errors, "error"),
-        quantity(len(ordered) - errors, "warning"),
+        quantity(len(sorted_problems) - errors, "warning"),
     ]
     verdict = "can be evaluated" if result.valid else "cannot be evaluated"
     lines.append(printable(f"{submission} {verdict}: {', '.join(counts)}"))

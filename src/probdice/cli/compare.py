@@ -43,7 +43,7 @@ def compare(
     prediction: Annotated[
         str, argument("PREDICTION", "Predicted segmentation, in the same forms as REFERENCE.")
     ],
-    given: dict[str, Any],
+    user_options: dict[str, Any],
     mask: MaskOption = None,
     components: Annotated[
         bool,
@@ -128,14 +128,14 @@ def compare(
     are matched by overlap.
     """
     with reporting_errors(debug=debug):
-        metrics = _metric_options(indices, components, "background" in given)
+        metrics = _metric_options(indices, components, "background" in user_options)
         for option, files in {"--image": image, "--surface": surface}.items():
             if files and report is None:
                 raise typer.BadParameter(
                     "only the report shows this file; add --report FILE", param_hint=option
                 )
-        options = check_options(CompareOptions, given)
-        file = file_of_match(given.get("match", ""))
+        options = check_options(CompareOptions, user_options)
+        file = file_of_match(user_options.get("match", ""))
         check_outputs(
             {
                 "--map": map_,
@@ -155,8 +155,8 @@ def compare(
                     if isinstance(names, str)
                 },
                 "--match": None if file is None else str(file),
-                **{f"--image {one}": one for one in image or ()},
-                **{f"--surface {one}": one for one in surface or ()},
+                **{f"--image {path}": path for path in image or ()},
+                **{f"--surface {path}": path for path in surface or ()},
             },
         )
         run(
@@ -170,11 +170,11 @@ def compare(
         )
 
 
-def _metric_options(indices: bool, components: bool, background_is_given: bool) -> MetricOptions:
+def _metric_options(indices: bool, components: bool, has_background: bool) -> MetricOptions:
     """Check the options for additional metrics."""
-    if components and not background_is_given:
+    if components and not has_background:
         raise typer.BadParameter(
             "requires --background LABEL, or --background none if there is no background",
             param_hint="--components",
         )
-    return MetricOptions(indices, components, background_is_given and (indices or components))
+    return MetricOptions(indices, components, has_background and (indices or components))

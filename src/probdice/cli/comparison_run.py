@@ -82,11 +82,11 @@ def run(
     """Read and compare two segmentations, write all files, and then print the result."""
     from probdice.comparison.requested_metrics import compute_requested
 
-    with progress(shown=not outputs.quiet) as display, _scheduled(inputs):
+    with progress(visible=not outputs.quiet) as display, _scheduler_context(inputs):
         display.begin("reading")
         images, geometry = _read(inputs, options, display)
         if inputs.scheduler is not None:
-            _check_scheduled(images)
+            _check_scheduler(images)
         if metrics.components:
             display.begin("components")
             images = _with_components(images, options)
@@ -95,8 +95,8 @@ def run(
         surfaces = _surfaces(images, inputs.surfaces)
         result = _compare_images(images, options, outputs, display)
         compute_requested(result, display.begin)
-        shown = background_images, surfaces
-        written = _write(result, geometry, inputs, outputs, metrics, shown, display)
+        report_layers = background_images, surfaces
+        file_lines = _write(result, geometry, inputs, outputs, metrics, report_layers, display)
     if outputs.json == "-":
         print_text(_as_json(result, inputs, metrics) + "\n")
     elif outputs.quiet:
@@ -107,7 +107,7 @@ def run(
         show_comparison(
             result,
             " ↔ ".join(short_paths(inputs.reference, inputs.prediction)),
-            written,
+            file_lines,
             all_groups=outputs.all_groups,
             indices=result.indices() if metrics.indices else None,
             detection=result.detection() if metrics.instances else None,
@@ -115,7 +115,7 @@ def run(
     return result
 
 
-def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
+def _scheduler_context(inputs: Inputs) -> "AbstractContextManager[None]":
     """Return a context that uses the Dask scheduler given with --scheduler, if any."""
     from contextlib import nullcontext
 
@@ -126,7 +126,7 @@ def _scheduled(inputs: Inputs) -> "AbstractContextManager[None]":
     return scheduled(inputs.scheduler, inputs.workers)
 
 
-def _check_scheduled(images: "Images") -> None:
+def _check_scheduler(images: "Images") -> None:
     """Reject a scheduler if the comparison does not run on Dask."""
     from probdice.engine.dask import runs_on_dask
     from probdice.errors import InputError, Option
@@ -300,7 +300,7 @@ def _write(
     inputs: Inputs,
     outputs: Outputs,
     metrics: MetricOptions,
-    shown: "tuple[tuple[BackgroundImage, ...], tuple[Surface, ...]]",
+    report_layers: "tuple[tuple[BackgroundImage, ...], tuple[Surface, ...]]",
     display: Progress,
 ) -> Sequence[str]:
     """Write the output files, and return one line per file."""
@@ -309,7 +309,7 @@ def _write(
     from probdice.files import streaming, write
     from probdice.files.writing import described_payload
 
-    written = []
+    file_lines = []
     images = result.need_images("a map")
     if outputs.map is not None:
         display.begin("writing the map")
@@ -318,7 +318,7 @@ def _write(
                 write(outputs.map, result.map(), geometry)
             else:
                 result.map(into=store.array(images.reference.shape, np.dtype(np.float32)))
-        written.append(f"{outputs.map}: similarity map")
+        file_lines.append(f"{outputs.map}: similarity map")
     if outputs.relabelled is not None:
         display.begin("relabelling")
         with streaming(outputs.relabelled, geometry, images.prediction) as store:
@@ -332,7 +332,9 @@ def _write(
                 store.describe(described_payload(segmentation, segmentation.array, geometry))
         regions = ", ".join(map(str, segmentation.regions))  # most programs do not read the names
         order = f" (region order: {regions})" if regions else ""
-        written.append(f"{outputs.relabelled}: prediction with the labels of the reference{order}")
+        file_lines.append(
+            f"{outputs.relabelled}: prediction with the labels of the reference{order}"
+        )
     if outputs.report is not None:
         from probdice import report
 
@@ -340,16 +342,16 @@ def _write(
         report.write(
             result,
             outputs.report,
-            image=shown[0],
-            surface=shown[1],
+            image=report_layers[0],
+            surface=report_layers[1],
             words="command",
             command=outputs.command,
         )
-        written.append(f"{outputs.report}: report")
+        file_lines.append(f"{outputs.report}: report")
     if outputs.json is not None and outputs.json != "-":
         write_text(outputs.json, _as_json(result, inputs, metrics) + "\n")
-        written.append(f"{outputs.json}: all numbers")
+        file_lines.append(f"{outputs.json}: all numbers")
     if outputs.csv is not None:
         write_text(outputs.csv, result.to_csv())
-        written.append(f"{outputs.csv}: one row per group")
-    return written
+        file_lines.append(f"{outputs.csv}: one row per group")
+    return file_lines

@@ -38,9 +38,9 @@ def load_configuration(context: typer.Context, path: str | None) -> str | None:
         reason = error.strerror if isinstance(error, OSError) else error
         raise _config_error(path, f"cannot be read: {reason}") from None
     parameters = _parameters(context)
-    if unknown := [key for key in content if key not in parameters]:
+    if unknown_keys := [key for key in content if key not in parameters]:
         raise _config_error(
-            path, f"unknown keys: {', '.join(unknown)}. Known keys: {', '.join(parameters)}"
+            path, f"unknown keys: {', '.join(unknown_keys)}. Known keys: {', '.join(parameters)}"
         )
     folder = Path(path).parent
     context.default_map = {
@@ -62,8 +62,8 @@ def save_configuration(context: typer.Context, path: str, methods: Mapping[str, 
             continue
         value = context.params[parameter.name]
         values = [
-            _with_path(one, lambda path: _relative(path, folder)) if _is_path(key, one) else one
-            for one in (value if isinstance(value, list | tuple) else (value,))
+            _with_path(item, lambda path: _relative(path, folder)) if _is_path(key, item) else item
+            for item in (value if isinstance(value, list | tuple) else (value,))
         ]
         content[key] = values if isinstance(value, list | tuple) else values[0]
     content["methods"] = {name: _relative(directory, folder) for name, directory in methods.items()}
@@ -89,20 +89,22 @@ def _value(path: str, key: str, parameter: Any, value: Any, folder: Path) -> Any
         return [f"{name}={_resolve(directory, folder)}" for name, directory in value.items()]
     if isinstance(value, dict) and getattr(parameter, "multiple", False):  # by side, or by name
         sign = "=" if key in ("rater", "derived") else ":"
-        value = [f"{name}{sign}{_joined(one)}" for name, one in value.items()]
+        value = [f"{name}{sign}{_joined(item)}" for name, item in value.items()]
     if getattr(parameter, "is_flag", False):
         if not isinstance(value, bool):
             raise _config_error(path, f"{key}: expected true or false, found {value!r}")
         return value
     values = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in values):
+    if not all(
+        isinstance(item, str | int | float) and not isinstance(item, bool) for item in values
+    ):
         raise _config_error(path, f"{key}: expected a string or a number, found {value!r}")
     values = [
-        _with_path(str(one), lambda path: _resolve(path, folder)) if _is_path(key, one) else one
-        for one in values
+        _with_path(str(item), lambda path: _resolve(path, folder)) if _is_path(key, item) else item
+        for item in values
     ]
     if getattr(parameter, "multiple", False):
-        return [str(one) for one in values]
+        return [str(item) for item in values]
     if isinstance(value, list):
         raise _config_error(path, f"{key}: expected one value, found {value!r}")
     return values[0]

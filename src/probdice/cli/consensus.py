@@ -48,7 +48,7 @@ class MethodName(StrEnum):
 @with_options("consensus")
 def consensus(
     files: FilesArgument,
-    given: dict[str, Any],
+    user_options: dict[str, Any],
     output: Annotated[
         str | None,
         option(
@@ -103,30 +103,32 @@ def consensus(
         run = RaterRun(files, mask, image, report, json, csv, quiet)
         if labels and output is None:
             raise typer.BadParameter("requires --output FILE", param_hint="--labels")
-        options = run.check(given, match, {"--output": output, "--entropy": entropy})
-        with progress(shown=not quiet) as display:
+        options = run.check(user_options, match, {"--output": output, "--entropy": entropy})
+        with progress(visible=not quiet) as display:
             from probdice.files import write
             from probdice.raters.consensus_result import consensus_of
 
             display.begin("reading")
             panel, layer = run.read(options, workers)
             if output is not None:
-                one = panel.several.any
-                check_format(output, sample_segmentation(one.shape, one.geometry, crisp=labels))
+                any_side = panel.several.any
+                check_format(
+                    output, sample_segmentation(any_side.shape, any_side.geometry, crisp=labels)
+                )
             display.begin("comparing")
             result = consensus_of(panel, method.value, None)
             agreement = result.agreement
-            written = []
+            file_lines = []
             display.begin("writing")
             if output is not None:
                 write(output, result.label_map() if labels else result.segmentation)
-                written.append(f"{output}: consensus{' as a label map' if labels else ''}")
+                file_lines.append(f"{output}: consensus{' as a label map' if labels else ''}")
             if entropy is not None:
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)
-                written.append(f"{entropy}: entropy of the consensus")
-            written += run.write(result, agreement, lambda: result, layer, display)
+                file_lines.append(f"{entropy}: entropy of the consensus")
+            file_lines += run.write(result, agreement, lambda: result, layer, display)
             tables = _parts(result, len(panel.several.any.shape)) if run.prints_tables else []
-        run.print(result, agreement, tables, written)
+        run.print(result, agreement, tables, file_lines)
 
 
 def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
@@ -143,8 +145,8 @@ def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
     table = plain_table(
         "rater", ">regions", ">score vs the others", ">adjusted", ">expected accuracy"
     )
-    for rater, others in zip(result.raters, agreement.others, strict=True):
-        numbers = others.score, others.adjusted_score, rater.accuracy
+    for rater, agreement_with_others in zip(result.raters, agreement.others, strict=True):
+        numbers = agreement_with_others.score, agreement_with_others.adjusted_score, rater.accuracy
         table.add_row(rater.name, str(len(rater.correspondence)), *map(decimal, numbers))
     count = len(result.segmentation.regions)
     return [

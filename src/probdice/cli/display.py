@@ -39,7 +39,7 @@ FILE_WIDTH = 160  # characters per line if the output is not a terminal
 def show_comparison(
     result: Comparison,
     title: str,
-    written: Sequence[str] = (),
+    file_lines: Sequence[str] = (),
     *,
     indices: "Indices | None" = None,
     detection: "Detection | None" = None,
@@ -55,40 +55,42 @@ def show_comparison(
         _headline(result),
     ]
     order = worst_first(result.groups)
-    shown = order if all_groups else order[:MAX_ROWS]
-    parts.append(_groups(result, [result.groups[k] for k in shown]))
-    if len(shown) < len(order):
-        parts.append(f"… {len(order) - len(shown):,} more groups; --all prints all groups")
+    printed_indices = order if all_groups else order[:MAX_ROWS]
+    parts.append(_groups(result, [result.groups[k] for k in printed_indices]))
+    if len(printed_indices) < len(order):
+        parts.append(
+            f"… {len(order) - len(printed_indices):,} more groups; --all prints all groups"
+        )
     notes = list(result.notes)
     if indices is not None:
         parts += [_indices(indices), ""]
         notes += indices.notes
     if detection is not None:
         parts += [Text(repr(detection)), ""]
-    parts += _requested(result)
+    parts += _requested_metrics(result)
     for side, labels in result.empty.items():
         if labels:
             verb = "is" if len(labels) == 1 else "are"
             regions = f"{_count(len(labels), side)} {verb} empty and not compared"
             parts.append(note_line(f"{regions} ({listed(labels)})"))
     parts += [note_line(in_command(note.message)) for note in notes]
-    show(*parts, written=written)
+    show(*parts, file_lines=file_lines)
 
 
-def show(*parts: RenderableType, written: Sequence[str] = ()) -> None:
+def show(*parts: RenderableType, file_lines: Sequence[str] = ()) -> None:
     """Print parts to standard output, followed by one line per written file.
 
-    On a terminal, lines are wrapped between words. Each entry of `written` describes one file or
+    On a terminal, lines are wrapped between words. Each entry of `file_lines` describes one file or
     folder: the path, a colon and the content.
     """
     terminal = sys.stdout.isatty()
     screen = console(width=None if terminal else FILE_WIDTH)
-    with printing(), screen.capture() as captured:  # Rich also writes empty text
-        for part in (*parts, *(printable(f"wrote {one}") for one in written)):
+    with printing(), screen.capture() as capture:  # Rich also writes empty text
+        for part in (*parts, *(printable(f"wrote {line}") for line in file_lines)):
             if terminal and isinstance(part, str | Text):
                 part = wrap_lines(part, screen.width)
             screen.print(part)
-    write_output("".join(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1]))
+    write_output("".join(f"{line.rstrip()}\n" for line in capture.get().split("\n")[:-1]))
 
 
 def wrap_lines(text: str | Text, width: int) -> Text:
@@ -157,8 +159,10 @@ def _headline(result: Comparison) -> Table:
         table.add_row("unmatched", str(sum(unmatched)), counts)
     table.add_row("score", decimal(_if_available(lambda: result.score)), "")
     if result.merges:
-        merged = [(side, sum(merge.side == side for merge in result.merges)) for side in SIDES]
-        regions = " and ".join(_count(count, side) for side, count in merged if count)
+        merge_counts = [
+            (side, sum(merge.side == side for merge in result.merges)) for side in SIDES
+        ]
+        regions = " and ".join(_count(count, side) for side, count in merge_counts if count)
         matched = decimal(_if_available(lambda: result.matched_score))
         table.add_row("matched score", matched, f"before merging {regions}")
     return table
@@ -176,14 +180,14 @@ def _add_foreground(table: Table, result: Comparison) -> None:
     table.add_row("foreground score", decimal(result.foreground_score), adjusted)
 
 
-def _derived(derived: "Derived", pixels: str) -> FittingTable:
+def _derived(regions: "Derived", pixels: str) -> FittingTable:
     """Return the table of derived regions."""
     names = ("derived region", "reference", "prediction")
     numbers = ("Dice", "Jaccard", f"ref. {pixels}", f"pred. {pixels}")
     table = FittingTable(
         [*(Column(name) for name in names), *(Column(name, numbers=True) for name in numbers)]
     )
-    for region in derived:
+    for region in regions:
         table.add_row(
             region.name,
             listed(region.reference),
@@ -197,7 +201,7 @@ def _derived(derived: "Derived", pixels: str) -> FittingTable:
     return table
 
 
-def _requested(result: Comparison) -> list[RenderableType]:
+def _requested_metrics(result: Comparison) -> list[RenderableType]:
     """Return the requested metrics: a table of derived regions, and the text of other metrics."""
     parts: list[RenderableType] = []
     for name in STORED_METRICS:
@@ -257,12 +261,12 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
         for side in SHORT_SIDES.values()
     ]
     columns.append(Column("volume diff.", numbers=True, drop_order=5))
-    faint = any(group.faint for group in groups)
-    if faint:
+    has_faint = any(group.faint for group in groups)
+    if has_faint:
         columns.append(Column(""))
     table = FittingTable(columns)
     for group in groups:
-        unmatched = not (group.reference and group.prediction)
+        is_unmatched = not (group.reference and group.prediction)
         volumes = group.reference_volume, group.prediction_volume
         sizes = (
             [millilitres(volume, result.pixel_volume) for volume in volumes] if has_volume else []
@@ -274,14 +278,14 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
             decimal(group.jaccard),
             *(size.removesuffix(" mL") for size in sizes),
             *map(_pixels, volumes),
-            _relative(group.relative_volume_difference),
-            *(["faint" if group.faint else ""] if faint else []),
-            style="dim" if group.faint else "yellow" if unmatched else None,
+            _signed_percent(group.relative_volume_difference),
+            *(["faint" if group.faint else ""] if has_faint else []),
+            style="dim" if group.faint else "yellow" if is_unmatched else None,
         )
     return table
 
 
-def _relative(difference: float) -> str:
+def _signed_percent(difference: float) -> str:
     """Return a share as a percentage with a sign."""
     return "–" if isnan(difference) else f"{100 * difference:+.1f} %"
 

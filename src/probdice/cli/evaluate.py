@@ -45,7 +45,7 @@ def evaluate(
             "folder with this name).",
         ),
     ],
-    given: dict[str, Any],
+    user_options: dict[str, Any],
     predictions: Annotated[
         list[str] | None,
         argument("PREDICTION_DIR…", "One folder of predictions per method, as DIR or name=DIR."),
@@ -130,8 +130,8 @@ def evaluate(
             param_hint="--output" if methods else "PREDICTION_DIR",
         )
     with reporting_errors(debug=debug):
-        given["pattern"] = _patterns(given.get("pattern", ()), methods | raters)
-        options = check_options(EvaluateOptions, given)
+        user_options["pattern"] = _patterns(user_options.get("pattern", ()), methods | raters)
+        options = check_options(EvaluateOptions, user_options)
         if save_config is not None:
             save_configuration(context, save_config, methods)
         if write_manifest is not None:
@@ -140,7 +140,7 @@ def evaluate(
             return
         from probdice.errors import FormatError
         from probdice.evaluation import evaluate_folders
-        from probdice.evaluation.tables import Others
+        from probdice.evaluation.tables import ExtraColumns
 
         with _display(quiet) as (notify, show_compiling):
             result = evaluate_folders(
@@ -149,8 +149,8 @@ def evaluate(
                 options,
                 raters=raters,
                 out=out,
-                others=Others(
-                    options.indices, "background" in given, options.background is not None
+                others=ExtraColumns(
+                    options.indices, "background" in user_options, options.background is not None
                 ),
                 words="command",
                 progress=notify,
@@ -161,7 +161,7 @@ def evaluate(
             from probdice.cli.ranking_output import show_summary
 
             try:
-                show_summary(result.summary, out, written=[f"{out}: {_file_names(result)}"])
+                show_summary(result.summary, out, file_lines=[f"{out}: {_file_names(result)}"])
             except BrokenPipeError:  # the reader of the pipe closed it; the pages are still written
                 pass
             except FormatError as error:
@@ -169,16 +169,16 @@ def evaluate(
         write_pages(result, reports, workers=options.workers, quiet=quiet)
         if print_error is not None:
             raise FormatError(*print_error.args, f"; all results are in {out}")
-    left_out = result.rater_comparison is not None and result.rater_comparison.left_out
-    lacking = strict and any(counts.missing for counts in result.counts.values())
-    if result.failures or left_out or lacking:
+    has_left_out = result.rater_comparison is not None and result.rater_comparison.left_out
+    has_missing = strict and any(counts.missing for counts in result.counts.values())
+    if result.failures or has_left_out or has_missing:
         raise typer.Exit(FAILED)
 
 
 def _file_names(result: "Evaluation") -> str:
     """Return the names of the files in the results folder, except the pages."""
-    of_components = ("components.csv", "strata.csv") if result.others.components else ()
-    tables = ("ranking.csv", "table.md", "table.tex", "cases.csv", "regions.csv", *of_components)
+    component_files = ("components.csv", "strata.csv") if result.others.components else ()
+    tables = ("ranking.csv", "table.md", "table.tex", "cases.csv", "regions.csv", *component_files)
     return ", ".join([*tables, "files.csv", "how.md", "summary.json", "cases.jsonl"])
 
 
@@ -208,7 +208,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
             else "other labels cause warnings or, with --match labels, errors"
         )
         cases = quantity(len(manifest.cases), "case")
-        show(written=[f"{path}: {cases}, {kinds}, labels {labels} ({rule})"])
+        show(file_lines=[f"{path}: {cases}, {kinds}, labels {labels} ({rule})"])
 
 
 def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, str]:
@@ -236,10 +236,10 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 
     patterns: dict[str, str] = {}
     for word in words:
-        which, _, rest = word.partition(":")
-        which = as_name(which)
-        if which in ("reference", "prediction", "mask", "image", *methods):
-            patterns[which] = rest
+        name, _, pattern = word.partition(":")
+        name = as_name(name)
+        if name in ("reference", "prediction", "mask", "image", *methods):
+            patterns[name] = pattern
         else:
             patterns = dict.fromkeys(("reference", "prediction", "mask", "image"), word) | patterns
     return patterns or None
@@ -255,7 +255,7 @@ def _display(quiet: bool) -> Iterator[Any]:
     from probdice.errors import in_command
 
     failures = Failures()
-    with counting_bar("comparisons", shown=not quiet) as bar:
+    with counting_bar("comparisons", visible=not quiet) as bar:
 
         def notify(progress: "Progress") -> None:
             latest = progress.latest
@@ -263,9 +263,13 @@ def _display(quiet: bool) -> Iterator[Any]:
                 message = in_command(latest.failure.message)
                 if line := failures.line(latest.case, latest.method, message):
                     bar.print(f"failed: {line}")
-            done = progress.done - progress.resumed
-            failed = f", {progress.failed} failed" if progress.failed else ""
-            rate = f"{done / bar.elapsed:.1f}/s{failed}" if done and bar.elapsed else ""
+            compared_count = progress.done - progress.resumed
+            failure_text = f", {progress.failed} failed" if progress.failed else ""
+            rate = (
+                f"{compared_count / bar.elapsed:.1f}/s{failure_text}"
+                if compared_count and bar.elapsed
+                else ""
+            )
             bar.show(progress.done, progress.total, step=progress.doing, rate=rate)
 
         try:
@@ -275,5 +279,5 @@ def _display(quiet: bool) -> Iterator[Any]:
                 "interrupted: finished cases are stored; run the same command again to continue"
             )
             raise
-        for line in failures.rest():
+        for line in failures.remaining_lines():
             bar.print(f"failed: {line}")

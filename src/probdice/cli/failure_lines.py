@@ -29,7 +29,7 @@ class Failures:
         line = printable(f"{case} ({method}): {message}")
         return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
 
-    def rest(self) -> list[str]:
+    def remaining_lines(self) -> list[str]:
         """Return one line per kind with the number of failures that were not printed."""
         return [
             f"{count - MAX_OF_ONE_KIND} more failures like {self.last[kind]}"

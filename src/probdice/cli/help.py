@@ -31,7 +31,10 @@ class HelpfulCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return ["[OPTIONS]", *(_placeholder(one) for one in self.params if _is_argument(one))]
+        return [
+            "[OPTIONS]",
+            *(_placeholder(parameter) for parameter in self.params if _is_argument(parameter)),
+        ]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(_help_text(self, ctx))
@@ -58,10 +61,10 @@ def _note_request(ctx: Any, args: list[str]) -> None:
 def _help_text(command: TyperCommand | TyperGroup, ctx: Any) -> str:
     console = Console(highlight=False, markup=False)
     console.width = min(console.width, WIDEST)
-    with console.capture() as captured:
+    with console.capture() as capture:
         for part in _parts(command, ctx):
             console.print(part)
-    lines = [line.rstrip() for line in captured.get().rstrip().split("\n")]
+    lines = [line.rstrip() for line in capture.get().rstrip().split("\n")]
     return "\n".join(lines) + "\n"
 
 
@@ -74,22 +77,39 @@ def _parts(command: TyperCommand | TyperGroup, ctx: Any) -> list[RenderableType]
         parts += _section("Examples", [(example, "") for example in examples])
     if isinstance(command, TyperGroup):
         commands = {name: command.get_command(ctx, name) for name in command.list_commands(ctx)}
-        entries = [(name, one.get_short_help_str(200)) for name, one in commands.items() if one]
+        entries = [
+            (name, subcommand.get_short_help_str(200))
+            for name, subcommand in commands.items()
+            if subcommand
+        ]
         parts += _section("Commands", entries)
     params: list[Any] = [
-        one for one in command.get_params(ctx) if not getattr(one, "hidden", False)
+        parameter
+        for parameter in command.get_params(ctx)
+        if not getattr(parameter, "hidden", False)
     ]
-    arguments = [(_placeholder(one), one.help or "") for one in params if _is_argument(one)]
+    arguments = [
+        (_placeholder(parameter), parameter.help or "")
+        for parameter in params
+        if _is_argument(parameter)
+    ]
     parts += _section("Arguments", arguments)
     show_all = SHOW_ALL in ctx.meta
-    options = [one for one in params if not _is_argument(one)]
-    shown = [one for one in options if show_all or not _is_advanced(one)]
-    for title in dict.fromkeys(_panel(one) for one in shown):
-        entries = [entry for one in shown if _panel(one) == title for entry in _entries(one)]
+    options = [parameter for parameter in params if not _is_argument(parameter)]
+    printed_options = [
+        parameter for parameter in options if show_all or not _is_advanced(parameter)
+    ]
+    for title in dict.fromkeys(_panel(parameter) for parameter in printed_options):
+        entries = [
+            entry
+            for parameter in printed_options
+            if _panel(parameter) == title
+            for entry in _entries(parameter)
+        ]
         parts += _section(title, entries)
-    hidden = len(options) - len(shown)
-    if hidden:
-        parts.append(f"{ALL} shows {quantity(hidden, 'more option')}.")
+    hidden_count = len(options) - len(printed_options)
+    if hidden_count:
+        parts.append(f"{ALL} shows {quantity(hidden_count, 'more option')}.")
     return parts
 
 
@@ -100,8 +120,8 @@ def _section(title: str, entries: list[tuple[str, str]]) -> list[RenderableType]
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    for name, about in entries:
-        table.add_row(Text(name), Text(about))
+    for name, explanation in entries:
+        table.add_row(Text(name), Text(explanation))
     return [Text(title, style="bold"), Padding(table, (0, 0, 1, 2))]
 
 

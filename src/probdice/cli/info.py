@@ -29,7 +29,7 @@ def info(
         str,
         argument("FILE", "A file, several files or an array in a file, as in compare."),
     ],
-    given: dict[str, Any],
+    user_options: dict[str, Any],
     debug: DebugOption = False,
 ) -> None:
     """Show the content of a file: labels or probabilities, regions and geometry.
@@ -42,7 +42,7 @@ def info(
         from probdice.files import read
         from probdice.files.masks import OverlappingMasks
 
-        options = check_options(ReadOptions, given)
+        options = check_options(ReadOptions, user_options)
 
         def read_with(sums: "Sums") -> "Segmentation":
             names = options.names.reference
@@ -103,7 +103,7 @@ def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType
     return [
         f"{file} contains {len(contents)} arrays. Append one of these to the file name:",
         table,
-        *_rest(len(contents), "arrays"),
+        *_omission_notes(len(contents), "arrays"),
         f"For example: {example}",
     ]
 
@@ -146,8 +146,10 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
         for label, count in zip(ready.labels.tolist(), counts.tolist(), strict=True):
             pixel_counts[int(label)] = pixel_counts.get(int(label), 0) + count
     total = max(sum(pixel_counts.values()), 1)
-    stored = segmentation.array.dtype
-    file, head = _head(segmentation, f"label map, {len(pixel_counts)} labels, stored as {stored}")
+    stored_type = segmentation.array.dtype
+    file, head = _head(
+        segmentation, f"label map, {len(pixel_counts)} labels, stored as {stored_type}"
+    )
     labels = sorted(pixel_counts)
     pixel_volume = _pixel_volume(segmentation)
     millilitre_column = () if pixel_volume is None else (">volume",)
@@ -162,7 +164,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
         name = segmentation.names.get(label, "")
         colour = (_swatch(segmentation, label),) if segmentation.colours else ()
         table.add_row(str(label), name, *colour, f"{count:,}", *size, percent(count / total, 2))
-    parts = [file, head, table, *_rest(len(labels), "labels")]
+    parts = [file, head, table, *_omission_notes(len(labels), "labels")]
     counts = np.array([pixel_counts[label] for label in labels])
     keys = np.array(labels)
     scale = scale_of_labels(keys, counts) if labels else None
@@ -196,12 +198,14 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
 
     statistics, fault = _examine(segmentation)
     pixel_volume = _pixel_volume(segmentation)
-    single = segmentation.reading == "foreground"
+    has_one_region = segmentation.reading == "foreground"
     count = len(statistics.volumes)
-    kind = "probability of one foreground" if single else f"probabilities of {count} regions"
+    kind = (
+        "probability of one foreground" if has_one_region else f"probabilities of {count} regions"
+    )
     file, head = _head(segmentation, f"{kind}, stored as {segmentation.array.dtype}")
     head.add_row("values", f"from {statistics.minimum.min():g} to {statistics.maximum.max():g}")
-    if not single:
+    if not has_one_region:
         sums = f"from {statistics.sums[0]:.6g} to {statistics.sums[1]:.6g}"
         if statistics.wrong_sums:
             share = statistics.wrong_sums / max(statistics.count // count, 1)
@@ -214,14 +218,14 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     head.add_row("exact", f"{zeros} of the values are 0, {ones} are 1")
     colour_column = ("colour",) if segmentation.colours else ()
     table = plain_table(">region", *colour_column, ">volume", ">minimum", ">maximum")
-    names = segmentation.regions[1:] if single else segmentation.regions
+    names = segmentation.regions[1:] if has_one_region else segmentation.regions
     for k, name in enumerate(names[:count][:MAX_ROWS]):
         numbers = statistics.volumes[k], statistics.minimum[k], statistics.maximum[k]
         size = millilitres(numbers[0], pixel_volume)
         volume = f"{numbers[0]:,.1f} ({size})" if size else f"{numbers[0]:,.1f}"
-        colour = (_swatch(segmentation, k + single),) if segmentation.colours else ()
+        colour = (_swatch(segmentation, k + has_one_region),) if segmentation.colours else ()
         table.add_row(str(name), *colour, volume, f"{numbers[1]:g}", f"{numbers[2]:g}")
-    parts = [file, head, table, *_rest(count, "regions")]
+    parts = [file, head, table, *_omission_notes(count, "regions")]
     if "background" in segmentation.regions[count:]:
         parts.append(
             "Where the sum is below 1, the missing probability is added as the region background."
@@ -239,18 +243,20 @@ def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str 
     from probdice.engine.blocks import Blocks
     from probdice.engine.decode import Soft
 
-    single = segmentation.reading == "foreground"
-    unchecked = segmentation
-    if not single:
+    has_one_region = segmentation.reading == "foreground"
+    raw_segmentation = segmentation
+    if not has_one_region:
         channels = segmentation.array.shape[0]
-        unchecked = replace(segmentation, reading="error", labels=tuple(range(channels)), names={})
-    blocks, statistics = Blocks(unchecked), _ValueStatistics()
+        raw_segmentation = replace(
+            segmentation, reading="error", labels=tuple(range(channels)), names={}
+        )
+    blocks, statistics = Blocks(raw_segmentation), _ValueStatistics()
     for block in blocks.blocks:
         ready = blocks.ready(block)
         side, fault = ready.sides[0], ready.faults[0]
         assert isinstance(side, Soft)
         rows = side.rows[:, side.start : side.start + side.size]
-        if single:
+        if has_one_region:
             rows = rows[1:]
         else:
             fault = examine_values(rows, segmentation.reading)
@@ -318,7 +324,7 @@ def _orientation(geometry: "Geometry") -> str:
     return f" ({''.join(letters)})"
 
 
-def _rest(count: int, noun: str) -> "list[RenderableType]":
+def _omission_notes(count: int, noun: str) -> "list[RenderableType]":
     from probdice.cli.display import MAX_ROWS
 
     return [f"… and {count - MAX_ROWS} more {noun}"] if count > MAX_ROWS else []

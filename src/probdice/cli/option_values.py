@@ -110,22 +110,22 @@ def _per_side(
     If `option` is None, a prefix that is not a side is part of the value. Otherwise, such a prefix
     is an error.
     """
-    both: T | None = None
-    sides: dict[Side, T] = {}
+    common_value: T | None = None
+    side_values: dict[Side, T] = {}
     for word in words:
         side, colon, value = word.partition(":")
         if side in SIDES and colon:
-            sides[side] = parse(value)
+            side_values[side] = parse(value)
         elif not colon or option is None:
-            both = parse(word)
+            common_value = parse(word)
         else:
             raise typer.BadParameter(
                 f"expected reference: or prediction: before the value, found {word!r}",
                 param_hint=option,
             )
-    if both is None or not sides:
-        return sides or both
-    return {side: sides.get(side, both) for side in SIDES}
+    if common_value is None or not side_values:
+        return side_values or common_value
+    return {side: side_values.get(side, common_value) for side in SIDES}
 
 
 def _number(word: str) -> float:

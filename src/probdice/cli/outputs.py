@@ -41,7 +41,7 @@ def check_outputs(
         if argument
         for file in files_read(argument)
     }
-    used = {_identity(file): f"an input file ({name})" for file, name in files.items()}
+    uses = {_identity(file): f"an input file ({name})" for file, name in files.items()}
     for option, path in outputs.items():
         if path is None or (path == "-" and option == "--json"):
             continue
@@ -60,9 +60,9 @@ def check_outputs(
         if not os.access(folder, os.W_OK):
             _reject(option, path, f"the folder {folder} is not writable")
         identity = _identity(target)
-        if identity in used:
-            _reject(option, path, f"is also {used[identity]}; choose another output file")
-        used[identity] = f"written by {option}"
+        if identity in uses:
+            _reject(option, path, f"is also {uses[identity]}; choose another output file")
+        uses[identity] = f"written by {option}"
 
 
 def _check_store(option: str, path: str, target: Path, files: Mapping[Path, str]) -> None:
@@ -96,11 +96,11 @@ def sample_segmentation(
     from probdice.data.segmentation import Segmentation
 
     one_pixel = (1,) * len(shape)
-    place = None if geometry is None else geometry.of_one_pixel()
+    pixel_geometry = None if geometry is None else geometry.of_one_pixel()
     if crisp:
-        return Segmentation.from_labels(np.ones(one_pixel, np.uint8), geometry=place)
+        return Segmentation.from_labels(np.ones(one_pixel, np.uint8), geometry=pixel_geometry)
     return Segmentation.from_probabilities(
-        np.full((2, *one_pixel), 0.5, np.float32), geometry=place
+        np.full((2, *one_pixel), 0.5, np.float32), geometry=pixel_geometry
     )
 
 

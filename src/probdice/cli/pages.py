@@ -33,12 +33,12 @@ def write_pages(
     evaluation: "Evaluation", reports: str, *, workers: int | None, quiet: bool
 ) -> None:
     """Write the pages into the results folder, and print the path of the report."""
-    with counting_bar("pages", shown=not quiet) as bar:
+    with counting_bar("pages", visible=not quiet) as bar:
 
-        def show_progress(done: int, total: int, problem: str) -> None:
+        def show_progress(finished_count: int, total: int, problem: str) -> None:
             if problem:
                 bar.print(problem.splitlines()[0])
-            bar.show(done, total)
+            bar.show(finished_count, total)
 
         page = evaluation.report(reports=reports, workers=workers, progress=show_progress)
     if not quiet:

@@ -50,7 +50,7 @@ def paper(
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar on a terminal. If there is no terminal, print one line per step."""
     if not sys.stderr.isatty():
-        yield lambda step, done, total: print_message(f"{done}/{total} {step}")
+        yield lambda step, finished_count, total: print_message(f"{finished_count}/{total} {step}")
         return
     with counting_bar("") as bar:
-        yield lambda step, done, total: bar.show(done, total, step=step)
+        yield lambda step, finished_count, total: bar.show(finished_count, total, step=step)

@@ -43,7 +43,7 @@ __all__ = [
     "with_options",
 ]
 
-Chosen = TypeVar("Chosen", bound=ReadOptions)
+OptionsType = TypeVar("OptionsType", bound=ReadOptions)
 
 ADVANCED = " (advanced)"  # ends the title of a panel whose options only --help-all shows
 
@@ -117,36 +117,41 @@ COMPLETIONS: dict[str, Callable[[], list[str]]] = {
 def with_options(command: Command) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that adds the declared options of a command to a function.
 
-    The function receives the options given by the user as one argument, `given`.
+    The function receives the options given by the user as one argument, `user_options`.
     """
-    declared = {
+    declared_options = {
         name: declaration
         for name, declaration in declarations(EvaluateOptions).items()
         if command in declaration.form.commands
     }
-    ordered = sorted(declared, key=lambda name: PANELS.index(declared[name].form.panel))
-    added = [_parameter(name, declared[name], command) for name in ordered]
-    if "similarity" in declared:
+    option_names = sorted(
+        declared_options, key=lambda name: PANELS.index(declared_options[name].form.panel)
+    )
+    option_parameters = [_parameter(name, declared_options[name], command) for name in option_names]
+    if "similarity" in declared_options:
         floor = Parameter("floor", Parameter.KEYWORD_ONLY, default=None, annotation=FloorOption)
-        added.insert(ordered.index("similarity") + 1, floor)
+        option_parameters.insert(option_names.index("similarity") + 1, floor)
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         parameters: list[Parameter] = []
         for parameter in signature(function, eval_str=True).parameters.values():
             keyword = parameter.replace(kind=Parameter.KEYWORD_ONLY)
-            parameters += added if parameter.name == "given" else [keyword]
+            parameters += option_parameters if parameter.name == "user_options" else [keyword]
 
         @wraps(function)
         def run(**values: Any) -> None:
-            options = {one.name: values.pop(one.name) for one in added}
-            given = {
+            options = {
+                option_parameter.name: values.pop(option_parameter.name)
+                for option_parameter in option_parameters
+            }
+            user_options = {
                 name: value
                 for name, value in options.items()
                 if value is not None and value is not False and value != []
             }
             if command not in TWO_SIDES:
-                _reject_sides(given, declared)
-            function(**values, given=given)
+                _reject_sides(user_options, declared_options)
+            function(**values, user_options=user_options)
 
         # Typer reads the options from these two attributes.
         run.__signature__ = signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -162,7 +167,7 @@ def _parameter(name: str, declaration: Declaration, command: str) -> Parameter:
     annotation: Any = enumeration(name, form.choices) if form.choices else form.kind
     if form.repeated or form.by_side:
         annotation = list[annotation]
-    shown = option(
+    typer_option = option(
         form.panel,
         form.metavar,
         declaration.help_for(command),
@@ -175,7 +180,7 @@ def _parameter(name: str, declaration: Declaration, command: str) -> Parameter:
         name,
         Parameter.KEYWORD_ONLY,
         default=False if is_flag else None,
-        annotation=Annotated[annotation if is_flag else annotation | None, shown],
+        annotation=Annotated[annotation if is_flag else annotation | None, typer_option],
     )
 
 
@@ -185,10 +190,14 @@ def enumeration(name: str, choices: Sequence[str]) -> Any:
     return StrEnum(name, members)
 
 
-def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration]) -> None:
+def _reject_sides(
+    user_options: Mapping[str, Any], declared_options: Mapping[str, Declaration]
+) -> None:
     """Reject values for one side in a command that has no reference and no prediction."""
-    for name, value in given.items():
-        for word in value if name in declared and declared[name].form.by_side else ():
+    for name, value in user_options.items():
+        for word in (
+            value if name in declared_options and declared_options[name].form.by_side else ()
+        ):
             if word.partition(":")[0] in SIDES:
                 raise typer.BadParameter(
                     f"this command has neither a reference nor a prediction, found {word!r}; use "
@@ -197,16 +206,19 @@ def _reject_sides(given: Mapping[str, Any], declared: Mapping[str, Declaration])
                 )
 
 
-def check_options(options: type[Chosen], given: Mapping[str, Any]) -> Chosen:
+def check_options(options: type[OptionsType], user_options: Mapping[str, Any]) -> OptionsType:
     """Convert and check the options given by the user.
 
     An invalid value raises a usage error. An unreadable --match file raises `FormatError`, like any
     other unreadable file.
     """
-    given = {name: one.value if isinstance(one, Enum) else one for name, one in given.items()}
-    floor = given.pop("floor", None)
+    user_options = {
+        name: one.value if isinstance(one, Enum) else one for name, one in user_options.items()
+    }
+    floor = user_options.pop("floor", None)
     values = {
-        name: PARSERS[name](value) if name in PARSERS else value for name, value in given.items()
+        name: PARSERS[name](value) if name in PARSERS else value
+        for name, value in user_options.items()
     }
     if floor is not None:
         values["similarity"] = _with_floor(values.get("similarity", "absolute"), floor)
@@ -245,11 +257,11 @@ def command_line(context: typer.Context) -> str:
         if source is None or source.name != "COMMANDLINE":
             continue
         value = context.params[parameter.name or ""]
-        for one in value if isinstance(value, list | tuple) else (value,):
-            text = str(one.value if isinstance(one, Enum) else one)
+        for item in value if isinstance(value, list | tuple) else (value,):
+            text = str(item.value if isinstance(item, Enum) else item)
             if parameter.param_type_name == "argument":
                 words.append(text)
             else:
                 name = max(parameter.opts, key=len)
-                flags += [name] if isinstance(one, bool) else [name, text]
+                flags += [name] if isinstance(item, bool) else [name, text]
     return shlex.join([*words, *flags])

@@ -39,9 +39,9 @@ class Progress:
         if self._task["description"] == COMPILING:
             self._update(description=self._interrupted_step)
 
-    def advance(self, done: int, total: int) -> None:
+    def advance(self, finished_count: int, total: int) -> None:
         """Show the progress of the current pass over the pixels."""
-        self._update(completed=done, total=total)
+        self._update(completed=finished_count, total=total)
 
     def start(self) -> None:
         """Show the bar."""
@@ -65,18 +65,18 @@ class Progress:
             if self._bar is not None:
                 self._bar.stop()
 
-    def _update(self, **changed: Any) -> None:
+    def _update(self, **changes: Any) -> None:
         with self._lock:
-            self._task |= changed
+            self._task |= changes
             if self._bar is not None:
                 self._bar.update(self._bar.task_ids[0], **self._task)
 
 
 @contextmanager
-def progress(*, shown: bool) -> Iterator[Progress]:
+def progress(*, visible: bool) -> Iterator[Progress]:
     """Show the progress of the code in this block, if standard error is a terminal."""
     display = Progress()
-    if not (shown and sys.stderr.isatty()):
+    if not (visible and sys.stderr.isatty()):
         yield display
         return
     timer = Timer(DELAY, display.start)
@@ -94,7 +94,7 @@ def progress(*, shown: bool) -> Iterator[Progress]:
 class CountingBar:
     """A bar with the number of finished steps and the remaining time."""
 
-    def __init__(self, description: str, *, shown: bool) -> None:
+    def __init__(self, description: str, *, visible: bool) -> None:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -110,13 +110,17 @@ class CountingBar:
             *(*columns, TextColumn("{task.fields[rate]}"), TimeRemainingColumn()),
             console=console(stderr=True),
             transient=True,
-            disable=not (shown and sys.stderr.isatty()),
+            disable=not (visible and sys.stderr.isatty()),
         )
         self.task = self.bar.add_task(description, total=None, rate="")
 
-    def show(self, done: int, total: int, *, step: str | None = None, rate: str = "") -> None:
+    def show(
+        self, finished_count: int, total: int, *, step: str | None = None, rate: str = ""
+    ) -> None:
         """Show the number of finished steps and the current step."""
-        self.bar.update(self.task, description=step, completed=done, total=total, rate=rate)
+        self.bar.update(
+            self.task, description=step, completed=finished_count, total=total, rate=rate
+        )
 
     def rename(self, step: str) -> None:
         """Show the current step."""
@@ -134,8 +138,8 @@ class CountingBar:
 
 
 @contextmanager
-def counting_bar(description: str, *, shown: bool = True) -> Iterator[CountingBar]:
+def counting_bar(description: str, *, visible: bool = True) -> Iterator[CountingBar]:
     """Show a bar with the number of finished steps, if standard error is a terminal."""
-    counting = CountingBar(description, shown=shown)
-    with counting.bar:
-        yield counting
+    bar = CountingBar(description, visible=visible)
+    with bar.bar:
+        yield bar

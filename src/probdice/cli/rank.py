@@ -63,8 +63,11 @@ def rank(
                 return
         from probdice.cli.display import show
 
-        written = {"scatter plot": plot, "all numbers": json}
-        show(*_table(study), written=[f"{path}: {what}" for what, path in written.items() if path])
+        output_paths = {"scatter plot": plot, "all numbers": json}
+        show(
+            *_table(study),
+            file_lines=[f"{path}: {content}" for content, path in output_paths.items() if path],
+        )
 
 
 def _write_plot(path: str, study: "Study") -> None:

@@ -32,18 +32,18 @@ MAX_CASES = 10  # missing cases that are named
 
 
 def show_summary(
-    summary: dict[str, Any], out: str, measure: str | None = None, written: Sequence[str] = ()
+    summary: dict[str, Any], out: str, measure: str | None = None, file_lines: Sequence[str] = ()
 ) -> None:
     """Print the ranking with remarks, all measures, regions, failures, notes and written files.
 
     `measure` replaces the ranking measures.
     """
-    chosen = measure or summary["rank_by"][0]
-    measured = summary["measures"][chosen]
-    title = summary["titles"][chosen]
-    ranks = measured["ranks"] if measure else summary["ranking"]["ranks"]
+    first_measure = measure or summary["rank_by"][0]
+    statistics = summary["measures"][first_measure]
+    title = summary["titles"][first_measure]
+    ranks = statistics["ranks"] if measure else summary["ranking"]["ranks"]
     result = [] if measure else [Text(text) for text in (conclusion(summary),) if text]
-    several = len(summary["methods"]) > 1
+    several_methods = len(summary["methods"]) > 1
     reference = abspath(join(out, summary["reference"]))
     reference = min(reference, relpath(reference), key=len)
     parts: list[RenderableType] = [
@@ -51,7 +51,7 @@ def show_summary(
         _settings(summary),
         "",
         Text(_title(summary, measure), style="bold"),
-        _methods(summary, chosen, ranks),
+        _method_table(summary, first_measure, ranks),
         *result,
     ]
     remarks = [
@@ -61,38 +61,38 @@ def show_summary(
     ]
     parts += [*remarks, ""] if remarks else []
     if summary["rater_comparison"] is not None:
-        against = f"mean {summary['rater_comparison']['title']} against each rater"
-        parts += [Text(against, style="bold"), _raters(summary["rater_comparison"]), ""]
+        rater_heading = f"mean {summary['rater_comparison']['title']} against each rater"
+        parts += [Text(rater_heading, style="bold"), _rater_table(summary["rater_comparison"]), ""]
     parts += [
         Text("means of all measures (medians if a value is infinite)", style="bold"),
-        _means(summary, chosen),
+        _mean_table(summary, first_measure),
     ]
-    if several:
+    if several_methods:
         parts += [
             Text("places by all measures, with rank stability (bootstrap)", style="bold"),
-            _places(summary, chosen),
+            _place_table(summary, first_measure),
             *_agreement(summary),
             Text(f"differences in {title} over the cases that both methods have", style="bold"),
             Text(f"p: {summary['test']}"),
-            _differences(measured["differences"]),
+            _difference_table(statistics["differences"]),
         ]
     if summary["regions"]:
         labels = list(dict.fromkeys(row["label"] for row in summary["regions"]))
         heading = "Dice of the reference's regions: mean (cases), 95 % CI"
-        parts += [Text(heading, style="bold"), _regions(summary, labels[:MAX_LINES])]
+        parts += [Text(heading, style="bold"), _region_table(summary, labels[:MAX_LINES])]
         if len(labels) > MAX_LINES:
             parts.append(f"… and {len(labels) - MAX_LINES} more regions in {out}/summary.json")
     if summary["derived"]:
         names = list(dict.fromkeys(row["label"] for row in summary["derived"]))
         heading = "Dice of derived regions: mean (cases), 95 % CI"
-        parts += [Text(heading, style="bold"), _regions(summary, names, "derived")]
+        parts += [Text(heading, style="bold"), _region_table(summary, names, "derived")]
     if summary["components"]:
         parts += _components(summary, out)
-    parts += _worst(measured, title)
-    parts += _failed(summary["failures"], out)
-    parts += _missing(summary["missing"])
-    parts += [note_line(note) for note in (*summary["notes"], *_notes(summary, chosen))]
-    show(*parts, summary_line(summary["counts"]), written=written)
+    parts += _worst_cases(statistics, title)
+    parts += _failure_lines(summary["failures"], out)
+    parts += _missing_lines(summary["missing"])
+    parts += [note_line(note) for note in (*summary["notes"], *_notes(summary, first_measure))]
+    show(*parts, summary_line(summary["counts"]), file_lines=file_lines)
 
 
 def _settings(summary: dict[str, Any]) -> str:
@@ -103,39 +103,42 @@ def _settings(summary: dict[str, Any]) -> str:
     settings = ", ".join([*options.in_words(), *merge, *mask])
     cases = quantity(summary["counts"][0]["cases"], "case")
     subjects = summary["subjects"]
-    of = "" if subjects is None else f" of {quantity(len(set(subjects.values())), 'subject')}"
-    return f"{settings}: {cases}{of}, {quantity(len(summary['methods']), 'method')}"
+    subject_text = (
+        "" if subjects is None else f" of {quantity(len(set(subjects.values())), 'subject')}"
+    )
+    return f"{settings}: {cases}{subject_text}, {quantity(len(summary['methods']), 'method')}"
 
 
 def _title(summary: dict[str, Any], measure: str | None) -> str:
     """Return the title of the first table, with the scheme and the rule for missing cases."""
-    titles = [summary["titles"][one] for one in ([measure] if measure else summary["rank_by"])]
-    by = join_names(titles)
+    titles = [summary["titles"][name] for name in ([measure] if measure else summary["rank_by"])]
+    title_list = join_names(titles)
     if len(summary["methods"]) == 1:
-        return by
+        return title_list
     rule = summary["missing_rule"]
-    missing = f"missing and failed cases {MISSING_RULES[rule]} ({rule})"
-    return f"ranking by {by} ({summary['scheme']}); {missing}"
+    missing_text = f"missing and failed cases {MISSING_RULES[rule]} ({rule})"
+    return f"ranking by {title_list} ({summary['scheme']}); {missing_text}"
 
 
-def _methods(
+def _method_table(
     summary: dict[str, Any], measure: str, ranks: Sequence[dict[str, Any]]
 ) -> FittingTable:
     """Return a table of the methods in the order of a ranking, with the values of one measure."""
-    measured = summary["measures"][measure]
-    several = len(summary["methods"]) > 1
-    equal_labels = {row["method"]: row["equal_labels"] for row in measured["methods"]}
-    kind = measured["methods"][0]["aggregate"]
-    differing = any(mean is not None for mean in equal_labels.values())
-    of = f" {summary['titles'][measure]}" if len(summary["rank_by"]) > 1 else ""
-    heads = ["method", ">scored", f">{kind}{of}", "95 % CI"] + [">equal labels"] * differing
+    statistics = summary["measures"][measure]
+    several_methods = len(summary["methods"]) > 1
+    equal_labels = {row["method"]: row["equal_labels"] for row in statistics["methods"]}
+    kind = statistics["methods"][0]["aggregate"]
+    labels_differ = any(mean is not None for mean in equal_labels.values())
+    measure_suffix = f" {summary['titles'][measure]}" if len(summary["rank_by"]) > 1 else ""
+    heads = ["method", ">scored", f">{kind}{measure_suffix}", "95 % CI"]
+    heads += [">equal labels"] * labels_differ
     heads = (
         [">place", *heads, ">mean rank", ">stability"]
-        if several
+        if several_methods
         else [*heads, ">median", "quartiles"]
     )
     table = plain_table(*heads)
-    rows = {row["method"]: row for row in measured["methods"]}
+    rows = {row["method"]: row for row in statistics["methods"]}
     counts = {row["method"]: row for row in summary["counts"]}
     for rank in ranks:
         row, count = rows[rank["method"]], counts[rank["method"]]
@@ -144,12 +147,12 @@ def _methods(
             f"{count['scored']}/{count['cases']}",
             decimal(row[kind]),
             _interval(row["interval"]),
-            *([decimal(equal_labels[rank["method"]])] if differing else []),
+            *([decimal(equal_labels[rank["method"]])] if labels_differ else []),
         ]
-        if several:
+        if several_methods:
             mean_rank = "–" if rank["mean_rank"] is None else f"{rank['mean_rank']:.2f}"
             stability = "–" if rank["kept"] is None else percent(rank["kept"], 0)
-            cells = [_short(rank["place"]), *cells, mean_rank, stability]
+            cells = [_number_text(rank["place"]), *cells, mean_rank, stability]
         else:
             quartiles = f"{decimal(row['lower_quartile'])} {decimal(row['upper_quartile'])}"
             cells += [decimal(row["median"]), quartiles]
@@ -157,7 +160,7 @@ def _methods(
     return table
 
 
-def _raters(agreement: dict[str, Any]) -> FittingTable:
+def _rater_table(agreement: dict[str, Any]) -> FittingTable:
     """Return a table of methods and raters against each rater, with inter-rater agreement.
 
     Inter-rater agreement is computed over the cases of the method, and in the last row over all
@@ -172,14 +175,18 @@ def _raters(agreement: dict[str, Any]) -> FittingTable:
     baselines = agreement["baselines"]
     for name, means in sorted(agreement["means"].items(), key=lambda row: row[0] not in methods):
         cells = [decimal(means[rater]) if rater in means else "–" for rater in agreement["raters"]]
-        own, baseline = methods.get(name), baselines.get(name)
-        cells += ["", "", ""] if own is None else [str(own["n"]), *_mean_and_interval(own)]
+        method_summary, baseline = methods.get(name), baselines.get(name)
+        cells += (
+            ["", "", ""]
+            if method_summary is None
+            else [str(method_summary["n"]), *_mean_and_interval(method_summary)]
+        )
         cells += ["", ""] if baseline is None else _mean_and_interval(baseline)
         table.add_row(Text(name), *cells)
     among_raters = agreement["among"]
     blank = [""] * len(agreement["raters"])
-    last = [str(among_raters["n"]), "", "", *_mean_and_interval(among_raters)]
-    table.add_row("inter-rater agreement", *blank, *last)
+    last_cells = [str(among_raters["n"]), "", "", *_mean_and_interval(among_raters)]
+    table.add_row("inter-rater agreement", *blank, *last_cells)
     return table
 
 
@@ -187,42 +194,45 @@ def _mean_and_interval(summary: dict[str, Any]) -> list[str]:
     return [decimal(summary[summary["aggregate"]]), _interval(summary["interval"])]
 
 
-def _means(summary: dict[str, Any], chosen: str) -> FittingTable:
+def _mean_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
     """Return a table of the means of every method. The ranking measure comes first."""
-    measures = _shown_measures(summary, chosen)
+    measures = _printed_measures(summary, first_measure)
     means = [
         {row["method"]: row[row["aggregate"]] for row in summary["measures"][measure]["methods"]}
         for measure in measures
     ]
     table = FittingTable([Column("method"), *_measure_columns(summary, measures)])
-    for rank in summary["measures"][chosen]["ranks"]:
+    for rank in summary["measures"][first_measure]["ranks"]:
         table.add_row(Text(rank["method"]), *(decimal(mean[rank["method"]]) for mean in means))
     return table
 
 
-def _places(summary: dict[str, Any], chosen: str) -> FittingTable:
+def _place_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
     """Return a table of the place and rank stability of every method by every measure."""
-    measures = _shown_measures(summary, chosen)
+    measures = _printed_measures(summary, first_measure)
     ranks = [
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
         for measure in measures
     ]
     table = FittingTable([Column("method"), *_measure_columns(summary, measures)])
     for rank in ranks[0].values():
-        table.add_row(Text(rank["method"]), *(_place(one[rank["method"]]) for one in ranks))
+        table.add_row(
+            Text(rank["method"]),
+            *(_place(measure_ranks[rank["method"]]) for measure_ranks in ranks),
+        )
     return table
 
 
-def _shown_measures(summary: dict[str, Any], chosen: str) -> list[str]:
+def _printed_measures(summary: dict[str, Any], first_measure: str) -> list[str]:
     """Return the measures, starting with the selected one, without a redundant matched score."""
-    merged = summary["options"]["merge"] != "none"
-    others = [one for one in summary["measures"] if merged or one != "matched_score"]
-    return list(dict.fromkeys([chosen, *others]))
+    has_merging = summary["options"]["merge"] != "none"
+    measures = [name for name in summary["measures"] if has_merging or name != "matched_score"]
+    return list(dict.fromkeys([first_measure, *measures]))
 
 
 def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[Column]:
     """Return one column per measure. On a narrow terminal, the last columns are omitted first."""
-    heads = [SHORT.get(one, summary["titles"][one]) for one in measures]
+    heads = [SHORT.get(measure, summary["titles"][measure]) for measure in measures]
     return [Column(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
 
 
@@ -246,35 +256,37 @@ def _agreement(summary: dict[str, Any]) -> list[RenderableType]:
 
 def _place(rank: dict[str, Any]) -> str:
     stability = "" if rank["kept"] is None else f" {percent(rank['kept'], 0)}"
-    return f"{_short(rank['place'])}{stability}"
+    return f"{_number_text(rank['place'])}{stability}"
 
 
-def _worst(measured: dict[str, Any], title: str) -> list[RenderableType]:
+def _worst_cases(statistics: dict[str, Any], title: str) -> list[RenderableType]:
     """Return the cases with the worst values of every method."""
-    named = [
+    method_texts = [
         f"{row['method']}: {', '.join(case for case, _ in row['worst'][:3])}"
-        for row in measured["methods"]
+        for row in statistics["methods"]
         if row["worst"]
     ]
-    word = "lowest" if measured["higher_is_better"] else "highest"
-    return [Text(f"{word} {title}: {'; '.join(named)}")] if named else []
+    word = "lowest" if statistics["higher_is_better"] else "highest"
+    return [Text(f"{word} {title}: {'; '.join(method_texts)}")] if method_texts else []
 
 
-def _differences(rows: Sequence[dict[str, Any]]) -> FittingTable:
+def _difference_table(rows: Sequence[dict[str, Any]]) -> FittingTable:
     table = plain_table("difference", ">cases", ">mean", "95 % CI", ">p", ">Holm p")
     for row in rows:
         table.add_row(
             Text(f"{row['first']} − {row['second']}"),
             str(row["n"]),
-            _signed(row["median"] if row["mean"] is None else row["mean"]),
-            _interval(row["interval"], _signed),
+            _signed_decimal(row["median"] if row["mean"] is None else row["mean"]),
+            _interval(row["interval"], _signed_decimal),
             _probability(row["p"]),
             _probability(row["p_holm"]),
         )
     return table
 
 
-def _regions(summary: dict[str, Any], labels: Sequence[Any], key: str = "regions") -> FittingTable:
+def _region_table(
+    summary: dict[str, Any], labels: Sequence[Any], key: str = "regions"
+) -> FittingTable:
     """Return a table with one row per region or derived region, and one column per method."""
     table = plain_table("region", *summary["methods"])
     cells = {
@@ -316,29 +328,31 @@ def _components(summary: dict[str, Any], out: str) -> list[RenderableType]:
 
 def _component_table(rows: Sequence[dict[str, Any]], unit: str) -> FittingTable:
     """Return a table of one-to-one and many-to-one matching, per method and range of sizes."""
-    strata = len({row["from"] for row in rows}) > 1
-    sizes = [f"size, {unit}"] if strata else []
+    has_strata = len({row["from"] for row in rows}) > 1
+    sizes = [f"size, {unit}"] if has_strata else []
     numbers = (">found", ">missed", ">false", ">F1 (RQ)", ">SQ", ">PQ", ">mean Dice")
     table = plain_table("method", *sizes, "matching", *numbers)
     for row in rows:
-        to = "and more" if row["to"] is None else f"to {row['to']:g}"
-        first = [row["method"], *([f"{row['from']:g} {to}"] if strata else [])]
+        upper_text = "and more" if row["to"] is None else f"to {row['to']:g}"
+        first_cells = [row["method"], *([f"{row['from']:g} {upper_text}"] if has_strata else [])]
         for matching, ending in (("one-to-one", ""), ("many-to-one", "_many")):
             counts = [str(row[f"{name}{ending}"]) for name in ("found", "missed", "false")]
             qualities = [decimal(row[f"{name}{ending}"]) for name in ("f1", "sq", "pq", "dice")]
-            table.add_row(*first, matching, *counts, *qualities)
-            first = [""] * len(first)
+            table.add_row(*first_cells, matching, *counts, *qualities)
+            first_cells = [""] * len(first_cells)
     return table
 
 
-def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType]:
+def _failure_lines(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType]:
     by_kind = Failures()
-    all_lines = [by_kind.line(one["case"], one["method"], one["error"]) for one in failures]
+    all_lines = [
+        by_kind.line(failure["case"], failure["method"], failure["error"]) for failure in failures
+    ]
     lines = [line for line in all_lines if line]
-    hidden = len(lines) - MAX_LINES
-    lines = lines[:MAX_LINES] + by_kind.rest()
-    if hidden > 0:
-        lines.append(f"{hidden} more failures of other kinds")
+    hidden_count = len(lines) - MAX_LINES
+    lines = lines[:MAX_LINES] + by_kind.remaining_lines()
+    if hidden_count > 0:
+        lines.append(f"{hidden_count} more failures of other kinds")
     parts: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
     if parts:
         parts.append(
@@ -347,11 +361,11 @@ def _failed(failures: Sequence[dict[str, str]], out: str) -> list[RenderableType
     return parts
 
 
-def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
+def _missing_lines(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
     """List the cases that lack a reference or prediction, one line per method and side."""
     cases: dict[tuple[str, str], list[str]] = {}
-    for one in missing:
-        cases.setdefault((one["method"], one["side"]), []).append(one["case"])
+    for entry in missing:
+        cases.setdefault((entry["method"], entry["side"]), []).append(entry["case"])
     return [
         Text.assemble(
             ("missing: ", "red"),
@@ -365,30 +379,32 @@ def _missing(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
     """Explain missing and unusual numbers. Each reason is printed once, with all its methods."""
-    measured, title = summary["measures"][measure], summary["titles"][measure]
-    scored = {row["method"]: row["scored"] for row in summary["counts"]}
-    subjects: dict[str, list[str]] = {}
-    for row in measured["methods"]:
+    statistics, title = summary["measures"][measure], summary["titles"][measure]
+    scored_counts = {row["method"]: row["scored"] for row in summary["counts"]}
+    names_by_reason: dict[str, list[str]] = {}
+    for row in statistics["methods"]:
         kind, reason = row["interval"]["kind"], row["interval"]["reason"]
         if kind == "withheld" and row["n"]:
-            subjects.setdefault(f"no confidence interval: {reason}", []).append(row["method"])
+            names_by_reason.setdefault(f"no confidence interval: {reason}", []).append(
+                row["method"]
+            )
         elif kind == "percentile":
             text = f"95 % CI by percentiles (*): {reason}"
-            subjects.setdefault(text, []).append(row["method"])
-        undefined = scored[row["method"]] - row["n"]
-        if undefined > 0:
+            names_by_reason.setdefault(text, []).append(row["method"])
+        undefined_count = scored_counts[row["method"]] - row["n"]
+        if undefined_count > 0:
             reason = (
                 f"1 scored case has no {title} and is not ranked"
-                if undefined == 1
-                else f"{undefined} scored cases have no {title} and are not ranked"
+                if undefined_count == 1
+                else f"{undefined_count} scored cases have no {title} and are not ranked"
             )
-            subjects.setdefault(reason, []).append(row["method"])
-    for row in measured["differences"]:
+            names_by_reason.setdefault(reason, []).append(row["method"])
+    for row in statistics["differences"]:
         if row["reason"] and row["n"]:
             pair = f"{row['first']} − {row['second']}"
-            subjects.setdefault(row["reason"], []).append(pair)
-    notes = [f"{listed(names)}: {reason}" for reason, names in subjects.items()]
-    if any(row["p"] is not None for row in measured["differences"]):
+            names_by_reason.setdefault(row["reason"], []).append(pair)
+    notes = [f"{listed(names)}: {reason}" for reason, names in names_by_reason.items()]
+    if any(row["p"] is not None for row in statistics["differences"]):
         notes.append(
             "Holm's correction accounts for the pairs of methods, not for trying several measures. "
             "Choose the measure before you look at the results."
@@ -404,13 +420,13 @@ def _interval(interval: dict[str, Any], write: Any = None) -> str:
     return f"{write(interval['low'])} to {write(interval['high'])}{mark}"
 
 
-def _signed(value: float | None) -> str:
+def _signed_decimal(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{'-' if value < 0 else '+'}{decimal(abs(value))}"
 
 
-def _short(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     return "–" if value is None else f"{value:g}"
 
 

@@ -91,10 +91,10 @@ class RaterRun:
         return not self.quiet and self.json != "-"
 
     def check(
-        self, given: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
+        self, user_options: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
     ) -> CompareOptions:
         """Check the options and all output files. `images` maps options to further outputs."""
-        options = check_options(CompareOptions, given | {"match": match.value})
+        options = check_options(CompareOptions, user_options | {"match": match.value})
         inputs = {f"FILES ({file})": file for file in self.files}
         check_outputs(
             images | {"--report": self.report, "--json": self.json, "--csv": self.csv},
@@ -166,27 +166,27 @@ class RaterRun:
         display: Progress,
     ) -> list[str]:
         """Write the report, the JSON file and the CSV file, and return one line per file."""
-        written = []
+        file_lines = []
         if self.report is not None:
             from probdice.report.rater_pages import write_consensus
 
             display.begin("writing the report")
             write_consensus(consensus(), self.report, words="command", image=layer)
-            written.append(f"{self.report}: report")
+            file_lines.append(f"{self.report}: report")
         if self.json is not None and self.json != "-":
             write_text(self.json, result.to_json() + "\n")
-            written.append(f"{self.json}: all numbers")
+            file_lines.append(f"{self.json}: all numbers")
         if self.csv is not None:
             write_text(self.csv, agreement.to_csv())
-            written.append(f"{self.csv}: one row per region and pair of raters")
-        return written
+            file_lines.append(f"{self.csv}: one row per region and pair of raters")
+        return file_lines
 
     def print(
         self,
         result: "Agreement | Consensus",
         agreement: "Agreement",
         parts: "list[RenderableType]",
-        written: Sequence[str],
+        file_lines: Sequence[str],
     ) -> None:
         """Print the JSON, only the score, or `parts`, depending on the options."""
         if self.json == "-":
@@ -196,7 +196,7 @@ class RaterRun:
         else:
             from probdice.cli.display import show
 
-            show(*parts, written=written)
+            show(*parts, file_lines=file_lines)
 
 
 def names_of(files: Sequence[str]) -> list[str]:
@@ -214,13 +214,17 @@ def region_table(agreement: "Agreement", pixels: str) -> "list[RenderableType]":
     """Return a table of Dice and volumes per region, and the number of omitted regions."""
     from probdice.cli.terminal_tables import plain_table
 
-    known = any(region.pixel_volume is not None for region in agreement.regions)
-    unit = "mL" if known else pixels
+    has_volume = any(region.pixel_volume is not None for region in agreement.regions)
+    unit = "mL" if has_volume else pixels
     table = plain_table("region", ">mean Dice", ">lowest Dice", f"volume of each rater, {unit}")
     for region in agreement.regions[:MAX_REGIONS]:
         volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())
         dice = decimal(region.mean_dice), decimal(region.lowest_dice)
         table.add_row(str(region.label), *dice, volumes)
-    hidden = len(agreement.regions) - MAX_REGIONS
-    rest = [f"… and {hidden} more regions; --csv and --json list all regions"] if hidden > 0 else []
-    return [table, *rest]
+    hidden_count = len(agreement.regions) - MAX_REGIONS
+    omission_notes = (
+        [f"… and {hidden_count} more regions; --csv and --json list all regions"]
+        if hidden_count > 0
+        else []
+    )
+    return [table, *omission_notes]

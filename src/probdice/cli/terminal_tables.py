@@ -64,16 +64,16 @@ class FittingTable:
 
     def add_section(self) -> None:
         """Add a line below the last row."""
-        last = self.rows[-1]
-        self.rows[-1] = _Row(last.cells, last.style, True)
+        last_row = self.rows[-1]
+        self.rows[-1] = _Row(last_row.cells, last_row.style, True)
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        shown = self._shown(options.max_width)
-        widths = self._widths(shown, options.max_width)
+        column_indices = self._fitting_columns(options.max_width)
+        widths = self._widths(column_indices, options.max_width)
         table = Table(box=box.SIMPLE, padding=(0, GAP - 1, 0, 0), show_edge=False, pad_edge=False)
-        for k in shown:
+        for k in column_indices:
             column = self.columns[k]
             table.add_column(
                 _wrap_cell(column.heading, widths[k]),
@@ -82,34 +82,39 @@ class FittingTable:
                 width=widths[k],
             )
         for row in self.rows:
-            cells = [_wrap_cell(row.cells[k], widths[k]) for k in shown]
+            cells = [_wrap_cell(row.cells[k], widths[k]) for k in column_indices]
             table.add_row(*cells, style=row.style, end_section=row.section)
         yield ""
         yield table
-        omitted = [column.heading for k, column in enumerate(self.columns) if k not in shown]
-        if omitted:
-            yield f"(omitted columns: {', '.join(omitted)})"
+        omitted_headings = [
+            column.heading for k, column in enumerate(self.columns) if k not in column_indices
+        ]
+        if omitted_headings:
+            yield f"(omitted columns: {', '.join(omitted_headings)})"
         yield ""
 
-    def _shown(self, width: int) -> list[int]:
+    def _fitting_columns(self, width: int) -> list[int]:
         """Return the columns that fit; columns with the same `drop_order` are omitted together."""
-        shown = list(range(len(self.columns)))
-        while sum(self._preferred_width(k) + GAP for k in shown) - GAP > width:
-            last = max(self.columns[k].drop_order for k in shown)
-            if not last:
+        column_indices = list(range(len(self.columns)))
+        while sum(self._preferred_width(k) + GAP for k in column_indices) - GAP > width:
+            last_order = max(self.columns[k].drop_order for k in column_indices)
+            if not last_order:
                 break
-            shown = [k for k in shown if self.columns[k].drop_order != last]
-        return shown
+            column_indices = [k for k in column_indices if self.columns[k].drop_order != last_order]
+        return column_indices
 
-    def _widths(self, shown: Sequence[int], width: int) -> dict[int, int]:
+    def _widths(self, column_indices: Sequence[int], width: int) -> dict[int, int]:
         """Give each column its minimum width, then distribute the remaining width."""
-        widths = {k: self._min_width(k) for k in shown}
-        available = width - sum(needed + GAP for needed in widths.values()) + GAP
-        order = sorted(shown, key=lambda k: self._max_width(k) - widths[k])  # smallest need first
-        for done, k in enumerate(order):
-            extra = min(self._max_width(k) - widths[k], max(available, 0) // (len(order) - done))
-            widths[k] += extra
-            available -= extra
+        widths = {k: self._min_width(k) for k in column_indices}
+        free_width = width - sum(column_width + GAP for column_width in widths.values()) + GAP
+        # The column with the smallest need comes first.
+        order = sorted(column_indices, key=lambda k: self._max_width(k) - widths[k])
+        for widened_count, k in enumerate(order):
+            extra_width = min(
+                self._max_width(k) - widths[k], max(free_width, 0) // (len(order) - widened_count)
+            )
+            widths[k] += extra_width
+            free_width -= extra_width
         return widths
 
     def _texts(self, k: int) -> list[str]:

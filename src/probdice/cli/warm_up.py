@@ -29,15 +29,15 @@ def warm_up(debug: DebugOption = False) -> None:
         from probdice.engine.kernels import watch_compiler
         from probdice.text.formatting import quantity
 
-        compiled = []
+        compilations = []
         start = perf_counter()
-        with progress(shown=True) as display:
+        with progress(visible=True) as display:
             display.begin("compiling kernels")
-            watch_compiler(lambda: compiled.append(1), lambda: None)
+            watch_compiler(lambda: compilations.append(1), lambda: None)
             for reference, prediction in _pairs():
                 _compare(reference, prediction)
         seconds = perf_counter() - start
-        print_text(f"compiled {quantity(len(compiled), 'kernel')} in {seconds:.0f} s\n")
+        print_text(f"compiled {quantity(len(compilations), 'kernel')} in {seconds:.0f} s\n")
 
 
 def _pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
@@ -46,18 +46,18 @@ def _pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
 
     generator = np.random.default_rng(0)
     labels = generator.integers(3, size=(SIZE, SIZE))
-    many = np.arange(SIZE * SIZE).reshape(SIZE, SIZE) % MANY_LABELS * 1000
+    many_labels = np.arange(SIZE * SIZE).reshape(SIZE, SIZE) % MANY_LABELS * 1000
     for width in ("uint8", "int16", "int32", "int64"):
         yield labels.astype(width), labels.T.astype(width)
         if width.startswith("int") and width != "int16":
-            yield many.astype(width), many.T.astype(width)
+            yield many_labels.astype(width), many_labels.T.astype(width)
     weights = generator.random((3, SIZE, SIZE)) + 0.1
     for precision in ("float32", "float64"):
-        soft = (weights / weights.sum(axis=0)).astype(precision)
-        yield soft, soft[:, ::-1].copy()
-        yield np.moveaxis(soft, 0, -1).copy().transpose(2, 0, 1), soft
-        yield labels.astype(np.uint8), soft
-        yield soft, labels.astype(np.uint8)
+        probabilities = (weights / weights.sum(axis=0)).astype(precision)
+        yield probabilities, probabilities[:, ::-1].copy()
+        yield np.moveaxis(probabilities, 0, -1).copy().transpose(2, 0, 1), probabilities
+        yield labels.astype(np.uint8), probabilities
+        yield probabilities, labels.astype(np.uint8)
 
 
 def _compare(reference: "NDArray[Any]", prediction: "NDArray[Any]") -> None:
@@ -70,10 +70,10 @@ def _compare(reference: "NDArray[Any]", prediction: "NDArray[Any]") -> None:
     mask = np.ones((SIZE, SIZE), np.bool_)
     mask[0] = False
     for similarity in (Absolute(), Aitchison(), Aitchison(1e-3)):
-        for inside in (None, mask):
+        for selected_mask in (None, mask):
             for merge in ("none", "both"):
                 result = compare(
-                    reference, prediction, similarity=similarity, merge=merge, mask=inside
+                    reference, prediction, similarity=similarity, merge=merge, mask=selected_mask
                 )
                 _ = result.chance, result.explained, result.groups
                 result.map()

@@ -133,17 +133,17 @@ def compare(
     return compare_images(images, options)
 
 
-def checked_options(**given: Any) -> CompareOptions:
+def checked_options(**values: Any) -> CompareOptions:
     """Check options. The result is cached if all values have plain types."""
-    if PLAIN.issuperset(map(type, given.values())):
-        return _checked_once(SIMILARITIES.get(given["similarity"]), **given)
-    return CompareOptions.of(**given)
+    if PLAIN.issuperset(map(type, values.values())):
+        return _cached_options(SIMILARITIES.get(values["similarity"]), **values)
+    return CompareOptions.of(**values)
 
 
 @lru_cache(typed=True)
-def _checked_once(similarity_class: type[Similarity] | None, **given: Any) -> CompareOptions:
+def _cached_options(similarity_class: type[Similarity] | None, **values: Any) -> CompareOptions:
     """Check options once per set of values, and again if the similarity was redefined."""
-    return CompareOptions.of(**given)
+    return CompareOptions.of(**values)
 
 
 def images_of(
@@ -196,8 +196,8 @@ def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images
     groups, costs = correspondence.groups, correspondence.costs
     if costs is None:
         costs = group_costs(table, groups, images)
-    measured = measure(table, groups, costs, images)
-    return Numbers({"measured": measured, "score": measured.score, "costs": costs})
+    measurement = measure(table, groups, costs, images)
+    return Numbers({"measured": measurement, "score": measurement.score, "costs": costs})
 
 
 def _pixel_volume(geometry: Geometry) -> float | None:

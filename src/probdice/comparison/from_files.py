@@ -39,23 +39,25 @@ def read_images(
     `read_side`.
     """
     if workers == 1:
-        first, first_notes = read_side(reference, options, "reference", one_of_many)
-        second, second_notes = read_side(prediction, options, "prediction", one_of_many)
-        inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
+        reference_side, first_notes = read_side(reference, options, "reference", one_of_many)
+        prediction_side, second_notes = read_side(prediction, options, "prediction", one_of_many)
+        mask_image = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
     else:
         pool = ThreadPoolExecutor(2)
         try:
-            reading = [
+            futures = [
                 pool.submit(read_side, reference, options, "reference", one_of_many),
                 pool.submit(read_side, prediction, options, "prediction", one_of_many),
             ]
-            inside = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
-            (first, first_notes), (second, second_notes) = (side.result() for side in reading)
+            mask_image = None if mask is None else read_mask(mask, max_bytes=options.max_bytes)
+            (reference_side, first_notes), (prediction_side, second_notes) = (
+                side.result() for side in futures
+            )
         finally:  # an interrupt does not wait for the decompression to finish
             pool.shutdown(wait=False, cancel_futures=True)
-    images = images_of(first, second, options, mask=inside, workers=workers)
+    images = images_of(reference_side, prediction_side, options, mask=mask_image, workers=workers)
     notes = (*first_notes, *second_notes, *images.notes)
-    return replace(images, notes=notes), first.geometry
+    return replace(images, notes=notes), reference_side.geometry
 
 
 def read_side(
@@ -67,49 +69,49 @@ def read_side(
     the reference may be a label map while the prediction is in percent. With `one_of_many`, regions
     in `priority` may be absent from this case.
     """
-    scale, names, nested = options.scale_of(side), options.names[side], options.nested[side]
+    scale, names, nested_labels = options.scale_of(side), options.names[side], options.nested[side]
     table = dict(names) if isinstance(names, tuple) else names
 
     def read_by(scale: float | None) -> Segmentation:
         reader = read_case if one_of_many else read
         return reader(
             path,
-            names=None if nested else table,
+            names=None if nested_labels else table,
             scale=scale,
-            sums="background" if nested else options.sums[side],
+            sums="background" if nested_labels else options.sums[side],
             priority=options.priority[side],
             ignore=options.ignore if side == "reference" else (),
             max_bytes=options.max_bytes,
         )
 
     if scale is not None or options.common_scale is None:
-        segmentation, scaled = read_by(scale), scale is not None
+        segmentation, is_scaled = read_by(scale), scale is not None
     else:
         scale = options.common_scale
         try:
             segmentation = read_by(None)
-            scaled = not segmentation.crisp and _exceeds_one(segmentation)
-            if scaled:
+            is_scaled = not segmentation.crisp and _exceeds_one(segmentation)
+            if is_scaled:
                 array = Scaled(segmentation.array, 1.0, 0.0, scale)
                 segmentation = replace(segmentation, array=array)
         except InputError:  # several integers per pixel cannot be read without a scale
-            segmentation, scaled = read_by(scale), True
-    if nested:
-        segmentation = _partition(segmentation, nested, side)
+            segmentation, is_scaled = read_by(scale), True
+    if nested_labels:
+        segmentation = _partition(segmentation, nested_labels, side)
         segmentation = segmentation if table is None else with_names(segmentation, table)
-    text = f"The values of the {side} were divided by {scale:g}." if scaled else ""
-    return segmentation, [Note("scaled", (text,))] if scaled else []
+    text = f"The values of the {side} were divided by {scale:g}." if is_scaled else ""
+    return segmentation, [Note("scaled", (text,))] if is_scaled else []
 
 
 def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) -> Segmentation:
     """Convert nested channels to regions with the given labels."""
-    single = segmentation.crisp or segmentation.reading == "foreground"
-    channels = 1 if single else segmentation.array.shape[0]
-    if single or channels != len(labels) - 1:
+    has_one_value = segmentation.crisp or segmentation.reading == "foreground"
+    channels = 1 if has_one_value else segmentation.array.shape[0]
+    if has_one_value or channels != len(labels) - 1:
         raise InputError(
             f"{side} ({segmentation.source}): expected one nested channel per label after the "
             f"background ({len(labels) - 1} for labels {', '.join(map(str, labels))}), found "
-            f"{'one value per voxel' if single else f'{channels} channels'}. Set ",
+            f"{'one value per voxel' if has_one_value else f'{channels} channels'}. Set ",
             Option("nested", "0,1,2", python='nested={"prediction": (0, 1, 2)}'),
             " to the label of the background and one label per channel.",
         )

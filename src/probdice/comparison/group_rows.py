@@ -52,12 +52,14 @@ def group_cells(result: Comparison) -> list[dict[str, Any]]:
 
 def derived_cells(result: Comparison) -> list[dict[str, Any]]:
     """Return one row per requested derived region, with its name instead of an index."""
-    derived = result.requested_derived()
-    if derived is None:
+    derived_regions = result.requested_derived()
+    if derived_regions is None:
         return []
     return [
         _with_labels_joined(row) | {"derived": row["name"]} | distances
-        for row, distances in zip(derived.rows(), derived_boundary_rows(result), strict=True)
+        for row, distances in zip(
+            derived_regions.rows(), derived_boundary_rows(result), strict=True
+        )
     ]
 
 

@@ -48,10 +48,10 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
         "mean_dice": result.mean_dice,
         "lowest_dice": result.lowest_dice,
         "groups": [
-            _plain(group) | {name: getattr(group, name) for name in DIFFERENCES}
+            _as_dict(group) | {name: getattr(group, name) for name in DIFFERENCES}
             for group in result.groups
         ],
-        "merges": [_plain(merge) for merge in result.merges],
+        "merges": [_as_dict(merge) for merge in result.merges],
         "unmatched": {side: list(result.unmatched[side]) for side in SIDES},
         "empty": {side: list(result.empty[side]) for side in SIDES},
         "notes": [note.to_dict() for note in result.notes],
@@ -76,38 +76,40 @@ def comparison_from_dict(content: Any) -> Comparison:
         actual = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise InputError(f"expected a comparison of format {FORMAT}, found {actual}")
     try:
-        bare = Comparison(
+        comparison = Comparison(
             Overlap.from_dict(content["overlap"]),
             _correspondence(content["correspondence"]),
             CompareOptions.from_dict(content["options"]),
             pixel_volume=_volume(content["pixel_volume"]),
             axes=_axes(content),
         )
-        _check(bare)
-        known: dict[str, Any] = {
-            "groups": _read_groups(bare, content["groups"]),
-            "notes": _read_notes(bare, content["notes"]),
+        _check(comparison)
+        stored_numbers: dict[str, Any] = {
+            "groups": _read_groups(comparison, content["groups"]),
+            "notes": _read_notes(comparison, content["notes"]),
         }
         for name in ("score", "matched_score"):
             if name in content:
-                known[name] = _number(content[name])
+                stored_numbers[name] = _number(content[name])
         if "chance" in content:
-            known["chance"] = Chance(
+            stored_numbers["chance"] = Chance(
                 _number(content["chance"]),
                 _number(content["chance_error"]),
                 _number(content.get("foreground_chance")),
                 _number(content.get("foreground_chance_error", 0.0)),
             )
         if "explained" in content:
-            known["explained"] = {side: _number(content["explained"][side]) for side in SIDES}
+            stored_numbers["explained"] = {
+                side: _number(content["explained"][side]) for side in SIDES
+            }
         for name, metric in STORED_METRICS.items():
             if name in content:
-                known[name] = metric.read(content[name], bare)
+                stored_numbers[name] = metric.read(content[name], comparison)
     except ProbdiceError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise InputError(f"not a complete comparison: {type(error).__name__}: {error}") from None
-    return replace(bare, numbers=Numbers(known))
+    return replace(comparison, numbers=Numbers(stored_numbers))
 
 
 def _groups_to_dict(groups: Groups) -> dict[str, Any]:
@@ -152,10 +154,10 @@ def _check(result: Comparison) -> None:
     for groups in (correspondence.matched, correspondence.groups):
         for side in SIDES:
             numbers = groups.numbers(side)
-            occupied = numbers.shape == overlap.side(side).volumes.shape and np.array_equal(
+            is_consistent = numbers.shape == overlap.side(side).volumes.shape and np.array_equal(
                 numbers >= 0, overlap.side(side).volumes > 0
             )
-            fits = fits and occupied
+            fits = fits and is_consistent
         fits = fits and 0 <= groups.matched <= groups.count > 0
     fits = fits and costs.shape == (correspondence.groups.count,) and costs.dtype.kind in "if"
     fits = fits and bool(np.all(np.isfinite(costs)))
@@ -191,14 +193,14 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
 def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:
     """Restore the notes. If an older version wrote the file, add the note on faint regions."""
     notes = tuple(Note.from_dict(note) for note in content)
-    known = {note.kind for note in notes}
-    return (*notes, *(note for note in faint_notes(result) if note.kind not in known))
+    note_kinds = {note.kind for note in notes}
+    return (*notes, *(note for note in faint_notes(result) if note.kind not in note_kinds))
 
 
-def _plain(value: Group | Merge) -> dict[str, Any]:
+def _as_dict(value: Group | Merge) -> dict[str, Any]:
     """Return a group or a merge as a dict, with lists instead of tuples."""
-    plain = {entry.name: getattr(value, entry.name) for entry in fields(value)}
-    return {name: list(item) if isinstance(item, tuple) else item for name, item in plain.items()}
+    values = {entry.name: getattr(value, entry.name) for entry in fields(value)}
+    return {name: list(item) if isinstance(item, tuple) else item for name, item in values.items()}
 
 
 def _axes(content: dict[str, Any]) -> int | None:

@@ -76,8 +76,10 @@ def _misread_notes(result: Comparison) -> list[Note]:
             segmentation = result.images.side(side)
             # Only an image in which 1 of n values is 1 can be one-hot along an axis of length n.
             lengths = (segmentation.shape[0], segmentation.shape[-1])
-            likely = result.pixels in [length * int(regions.volumes[1]) for length in lengths]
-            axis = one_hot_axis(segmentation) if likely else None
+            may_be_one_hot = result.pixels in [
+                length * int(regions.volumes[1]) for length in lengths
+            ]
+            axis = one_hot_axis(segmentation) if may_be_one_hot else None
             if axis is not None:
                 text = f"The {side} was read as labels 0 and 1 but looks one-hot encoded. "
                 option = Option(
@@ -91,16 +93,16 @@ def _misread_notes(result: Comparison) -> list[Note]:
 
 def faint_notes(result: Comparison) -> list[Note]:
     """Return a note if the overlap does not record which regions are faint."""
-    unknown = [
+    unknown_sides = [
         side
         for side in SIDES
         if not result.overlap.side(side).crisp and result.overlap.side(side).likeliest is None
     ]
-    if not unknown:
+    if not unknown_sides:
         return []
     text = (
         f"The overlap was saved by an older version, which did not record faint "
-        f"{' and '.join(unknown)} regions. All regions count in mean and lowest Dice. "
+        f"{' and '.join(unknown_sides)} regions. All regions count in mean and lowest Dice. "
         f"To exclude faint regions, compare the segmentations again."
     )
     return [Note("faint", (text,))]
@@ -149,7 +151,7 @@ def intensities(
 def _background_notes(result: Comparison) -> list[Note]:
     """Return a note if a background is probably missing from the options or from both sides."""
     if result.options.background is not None:
-        if any(place is not None for place in result.background_regions):
+        if any(region is not None for region in result.background_regions):
             return []
         text = ": neither side has this background, so every region is foreground."
         return [Note("background", (named_background(result.options.background), text))]
@@ -169,8 +171,8 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
     """Return notes on unmatched regions, with the option that merges them."""
     notes = []
     for side in SIDES:
-        place = result.background_regions[side]
-        background = None if place is None else result.overlap.side(side).label(place)
+        region = result.background_regions[side]
+        background = None if region is None else result.overlap.side(side).label(region)
         unmatched = [label for label in result.unmatched[side] if label != background]
         if not unmatched:
             continue
@@ -288,13 +290,13 @@ def _crossed_labels(result: Comparison) -> list[Label]:
     groups, table = result.correspondence.groups, result.overlap
     rows, columns = label_pairs(table)
     reference_groups, prediction_groups = groups.reference[rows], groups.prediction[columns]
-    crossed = rows[
+    crossed_rows = rows[
         (reference_groups >= 0)
         & (reference_groups < groups.matched)
         & (prediction_groups >= 0)
         & (prediction_groups != reference_groups)
     ]
-    return [table.reference.label(k) for k in crossed.tolist()]
+    return [table.reference.label(k) for k in crossed_rows.tolist()]
 
 
 def _count_apart(result: Comparison) -> int:

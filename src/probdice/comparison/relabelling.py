@@ -35,8 +35,8 @@ def relabelled(
     """Relabel the whole prediction: every group gets the label of its reference region."""
     matches = _matches(correspondence)
     if images.prediction.crisp:
-        return _relabelled_map(overlap, matches, images, into)
-    return _regrouped(overlap, matches, images, into)
+        return _relabel_map(overlap, matches, images, into)
+    return _sum_groups(overlap, matches, images, into)
 
 
 def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
@@ -45,54 +45,54 @@ def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
     If a group has several reference regions, its matched reference region provides the label.
     """
     groups, matched = correspondence.groups, correspondence.matched
-    first = np.full(groups.count + 1, -1, np.int64)  # the last entry is for group −1
+    first_regions = np.full(groups.count + 1, -1, np.int64)  # the last entry is for group −1
     regions = np.flatnonzero((matched.reference >= 0) & (matched.reference < matched.matched))
     regions = regions[::-1]  # if a given group has several regions, the lowest one is used
-    first[groups.reference[regions]] = regions
-    return first[groups.prediction]
+    first_regions[groups.reference[regions]] = regions
+    return first_regions[groups.prediction]
 
 
-def _relabelled_map(
+def _relabel_map(
     overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
     """Return a label map with the labels of the reference."""
     reference, prediction = images.reference, images.prediction
     numbers, regions = reference_numbers(overlap), overlap.prediction
     keys: list[int] = regions.keys.tolist()
-    used = {*numbers, *overlap.reference.keys.tolist()} if reference.crisp else set(numbers)
-    free = _free(used | set(keys))
-    new: dict[int, int] = {}
+    used_labels = {*numbers, *overlap.reference.keys.tolist()} if reference.crisp else set(numbers)
+    free_labels = _free_numbers(used_labels | set(keys))
+    new_labels: dict[int, int] = {}
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
-    assigned = [numbers[match] for match in matches.tolist() if match >= 0]
-    dtype = _smallest_type(prediction.array.dtype, [*assigned, *keys])
+    assigned_labels = [numbers[match] for match in matches.tolist() if match >= 0]
+    dtype = _smallest_type(prediction.array.dtype, [*assigned_labels, *keys])
     for k, (key, match) in enumerate(zip(keys, matches.tolist(), strict=True)):
         if match >= 0:
-            new[key] = numbers[match]
+            new_labels[key] = numbers[match]
             name = overlap.reference.name(match)
             colour = overlap.reference.colour(match)
         else:
             # If no type can represent the labels of both sides, unmatched regions get new labels.
-            new[key] = next(free) if key in used or dtype is None else key
+            new_labels[key] = next(free_labels) if key in used_labels or dtype is None else key
             name = f"{regions.label(k)} (unmatched)"
             colour = regions.colour(k)
         if colour:
-            colours[new[key]] = colour
+            colours[new_labels[key]] = colour
         if name is not None:
-            names[new[key]] = name
+            names[new_labels[key]] = name
     values = np.array(
-        list(new.values()),
-        dtype=_smallest_type(dtype or prediction.array.dtype, list(new.values())),
+        list(new_labels.values()),
+        dtype=_smallest_type(dtype or prediction.array.dtype, list(new_labels.values())),
     )
     visit = partial(_new_labels, keys=regions.keys, values=values)
     target = None if into is None else into(prediction.shape, values.dtype)
     blocks = Blocks(prediction, into=target)
-    renamed = Segmentation.from_labels(
+    segmentation = Segmentation.from_labels(
         image(visit, blocks, values.dtype, images.workers, into=target),
         names=names,
         geometry=reference.geometry or prediction.geometry,
     )
-    return replace(renamed, colours=colours)
+    return replace(segmentation, colours=colours)
 
 
 def _new_labels(
@@ -104,11 +104,11 @@ def _new_labels(
     labels = side.labels.astype(keys.dtype)
     # Pixels outside a mask may have labels that are not among the keys.
     places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
-    looked_up = np.where(keys[places] == labels, values[places], 0)
-    return looked_up.astype(values.dtype)[side.codes].reshape(block.shape)
+    new_labels = np.where(keys[places] == labels, values[places], 0)
+    return new_labels.astype(values.dtype)[side.codes].reshape(block.shape)
 
 
-def _regrouped(
+def _sum_groups(
     overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
     """Return the probabilities of the prediction, summed over the regions of each group."""
@@ -116,23 +116,23 @@ def _regrouped(
     members: dict[tuple[bool, int], list[int]] = {}
     for k, match in enumerate(matches.tolist()):
         members.setdefault((match < 0, k if match < 0 else match), []).append(k)
-    ordered = sorted(members.items())
-    numbers, names = _labels_of_groups(overlap, [key for key, _ in ordered])
-    visit = partial(_sums, groups=[channels for _, channels in ordered])
+    sorted_groups = sorted(members.items())
+    numbers, names = _labels_of_groups(overlap, [key for key, _ in sorted_groups])
+    visit = partial(_sums, groups=[channels for _, channels in sorted_groups])
     dtype = np.result_type(prediction.array.dtype, np.float32)
-    target = None if into is None else into((len(ordered), *prediction.shape), dtype)
+    target = None if into is None else into((len(sorted_groups), *prediction.shape), dtype)
     blocks = Blocks(prediction, into=target)
-    regrouped = Segmentation.from_probabilities(
-        image(visit, blocks, dtype, images.workers, rows=len(ordered), into=target),
+    segmentation = Segmentation.from_probabilities(
+        image(visit, blocks, dtype, images.workers, rows=len(sorted_groups), into=target),
         labels=numbers,
         geometry=reference.geometry or prediction.geometry,
     )
-    given = [
+    group_colours = [
         overlap.prediction.colour(region) if unmatched else overlap.reference.colour(region)
-        for (unmatched, region), _ in ordered
+        for (unmatched, region), _ in sorted_groups
     ]
-    colours = {k: colour for k, colour in enumerate(given) if colour}
-    return replace(regrouped, names=names, colours=colours)
+    colours = {k: colour for k, colour in enumerate(group_colours) if colour}
+    return replace(segmentation, names=names, colours=colours)
 
 
 def _labels_of_groups(
@@ -145,9 +145,13 @@ def _labels_of_groups(
     new number.
     """
     reference, prediction = overlap.reference, overlap.prediction
-    used = {number for k in range(len(reference)) if (number := reference.number(k)) is not None}
-    own = {number for k in range(len(prediction)) if (number := prediction.number(k)) is not None}
-    free = _free(used | own)
+    reference_labels = {
+        number for k in range(len(reference)) if (number := reference.number(k)) is not None
+    }
+    prediction_labels = {
+        number for k in range(len(prediction)) if (number := prediction.number(k)) is not None
+    }
+    free_numbers = _free_numbers(reference_labels | prediction_labels)
     numbers: list[int | None] = []
     names: dict[int, str] = {}
     for channel, (unmatched, region) in enumerate(regions):
@@ -156,7 +160,7 @@ def _labels_of_groups(
             name: str | None = f"{prediction.label(region)} (unmatched)"
         else:
             name = reference.name(region)
-        numbers.append(next(free) if unmatched and number in used else number)
+        numbers.append(next(free_numbers) if unmatched and number in reference_labels else number)
         if name is not None:
             names[channel] = name
     return numbers, names
@@ -179,26 +183,30 @@ def reference_numbers(overlap: Overlap) -> list[int]:
     if regions.crisp:
         keys: list[int] = regions.keys.tolist()
         return keys
-    given = [regions.number(k) for k in range(len(regions))]
-    free = (number for number in count() if number not in given)
-    return [next(free) if number is None else number for number in given]
+    numbers = [regions.number(k) for k in range(len(regions))]
+    free_numbers = (number for number in count() if number not in numbers)
+    return [next(free_numbers) if number is None else number for number in numbers]
 
 
-def _free(used: set[int]) -> Iterator[int]:
+def _free_numbers(used_numbers: set[int]) -> Iterator[int]:
     """Return an iterator over unused numbers.
 
     The unused numbers are greater than all used numbers if 64-bit integers can represent them.
     """
-    above = max(used, default=0) + 1
-    if above + len(used) < 2**63:
-        return count(above)
-    return (number for number in count() if number not in used)
+    next_number = max(used_numbers, default=0) + 1
+    if next_number + len(used_numbers) < 2**63:
+        return count(next_number)
+    return (number for number in count() if number not in used_numbers)
 
 
 def _smallest_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
     """Return `dtype` if it can represent these labels; otherwise, another integer type or None."""
-    least, most = min(labels, default=0), max(labels, default=0)
-    for larger in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
-        if larger.kind in "iu" and np.iinfo(larger).min <= least and most <= np.iinfo(larger).max:
-            return larger
+    lowest_label, highest_label = min(labels, default=0), max(labels, default=0)
+    for candidate in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
+        if (
+            candidate.kind in "iu"
+            and np.iinfo(candidate).min <= lowest_label
+            and highest_label <= np.iinfo(candidate).max
+        ):
+            return candidate
     return None

@@ -39,7 +39,7 @@ class StoredMetric:
 
     Attributes
     ----------
-    requested : callable
+    is_requested : callable
         Returns whether the given options request the metric.
     compute : callable
         Computes the metric with the options of a comparison, and stores it in `Comparison.numbers`.
@@ -50,7 +50,7 @@ class StoredMetric:
         Returns the metric without references to the images.
     """
 
-    requested: "Callable[[CompareOptions], bool]"
+    is_requested: "Callable[[CompareOptions], bool]"
     compute: Callable[[Comparison], object]
     read: Callable[[Any, Comparison], Any]
     detach: Callable[[Any], Any] = lambda metric: metric
@@ -64,7 +64,7 @@ def compute_requested(
     `begin` is called with the name of each metric before it is computed.
     """
     for name, metric in STORED_METRICS.items():
-        if metric.requested(result.options):
+        if metric.is_requested(result.options):
             begin(name.replace("_", " "))
             metric.compute(result)
 
@@ -95,9 +95,9 @@ def measured_boundaries(
             levels=levels,
             infinite=infinite,
         )
-    known: Boundaries | None = result.numbers.known("boundaries")
-    if known is not None and known.has(percentiles, tolerances, levels):
-        return replace(known, infinite=infinite)
+    stored_boundaries: Boundaries | None = result.numbers.known("boundaries")
+    if stored_boundaries is not None and stored_boundaries.has(percentiles, tolerances, levels):
+        return replace(stored_boundaries, infinite=infinite)
     background = Foreground.of(result).background
     boundaries = boundaries_of(
         result.need_images("boundaries()"),

@@ -121,22 +121,22 @@ def groups_of(result: "Comparison") -> tuple[Group, ...]:
     table, groups = result.overlap, result.correspondence.groups
     similarities = np.clip(1 - result.costs * (table.unit / table.pixels), 0, 1)
     try:
-        measured = result.measured.differences
-        differences = result.costs if measured is None else measured
+        measured_differences = result.measured.differences
+        differences = result.costs if measured_differences is None else measured_differences
     except NeedsImages:
         differences = np.full(groups.count, nan)
     volumes = Both(*(group_volumes(table, groups, side) for side in SIDES))
     total = volumes.reference + volumes.prediction
-    shared = np.maximum(total - differences, 0)
-    shared[groups.matched :] = 0
+    common_volumes = np.maximum(total - differences, 0)
+    common_volumes[groups.matched :] = 0
     return tuple(
         Group(*entry)
         for entry in zip(
             _group_labels(table, groups, "reference"),
             _group_labels(table, groups, "prediction"),
             similarities.tolist(),
-            (shared / total).tolist(),
-            (shared / (2 * total - shared)).tolist(),
+            (common_volumes / total).tolist(),
+            (common_volumes / (2 * total - common_volumes)).tolist(),
             volumes.reference.tolist(),
             volumes.prediction.tolist(),
             (~counted(table, groups)).tolist(),
@@ -149,8 +149,8 @@ def _group_labels(table: Overlap, groups: Groups, side: Side) -> list[tuple[Labe
     """Return the labels of one side in each group."""
     starts, members = (part.tolist() for part in groups.members[side])
     labels = table.side(side).labels
-    named = [labels[k] for k in members]
-    return [tuple(named[a:b]) for a, b in pairwise(starts)]
+    member_labels = [labels[k] for k in members]
+    return [tuple(member_labels[a:b]) for a, b in pairwise(starts)]
 
 
 def merges_of(result: "Comparison") -> tuple[Merge, ...]:

@@ -33,34 +33,40 @@ def as_html(result: Comparison) -> str:
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
     )
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    headline, *others = _lines(result)
-    texts = [*others, *(f"note: {note}" for note in result.notes)]
+    headline, *other_lines = _lines(result)
+    texts = [*other_lines, *(f"note: {note}" for note in result.notes)]
     paragraphs = "".join(f"<p>{escape(text)}</p>" for text in texts)
-    omitted = "".join(f"<p><small>{escape(text)}</small></p>" for text in _omitted(result))
+    omission_html = "".join(
+        f"<p><small>{escape(text)}</small></p>" for text in _omission_texts(result)
+    )
     return (
         f"<div><p>{escape(_title(result))}</p><p><strong>{escape(headline)}</strong></p>"
         f"{paragraphs}<table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>"
-        f"{omitted}</div>"
+        f"{omission_html}</div>"
     )
 
 
-def _omitted(result: Comparison) -> list[str]:
+def _omission_texts(result: Comparison) -> list[str]:
     """Return texts that list the values omitted from the table and explain how to get them."""
-    hidden = len(result.groups) - SHOWN
-    if hidden > 0:
-        groups = "group" if hidden == 1 else "groups"
-        texts = [f"Use to_frame() to get {hidden:,} more {groups}, Jaccard indices and volumes."]
+    hidden_count = len(result.groups) - SHOWN
+    if hidden_count > 0:
+        groups = "group" if hidden_count == 1 else "groups"
+        texts = [
+            f"Use to_frame() to get {hidden_count:,} more {groups}, Jaccard indices and volumes."
+        ]
     else:
         texts = ["Use to_frame() to get Jaccard indices and volumes."]
-    unknown = [
+    unknown_attributes = [
         attribute
         for name, attribute in (("chance", ".adjusted_score"), ("explained", ".explained"))
         if result.without_a_pass(name) is None
     ]
-    if unknown and result.images is not None:
-        texts.append(f"Not computed yet: {', '.join(unknown)}. Access an attribute to compute it.")
-    elif unknown:
-        texts.append(f"Not available without the images: {', '.join(unknown)}.")
+    if unknown_attributes and result.images is not None:
+        texts.append(
+            f"Not computed yet: {', '.join(unknown_attributes)}. Access an attribute to compute it."
+        )
+    elif unknown_attributes:
+        texts.append(f"Not available without the images: {', '.join(unknown_attributes)}.")
     return texts
 
 
@@ -103,19 +109,19 @@ def _lines(result: Comparison) -> list[str]:
     if not isnan(lowest.dice):
         pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
         unmatched = f"lowest Dice {decimal(lowest.dice)} ({pair})   {unmatched}"
-    needs = "score: requires the images"
-    lines += [unmatched, needs if score is None else f"score {decimal(score)}"]
+    missing_score = "score: requires the images"
+    lines += [unmatched, missing_score if score is None else f"score {decimal(score)}"]
     if result.merges:
         counts = []
         for side in SIDES:
             count = sum(merge.side == side for merge in result.merges)
             if count:
                 counts.append(f"{count} {side} {'region' if count == 1 else 'regions'}")
-        merged = f"{' and '.join(counts)} merged"
+        merge_text = f"{' and '.join(counts)} merged"
         matched_score = result.without_a_pass("matched_score")
         if matched_score is not None:
-            merged = f"matched score {decimal(matched_score)}; {merged}"
-        lines[-1] += f"   {merged}"
+            merge_text = f"matched score {decimal(matched_score)}; {merge_text}"
+        lines[-1] += f"   {merge_text}"
     boundaries = result.numbers.known("boundaries")
     if boundaries is not None:
         lines.append(f"boundaries ({boundaries.unit}): {boundaries.summary}")
@@ -141,12 +147,12 @@ def _rows(result: Comparison) -> list[tuple[str, ...]]:
 
     Faint groups are marked in an additional last column.
     """
-    shown = result.groups[:SHOWN]
-    faint = any(group.faint for group in shown)
-    mark = ("",) if faint else ()
+    printed_groups = result.groups[:SHOWN]
+    has_faint = any(group.faint for group in printed_groups)
+    mark = ("",) if has_faint else ()
     rows: list[tuple[str, ...]] = [("reference", "prediction", "Dice", "similarity", *mark)]
-    for group in shown:
+    for group in printed_groups:
         row = listed(group.reference), listed(group.prediction), decimal(group.dice)
-        mark = ("faint" if group.faint else "",) if faint else ()
+        mark = ("faint" if group.faint else "",) if has_faint else ()
         rows.append((*row, decimal(group.similarity), *mark))
     return rows

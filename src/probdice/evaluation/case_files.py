@@ -62,7 +62,7 @@ def find_cases(
         raise InputError(f"{folder}: {reason}")
     try:
         if pattern is not None:
-            return _by_pattern(folder, pattern)
+            return _cases_by_pattern(folder, pattern)
         files = _supported_files(folder)
         if files:
             return {
@@ -70,7 +70,7 @@ def find_cases(
                 for stem, same_stem in files.items()
             }
         order = suffixes[::-1] if probabilities else suffixes
-        return find_derivatives(folder, order) or _by_subfolder(folder, probabilities)
+        return find_derivatives(folder, order) or _cases_by_subfolder(folder, probabilities)
     except OSError as error:
         raise InputError(f"{folder}: cannot list this folder: {error.strerror}") from error
 
@@ -86,22 +86,26 @@ def name_regions(
     """
     if pattern is None and (regions := regions_in_names(files)):
         return regions
-    several = [case for case, paths in files.items() if len(paths) > 1]
-    if not several:
+    multi_file_cases = [case for case, paths in files.items() if len(paths) > 1]
+    if not multi_file_cases:
         return {}
     for without_case in (False, True) if pattern is None else (True,):
         stems = {
             case: [_stem(folder, pattern, case, method, path, without_case) for path in paths]
             for case, paths in files.items()
         }
-        known = sorted({stem for case in several for stem in stems[case]}, key=natural)
-        distinct = all(len(set(stems[case])) == len(stems[case]) for case in several)
-        shared = len(several) == 1 or len(known) < sum(len(files[case]) for case in several)
-        if distinct and shared:
+        region_stems = sorted(
+            {stem for case in multi_file_cases for stem in stems[case]}, key=natural
+        )
+        is_distinct = all(len(set(stems[case])) == len(stems[case]) for case in multi_file_cases)
+        is_shared = len(multi_file_cases) == 1 or len(region_stems) < sum(
+            len(files[case]) for case in multi_file_cases
+        )
+        if is_distinct and is_shared:
             break
     else:  # no part of the file names identifies the regions
-        return {case: tuple(map(str, region_names(files[case]))) for case in several}
-    names = dict(zip(known, map(str, region_names(known)), strict=True))
+        return {case: tuple(map(str, region_names(files[case]))) for case in multi_file_cases}
+    names = dict(zip(region_stems, map(str, region_names(region_stems)), strict=True))
     return {
         case: tuple(names[stem] for stem in stems[case])
         for case in files
@@ -137,27 +141,27 @@ def find_methods(
         raise InputError(f"{folder}: no such folder")
     reference_paths = {file for files in reference_files.values() for file in files}
     by_length = sorted(reference_files, key=len, reverse=True)
-    known = Pattern.of(text, cases=by_length)
-    matching = {
+    case_pattern = Pattern.of(text, cases=by_length)
+    matches = {
         f: m
-        for f, m in _matching_files(folder, text, known).items()
+        for f, m in _matching_files(folder, text, case_pattern).items()
         if str(f) not in reference_paths
     }
-    methods = sorted({match["method"] for match in matching.values()}, key=natural)
+    methods = sorted({match["method"] for match in matches.values()}, key=natural)
     if methods:
-        others = Pattern.of(text, methods=sorted(methods, key=len, reverse=True))
-        for file, match in _matching_files(folder, text, others).items():
-            if file not in matching and str(file) not in reference_paths:
-                matching[file] = match
+        method_pattern = Pattern.of(text, methods=sorted(methods, key=len, reverse=True))
+        for file, match in _matching_files(folder, text, method_pattern).items():
+            if file not in matches and str(file) not in reference_paths:
+                matches[file] = match
     return {
         method: _group_by_case(
-            text, known, {file: m for file, m in matching.items() if m["method"] == method}
+            text, case_pattern, {file: m for file, m in matches.items() if m["method"] == method}
         )
         for method in methods
     }
 
 
-def _by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
+def _cases_by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
     """Return the files that match a pattern, by case."""
     if METHOD in text:
         raise InputError(
@@ -181,15 +185,15 @@ def _matching_files(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.
 
 
 def _group_by_case(
-    text: str, pattern: Pattern, matching: Mapping[Path, re.Match[str]]
+    text: str, pattern: Pattern, file_matches: Mapping[Path, re.Match[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Group files by case, and check that each case is in one folder."""
     files: dict[str, dict[Path, re.Match[str]]] = {}
-    for file, match in matching.items():
+    for file, match in file_matches.items():
         files.setdefault(match["case"], {})[file] = match
     for case, matches in files.items():
         _check_one_folder(text, case, matches)
-    if pattern.touched and files:
+    if pattern.has_open_start and files:
         _check_regions(text, files)
     inside = pattern.inside
     return {
@@ -207,10 +211,10 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
     for file, match in matches.items():
         places.setdefault(match.string[: match.start("case")].rpartition("/")[0], file)
     if len(places) > 1:
-        first, second = sorted(places.values(), key=lambda file: natural(str(file)))[:2]
+        first_file, second_file = sorted(places.values(), key=lambda file: natural(str(file)))[:2]
         raise InputError(
-            f"pattern {pattern!r}: case {case} has files in different folders, {first} and "
-            f"{second}; to make the folder part of the case name, use a pattern such as "
+            f"pattern {pattern!r}: case {case} has files in different folders, {first_file} and "
+            f"{second_file}; to make the folder part of the case name, use a pattern such as "
             f"'{SPANNING}.nii.gz'"
         )
 
@@ -220,8 +224,10 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
-    case, fewest = min(regions.items(), key=lambda item: len(item[1]))
-    if len(fewest) > 1 and all(others == fewest for others in regions.values()):
+    case, fewest_regions = min(regions.items(), key=lambda item: len(item[1]))
+    if len(fewest_regions) > 1 and all(
+        case_regions == fewest_regions for case_regions in regions.values()
+    ):
         return
     names = sorted(file.name for file in files[case])
     raise InputError(
@@ -232,20 +238,23 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
     )
 
 
-def _by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...]]:
+def _cases_by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...]]:
     cases = {}
     for case in folder.iterdir():
         if case.is_dir() and not case.name.startswith("."):
             name, files = as_name(case.name), _supported_files(case)
-            chosen = [_choose_file(f"{name}/{stem}", files[stem], probabilities) for stem in files]
-            if chosen and name in cases:
+            selected_files = [
+                _choose_file(f"{name}/{stem}", files[stem], probabilities) for stem in files
+            ]
+            if selected_files and name in cases:
                 raise InputError(
                     f"{folder}: case {name} has two subfolders with different Unicode forms of the "
                     f"same name; rename one of them"
                 )
-            if chosen:
+            if selected_files:
                 cases[name] = tuple(
-                    str(file) for file in sorted(chosen, key=lambda file: natural(file.name))
+                    str(file)
+                    for file in sorted(selected_files, key=lambda file: natural(file.name))
                 )
     return cases
 
@@ -264,26 +273,28 @@ def _supported_files(folder: Path) -> dict[str, list[Path]]:
 
 def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
     """Choose between files of a case that differ only in their suffixes."""
-    packed = [file for file in files if file.suffix.lower() == ".npz"]
+    npz_files = [file for file in files if file.suffix.lower() == ".npz"]
     if probabilities:
-        if not packed:
+        if not npz_files:
             raise InputError(
                 f"{files[0]}: case {case} has no .npz file with probabilities in the same folder; "
                 f"use nnU-Net's --save_probabilities to save this file, or omit ",
                 Option("probabilities", python="probabilities=True"),
             )
-        return packed[0]
-    others = [file for file in files if file not in packed] or packed
-    if len(others) > 1:  # header and values in separate files
-        headers = [f for f in others if not f.name.lower().endswith((".img", ".img.gz", ".raw"))]
-        others = headers or others
-    if len(others) > 1:
-        names = ", ".join(sorted(file.name for file in others))
+        return npz_files[0]
+    candidates = [file for file in files if file not in npz_files] or npz_files
+    if len(candidates) > 1:  # header and values in separate files
+        headers = [
+            f for f in candidates if not f.name.lower().endswith((".img", ".img.gz", ".raw"))
+        ]
+        candidates = headers or candidates
+    if len(candidates) > 1:
+        names = ", ".join(sorted(file.name for file in candidates))
         raise InputError(
-            f"{others[0].parent}: case {case} has several files ({names}); select one with a "
-            f"pattern such as '{{case}}{''.join(others[0].suffixes)}'"
+            f"{candidates[0].parent}: case {case} has several files ({names}); select one with a "
+            f"pattern such as '{{case}}{''.join(candidates[0].suffixes)}'"
         )
-    return others[0]
+    return candidates[0]
 
 
 def _stem(

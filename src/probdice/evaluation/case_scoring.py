@@ -173,34 +173,36 @@ def inputs_of(job: Job, *, verify: bool) -> Inputs:
     return inputs
 
 
-def same_inputs(recorded: Inputs, present: Inputs, *, verify: bool) -> bool:
+def same_inputs(recorded_inputs: Inputs, current_inputs: Inputs, *, verify: bool) -> bool:
     """Return whether the current files are identical to the recorded files."""
 
     def identities(inputs: Inputs) -> list[Any]:
         return [
-            (role, name, size, content if verify else modified)
+            (role, name, size, content if verify else modification_time)
             for role in ROLES
-            for name, size, modified, content in inputs[role]
+            for name, size, modification_time, content in inputs[role]
         ]
 
     try:
-        before = identities(recorded)
+        recorded_identities = identities(recorded_inputs)
     except (TypeError, ValueError):  # an invalid line of the journal
         return False
-    now = identities(present)
-    return before == now and (not verify or all(content for *_, content in now))
+    current_identities = identities(current_inputs)
+    return recorded_identities == current_identities and (
+        not verify or all(content for *_, content in current_identities)
+    )
 
 
 def bytes_needed(job: Job) -> int:
     """Estimate the memory required by a job: decompressed images plus overhead."""
-    return OVERHEAD + sum(_unpacked(path) for role in ROLES for path in job.files[role])
+    return OVERHEAD + sum(_size_in_memory(path) for role in ROLES for path in job.files[role])
 
 
 def _line(request: Request, seconds: float, outcome: str) -> str:
     """Return a journal line. The outcome may be long, so it is inserted as text."""
     job = request.job
-    head = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
-    about = json.dumps(
+    identity = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
+    details = json.dumps(
         {
             "seconds": seconds,
             "version": __version__,
@@ -210,7 +212,7 @@ def _line(request: Request, seconds: float, outcome: str) -> str:
             "regions": job.regions,
         }
     )
-    return f"{head[:-1]}, {outcome}, {about[1:]}"
+    return f"{identity[:-1]}, {outcome}, {details[1:]}"
 
 
 def _seconds_since(start: float) -> float:
@@ -241,16 +243,18 @@ def _with_fingerprints(request: Request) -> Request:
     """
     contents: Inputs = {}
     for role in ROLES:
-        named = {os.path.basename(file): file for file in map(_file, request.job.files[role])}
+        files_by_name = {
+            os.path.basename(file): file for file in map(_file, request.job.files[role])
+        }
         contents[role] = []
-        for name, size, modified, content in request.inputs[role]:
+        for name, size, modification_time, content in request.inputs[role]:
             if content is None and size is not None:
-                file = named.get(name) or os.path.join(
-                    os.path.dirname(next(iter(named.values()))), name
+                file = files_by_name.get(name) or os.path.join(
+                    os.path.dirname(next(iter(files_by_name.values()))), name
                 )
                 with suppress(OSError):
                     content = fingerprint(file)
-            contents[role].append([name, size, modified, content])
+            contents[role].append([name, size, modification_time, content])
     return replace(request, inputs=contents)
 
 
@@ -258,7 +262,7 @@ def _file(path: str) -> str:
     return str(split_inside(path)[0])
 
 
-def _unpacked(path: str) -> int:
+def _size_in_memory(path: str) -> int:
     """Return the size of an image in memory, from its header or file size."""
     file, _ = split_inside(path)
     try:
@@ -266,8 +270,8 @@ def _unpacked(path: str) -> int:
         if file.suffix.lower() in (".nii", ".npy"):
             return size
         if file.suffix.lower() == ".npz":
-            with zipfile.ZipFile(file) as packed:
-                return sum(entry.file_size for entry in packed.infolist())
+            with zipfile.ZipFile(file) as archive:
+                return sum(entry.file_size for entry in archive.infolist())
         source = open_source(path)
         if is_header(source.head):
             header = header_of(source.head)

@@ -36,15 +36,18 @@ def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
     ranks = [rank for rank in summary["ranking"]["ranks"] if rank["place"] is not None]
     if not ranks:
         return ()
-    first = [rank["method"] for rank in ranks if rank["place"] == 1]
+    winners = [rank["method"] for rank in ranks if rank["place"] == 1]
     if len(summary["methods"]) == 1:
-        return (f"{_quoted(first[0])}: {_mean(summary, first[0])}.", *_raters(summary, first))
-    close, separation = _separation(summary, first, [rank["method"] for rank in ranks])
+        return (
+            f"{_quoted(winners[0])}: {_mean(summary, winners[0])}.",
+            *_rater_sentences(summary, winners),
+        )
+    similar_methods, separation = _separation(summary, winners, [rank["method"] for rank in ranks])
     return (
-        _winner(summary, first, ranks[0]),
+        _winner_sentence(summary, winners, ranks[0]),
         *separation,
-        *_raters(summary, [*first, *close]),
-        *_other_schemes(summary, first),
+        *_rater_sentences(summary, [*winners, *similar_methods]),
+        *_scheme_sentences(summary, winners),
     )
 
 
@@ -57,26 +60,30 @@ def summary_line(counts: Sequence[Mapping[str, Any]]) -> str:
     >>> summary_line([{"method": "a", "cases": 9, "scored": 6, "missing": 2, "failed": 1}])
     '6 scored, 2 missing, 1 failed'
     """
-    totals = {word: sum(one[word] for one in counts) for word in ("scored", "missing", "failed")}
+    totals = {
+        word: sum(count[word] for count in counts) for word in ("scored", "missing", "failed")
+    }
     return ", ".join(f"{total} {word}" for word, total in totals.items())
 
 
-def _winner(summary: Mapping[str, Any], first: Sequence[str], rank: Mapping[str, Any]) -> str:
-    by = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
-    if len(first) > 1:
-        return f"{join_names(list(map(_quoted, first)))} are tied for first by {by}."
-    details = [_mean(summary, first[0])] if len(summary["rank_by"]) == 1 else []
+def _winner_sentence(
+    summary: Mapping[str, Any], winners: Sequence[str], rank: Mapping[str, Any]
+) -> str:
+    title_list = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
+    if len(winners) > 1:
+        return f"{join_names(list(map(_quoted, winners)))} are tied for first by {title_list}."
+    details = [_mean(summary, winners[0])] if len(summary["rank_by"]) == 1 else []
     if len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
     if rank["kept"] is not None:
         details.append(f"first in {percent(rank['kept'], 0)} of bootstrap samples")
-    return f"{_quoted(first[0])} is first by {by} ({'; '.join(details)})."
+    return f"{_quoted(winners[0])} is first by {title_list} ({'; '.join(details)})."
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:
     """Return the mean of the ranking measure, or the median if a value is infinite."""
     measure = summary["rank_by"][0]
-    entry = next(one for one in summary["measures"][measure]["methods"] if one["method"] == method)
+    entry = next(row for row in summary["measures"][measure]["methods"] if row["method"] == method)
     kind = entry["aggregate"]
     interval = entry["interval"]
     text = f"{kind} {summary['titles'][measure]} {decimal(entry[kind], DIGITS)}"
@@ -87,39 +94,45 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 
 
 def _separation(
-    summary: Mapping[str, Any], first: Sequence[str], order: Sequence[str]
+    summary: Mapping[str, Any], winners: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the methods that do not differ significantly from the first, and a sentence."""
-    if len(first) > 1:
+    if len(winners) > 1:
         return [], []
     tests: dict[str, float | None] = {}
     for pair in summary["ranking"]["differences"]:
         names = (pair["first"], pair["second"])
-        if first[0] in names:
-            other = names[0] if names[1] == first[0] else names[1]
+        if winners[0] in names:
+            other = names[0] if names[1] == winners[0] else names[1]
             tests[other] = pair["p_holm"]
-    others = [method for method in order if method in tests]
-    untested = [method for method in others if tests[method] is None]
-    if others and len(untested) == len(others):
-        return others, [
-            f"There are too few cases to test whether {_quoted(first[0])} differs from other "
+    other_methods = [method for method in order if method in tests]
+    untested_methods = [method for method in other_methods if tests[method] is None]
+    if other_methods and len(untested_methods) == len(other_methods):
+        return other_methods, [
+            f"There are too few cases to test whether {_quoted(winners[0])} differs from other "
             f"methods."
         ]
-    close = [method for method in others if (p := tests[method]) is not None and p >= ALPHA]
-    winner = _quoted(first[0])
-    if close:
-        named = join_names([f"{_quoted(method)} (p = {_p(tests[method])})" for method in close])
-        sentence = f"{winner} does not differ significantly from {named} ({_test(summary)})."
+    similar_methods = [
+        method for method in other_methods if (p := tests[method]) is not None and p >= ALPHA
+    ]
+    winner = _quoted(winners[0])
+    if similar_methods:
+        method_list = join_names(
+            [f"{_quoted(method)} (p = {_p_text(tests[method])})" for method in similar_methods]
+        )
+        sentence = f"{winner} does not differ significantly from {method_list} ({_test(summary)})."
     else:
-        tested = [_quoted(method) for method in others if method not in untested]
-        named = join_names(tested) if untested else "all other methods"
-        sentence = f"{winner} differs significantly from {named} ({_test(summary)})."
-    if not untested:
-        return close, [sentence]
-    few = join_names([_quoted(method) for method in untested])
-    return close, [
+        tested_names = [
+            _quoted(method) for method in other_methods if method not in untested_methods
+        ]
+        method_list = join_names(tested_names) if untested_methods else "all other methods"
+        sentence = f"{winner} differs significantly from {method_list} ({_test(summary)})."
+    if not untested_methods:
+        return similar_methods, [sentence]
+    untested_list = join_names([_quoted(method) for method in untested_methods])
+    return similar_methods, [
         sentence,
-        f"There are too few cases to test whether {winner} differs from {few}.",
+        f"There are too few cases to test whether {winner} differs from {untested_list}.",
     ]
 
 
@@ -128,7 +141,7 @@ def _test(summary: Mapping[str, Any]) -> str:
     return f"{summary['test']}{over}, Holm's correction, α = {ALPHA:g}"
 
 
-def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
+def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
     """Return sentences that compare methods with inter-rater agreement.
 
     If all methods have the same result, one sentence reports it for all of them.
@@ -136,45 +149,53 @@ def _raters(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
     if summary["rater_comparison"] is None:
         return []
     sentences = summary["rater_comparison"]["sentences"]
-    alike = _alike(sentences, list(summary["methods"]))
-    all_alike = len(alike) == 1 and len(sentences) > 2
+    all_results = _values_by_result(sentences, list(summary["methods"]))
+    is_one_result = len(all_results) == 1 and len(sentences) > 2
     texts = []
-    for (result, raters), values in (alike if all_alike else _alike(sentences, methods)).items():
-        compared = result.startswith(COMPARED)
-        if compared and len(values) > 1:
-            named = join_names([f"{_quoted(method)} ({own})" for method, own in values.items()])
-            subject = f"All {len(values)} methods, {named}," if all_alike else named
+    for (result, raters), values in (
+        all_results if is_one_result else _values_by_result(sentences, methods)
+    ).items():
+        has_level = result.startswith(COMPARED)
+        if has_level and len(values) > 1:
+            method_list = join_names(
+                [f"{_quoted(method)} ({method_value})" for method, method_value in values.items()]
+            )
+            subject = f"All {len(values)} methods, {method_list}," if is_one_result else method_list
             texts.append(f"{subject} are {result}: {raters}.")
         else:
-            verb = " is" if compared else ":"
+            verb = " is" if has_level else ":"
             texts += [f"{_quoted(method)}{verb} {sentences[method]}." for method in values]
     return texts
 
 
-def _alike(
+def _values_by_result(
     sentences: Mapping[str, str], methods: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, str]]:
     """Return the values of methods by their result and by the value of the raters."""
-    alike: dict[tuple[str, str], dict[str, str]] = {}
+    values_by_result: dict[tuple[str, str], dict[str, str]] = {}
     for method in (method for method in methods if method in sentences):
         result, _, numbers = sentences[method].rpartition(": ")
-        own, _, raters = numbers.partition(" vs ")
-        alike.setdefault((result, raters), {})[method] = own
-    return alike
+        method_value, _, raters = numbers.partition(" vs ")
+        values_by_result.setdefault((result, raters), {})[method] = method_value
+    return values_by_result
 
 
-def _other_schemes(summary: Mapping[str, Any], first: Sequence[str]) -> list[str]:
+def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> list[str]:
     """Return a sentence about the ranking schemes that have a different winner.
 
     A scheme in which all methods are tied for first has no winner.
     """
-    others = []
+    other_winners = []
     for scheme, ranks in summary["ranking"]["schemes"].items():
-        winners = [rank["method"] for rank in ranks if rank["place"] == 1]
-        if 0 < len(winners) < len(ranks) and set(winners) != set(first):
-            named = join_names(list(map(_quoted, winners)))
-            others.append(f"{named} by the scheme {scheme}")
-    return [f"The winner depends on the ranking scheme: {'; '.join(others)}."] if others else []
+        scheme_winners = [rank["method"] for rank in ranks if rank["place"] == 1]
+        if 0 < len(scheme_winners) < len(ranks) and set(scheme_winners) != set(winners):
+            winner_list = join_names(list(map(_quoted, scheme_winners)))
+            other_winners.append(f"{winner_list} by the scheme {scheme}")
+    return (
+        [f"The winner depends on the ranking scheme: {'; '.join(other_winners)}."]
+        if other_winners
+        else []
+    )
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -194,5 +215,5 @@ def _quoted(method: str) -> str:
     return f"“{method}”"
 
 
-def _p(value: float | None) -> str:
+def _p_text(value: float | None) -> str:
     return "–" if value is None else decimal(value, DIGITS)

@@ -90,7 +90,8 @@ def _layout(folder: str, files: Collection[str]) -> str:
         if parts is None or not folders or folders[0] != f"sub-{parts.value('sub')}":
             return ""
         folder_patterns = [
-            f"{one[:4]}*" if one.startswith(("sub-", "ses-")) else one for one in folders
+            f"{directory[:4]}*" if directory.startswith(("sub-", "ses-")) else directory
+            for directory in folders
         ]
         forms.add("/".join([*folder_patterns, f"*{_ending(parts)}"]))
     return ", ".join(sorted(forms))

@@ -21,7 +21,7 @@ from probdice.evaluation.rater_comparison import (
 )
 from probdice.evaluation.results import Evaluation
 from probdice.evaluation.subjects import GivenSubjects
-from probdice.evaluation.tables import Others
+from probdice.evaluation.tables import ExtraColumns
 from probdice.method.merging import Merging
 from probdice.method.region_labels import Label
 from probdice.method.sides import Side
@@ -282,7 +282,7 @@ def evaluate(
         ),
         raters={} if raters is None else methods_of(raters),
         out=out,
-        others=Others(indices, background is not None, background is not None),
+        others=ExtraColumns(indices, background is not None, background is not None),
         words="python",
         progress=progress,
         compiling=None,
@@ -296,7 +296,7 @@ def evaluate_folders(
     *,
     raters: dict[str, str],
     out: Folder | None,
-    others: Others,
+    others: ExtraColumns,
     words: Words,
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
@@ -305,9 +305,9 @@ def evaluate_folders(
     run = Run(options, others, words, progress, compiling)
     if raters:
         check_raters(raters, methods)
-        with nullcontext(out) if out is not None else temporary_folder() as place:
+        with nullcontext(out) if out is not None else temporary_folder() as results_folder:
             images = [*raters.values(), *methods.values()]
-            target = folder_for_results(Path(place), images)
+            target = folder_for_results(Path(results_folder), images)
             return _with_raters(run, reference, methods, raters, target, out)
     if reference is None:
         raise InputError("reference is None, which requires raters. Pass a folder of references.")
@@ -319,7 +319,7 @@ def _with_raters(
     reference: Folder | None,
     methods: dict[str, str],
     raters: dict[str, str],
-    place: Path,
+    results_folder: Path,
     out: Folder | None,
 ) -> Evaluation:
     """Evaluate against each rater, then against the reference or the raters' consensus."""
@@ -330,43 +330,47 @@ def _with_raters(
             "--labels."
         )
     pattern = run.options.pattern
-    given = patterns_of(pattern, [*methods, *raters])
-    by_name = {name: text for name, text in given.methods.items() if text is not None}
+    all_patterns = patterns_of(pattern, [*methods, *raters])
+    by_name = {name: text for name, text in all_patterns.methods.items() if text is not None}
     if isinstance(pattern, Mapping) and "reference" in pattern:  # raters are references too
         by_name |= {name: pattern.get(name, pattern["reference"]) for name in raters}
-    shared = {"mask": given.mask, "image": given.image}
+    image_patterns = {"mask": all_patterns.mask, "image": all_patterns.image}
 
     def patterns(names: Iterable[str], reference: str | None) -> dict[str, str] | None:
         """Return the patterns of the given methods or raters; None if there are no patterns."""
-        own = {name: by_name.get(name) for name in names} | shared | {"reference": reference}
-        return {name: text for name, text in own.items() if text is not None} or None
-
-    against = {}
-    for rater, folder in raters.items():
-        compared = methods | {name: path for name, path in raters.items() if name != rater}
-        against[rater] = replace(run, options=_without_external(run.options)).against(
-            folder,
-            compared,
-            out=place / "raters" / rater,
-            pattern=patterns(compared, by_name.get(rater)),
+        patterns_by_name = (
+            {name: by_name.get(name) for name in names} | image_patterns | {"reference": reference}
         )
-    first = next(iter(against.values()))
-    spanning, failed = write_consensus(against, first.options, place, cores())
+        return {name: text for name, text in patterns_by_name.items() if text is not None} or None
+
+    evaluations = {}
+    for rater, folder in raters.items():
+        other_folders = methods | {name: path for name, path in raters.items() if name != rater}
+        evaluations[rater] = replace(run, options=_without_external(run.options)).against(
+            folder,
+            other_folders,
+            out=results_folder / "raters" / rater,
+            pattern=patterns(other_folders, by_name.get(rater)),
+        )
+    first_evaluation = next(iter(evaluations.values()))
+    consensus_pattern, failures = write_consensus(
+        evaluations, first_evaluation.options, results_folder, cores()
+    )
     agreement = rater_comparison_of(
-        against,
-        [name for name in first.methods if name not in raters],
+        evaluations,
+        [name for name in first_evaluation.methods if name not in raters],
         raters,
-        first.rank_by[0],
-        failed,
+        first_evaluation.rank_by[0],
+        failures,
         reference_is_mean=reference is None,
     )
     result = replace(run, options=_without_components(run.options)).against(
-        place / CONSENSUS,
+        results_folder / CONSENSUS,
         methods,
-        out=out if reference is None else place / "raters" / CONSENSUS,
-        pattern=patterns(methods, spanning),
+        out=out if reference is None else results_folder / "raters" / CONSENSUS,
+        pattern=patterns(methods, consensus_pattern),
         rater_comparison=agreement if reference is None else None,
-        failed=failed,
+        failures=failures,
     )
     if reference is None:
         return result

@@ -83,10 +83,10 @@ def label_difference(
         total += 1
     if not cases:
         return None
-    ordered = sorted(
+    sorted_counts = sorted(
         counts.items(), key=lambda item: (-item[1], [label_order(label) for label in item[0]])
     )
-    return LabelDifference(method, cases, total, tuple((*pair, n) for pair, n in ordered))
+    return LabelDifference(method, cases, total, tuple((*pair, n) for pair, n in sorted_counts))
 
 
 def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
@@ -145,9 +145,9 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
     occurrences: Counter[tuple[str, Label]] = Counter()
     for (method, label, _), count in matches.items():
         occurrences[method, label] += count
-    agreeing = sum(count * (count - 1) for count in matches.values())
+    agreeing_pairs = sum(count * (count - 1) for count in matches.values())
     pairs = sum(count * (count - 1) for count in occurrences.values())
-    return agreeing >= MOSTLY * pairs > 0
+    return agreeing_pairs >= MOSTLY * pairs > 0
 
 
 def label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:

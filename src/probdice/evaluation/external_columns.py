@@ -54,17 +54,17 @@ class ExternalColumn:
         InputError
             If a method has no value in the table, or has two values for the same case.
         """
-        known = {as_name(case) for case in cases}
+        case_names = {as_name(case) for case in cases}
         table: dict[str, dict[str, float]] = {as_name(method): {} for method in methods}
         for line, (case, method, text) in read_columns(self.file, ("case", "method", self.name)):
-            own = table.get(as_name(method))
-            if own is None or as_name(case) not in known or not text:
+            method_values = table.get(as_name(method))
+            if method_values is None or as_name(case) not in case_names or not text:
                 continue
-            if as_name(case) in own:
+            if as_name(case) in method_values:
                 raise InputError(f"{line}: case {case!r} of method {method!r} already has a value")
-            own[as_name(case)] = as_number(text, self.name, line)
-        for method, own in table.items():
-            if not own:
+            method_values[as_name(case)] = as_number(text, self.name, line)
+        for method, method_values in table.items():
+            if not method_values:
                 raise InputError(
                     f"{self.file}: column {self.name!r} has no value for any case of method "
                     f"{method!r}; add rows with this name in the column method"
@@ -72,7 +72,7 @@ class ExternalColumn:
         return replace(self, values=table)
 
 
-def as_external_column(given: str | ExternalColumn) -> ExternalColumn:
+def as_external_column(column: str | ExternalColumn) -> ExternalColumn:
     """Parse ``NAME=FILE``, ``NAME:lower=FILE`` or ``NAME:higher=FILE``; lower is the default.
 
     Examples
@@ -83,13 +83,13 @@ def as_external_column(given: str | ExternalColumn) -> ExternalColumn:
     >>> as_external_column("reading:higher=reader.tsv").higher_is_better
     True
     """
-    if isinstance(given, ExternalColumn):
-        return given
-    match = GIVEN.fullmatch(fspath(given))
+    if isinstance(column, ExternalColumn):
+        return column
+    match = GIVEN.fullmatch(fspath(column))
     direction = "" if match is None else match["direction"] or "lower"
     if match is None or direction not in DIRECTIONS:
         raise InputError(
             f"column: expected NAME=FILE, NAME:lower=FILE (lower values are better) or "
-            f"NAME:higher=FILE, such as runtime=times.csv, found {given!r}"
+            f"NAME:higher=FILE, such as runtime=times.csv, found {column!r}"
         )
     return ExternalColumn(match["name"], match["file"], DIRECTIONS[direction])

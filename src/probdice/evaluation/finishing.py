@@ -94,9 +94,9 @@ def correspondences_over_set(
         if record.comparison is not None:
             overlaps.setdefault(record.method, []).append(record.comparison.overlap)
     groups = {}
-    for method, several in overlaps.items():
+    for method, method_overlaps in overlaps.items():
         try:
-            result = compare_overlap(Overlap.total(several), options)
+            result = compare_overlap(Overlap.total(method_overlaps), options)
         except InputError as error:
             raise error.prefixed(f"{method}: cannot match regions over all cases: ") from None
         groups[method] = Given(
@@ -113,48 +113,54 @@ def finish_requests(
     workers: int,
     scheduler: str | None,
     verify: bool,
-    failed: Mapping[str, Note],
+    reference_failures: Mapping[str, Note],
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,
 ) -> tuple[Record, ...]:
     """Return the records of all requests, read from the journal or computed."""
     with Journal(out) as journal:
-        records = _recorded(requests, journal, verify)
-        resumed, failures = len(records), 0
-        waiting = [request for key, request in requests.items() if key not in records]
-        without_reference = [request for request in waiting if request.job.case in failed]
-        waiting = [request for request in waiting if request.job.case not in failed]
+        records = _unchanged_records(requests, journal, verify)
+        resumed_count, failed_count = len(records), 0
+        pending_requests = [request for key, request in requests.items() if key not in records]
+        failed_requests = [
+            request for request in pending_requests if request.job.case in reference_failures
+        ]
+        pending_requests = [
+            request for request in pending_requests if request.job.case not in reference_failures
+        ]
 
         def notify(latest: Record | None) -> None:
             if progress is None:
                 return
-            now = Progress(doing, len(requests), len(records), failures, resumed, latest)
+            state = Progress(
+                doing, len(requests), len(records), failed_count, resumed_count, latest
+            )
             # A case whose overlap fails also fails in its comparison, and is reported then.
-            progress(now if doing == "comparisons" else replace(now, failed=0, latest=None))
+            progress(state if doing == "comparisons" else replace(state, failed=0, latest=None))
 
         notify(None)
-        running = (
-            run(waiting, workers, compiling)
+        journal_lines = (
+            run(pending_requests, workers, compiling)
             if scheduler is None
-            else run_on_cluster(waiting, scheduler)
+            else run_on_cluster(pending_requests, scheduler)
         )
-        with closing(running) as lines:
+        with closing(journal_lines) as lines:
             for line in chain(
                 (
-                    failed_line(request, *failed[request.job.case].message)
-                    for request in without_reference
+                    failed_line(request, *reference_failures[request.job.case].message)
+                    for request in failed_requests
                 ),
                 lines,
             ):
                 journal.append(line)
                 record = Record.from_line(loads(line), out)
                 records[record.case, record.method] = record
-                failures += record.comparison is None
+                failed_count += record.comparison is None
                 notify(record)
     return tuple(records[key] for key in requests)
 
 
-def _recorded(
+def _unchanged_records(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
     """Return the recorded results of requests whose version, options and files are unchanged.
@@ -163,7 +169,7 @@ def _recorded(
     """
     expected_options = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}
-    moved: dict[tuple[str, str], int] = {}
+    moved_lines: dict[tuple[str, str], int] = {}
     out = journal.path.parent
     for number, line in enumerate(read_lines(out)):
         key = line["case"], line["method"]
@@ -175,7 +181,7 @@ def _recorded(
         ):
             continue
         records.pop(key, None)
-        moved.pop(key, None)
+        moved_lines.pop(key, None)
         if (
             "comparison" in line
             and line.get("regions", {})
@@ -185,9 +191,9 @@ def _recorded(
             with suppress(InputError):  # the case of an invalid line is computed again
                 records[key] = Record.from_line(line | {"files": request.files}, out)
                 if line["files"] != request.files:
-                    moved[key] = number
-    if moved:
-        _record_new_paths(requests, journal, {*moved.values()})
+                    moved_lines[key] = number
+    if moved_lines:
+        _record_new_paths(requests, journal, {*moved_lines.values()})
     return records
 
 

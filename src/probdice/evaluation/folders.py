@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 Folder = str | os.PathLike[str]
-OTHERS = ("reference", "mask", "image")  # folders that belong to no method
+SHARED_FOLDERS = ("reference", "mask", "image")  # folders that belong to no method
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ def as_name(text: str) -> str:
 def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
     """Return the folder of every method."""
     if not isinstance(predictions, Mapping):
-        single = Path(predictions)
-        predictions = {single.name or single.resolve().name: single}
+        folder_path = Path(predictions)
+        predictions = {folder_path.name or folder_path.resolve().name: folder_path}
     if not predictions:
         raise InputError("predictions must name at least one method, found none")
     if "" in predictions:
         raise InputError("predictions must name every method, found an empty name")
     methods: dict[str, str] = {}
-    for given, folder in predictions.items():
-        name = as_name(str(given))
+    for key, folder in predictions.items():
+        name = as_name(str(key))
         if name in methods:
             raise InputError(
                 f"predictions: {name!r} is the name of two methods; rename one of them"
@@ -70,18 +70,21 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
     if not isinstance(pattern, Mapping):
         return Patterns(pattern, pattern, pattern, dict.fromkeys(methods, pattern))
     pattern = {as_name(name): text for name, text in pattern.items()}
-    if unknown := pattern.keys() - {*OTHERS, "prediction", *methods}:
+    if unknown_names := pattern.keys() - {*SHARED_FOLDERS, "prediction", *methods}:
         raise InputError(
             f"pattern: expected 'reference', 'prediction', 'mask', 'image' or a method, found "
-            f"{sorted(unknown)}"
+            f"{sorted(unknown_names)}"
         )
-    general = pattern.get("prediction")
+    prediction_pattern = pattern.get("prediction")
     # "reference" means the reference, even if a method has the same name.
-    of_methods = {
-        name: general if name in OTHERS else pattern.get(name, general) for name in methods
+    method_patterns = {
+        name: prediction_pattern
+        if name in SHARED_FOLDERS
+        else pattern.get(name, prediction_pattern)
+        for name in methods
     }
-    reference, mask, image = (pattern.get(name) for name in OTHERS)
-    return Patterns(reference, mask, image, of_methods)
+    reference, mask, image = (pattern.get(name) for name in SHARED_FOLDERS)
+    return Patterns(reference, mask, image, method_patterns)
 
 
 def relative_path(path: Folder, folder: Folder) -> str:

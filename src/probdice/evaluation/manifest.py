@@ -180,8 +180,10 @@ class Manifest:
             np.arange(len(self.labels)),
             np.zeros(len(self.labels)),
             False,
-            names={k: one.name for k, one in enumerate(self.labels) if one.name is not None},
-            numbers={k: one.number for k, one in enumerate(self.labels) if one.number is not None},
+            names={k: label.name for k, label in enumerate(self.labels) if label.name is not None},
+            numbers={
+                k: label.number for k, label in enumerate(self.labels) if label.number is not None
+            },
         )
 
     @property
@@ -198,7 +200,7 @@ class Manifest:
         return {
             "format": FORMAT,
             "kinds": list(self.kinds),
-            "labels": [{"number": one.number, "name": one.name} for one in self.labels],
+            "labels": [{"number": label.number, "name": label.name} for label in self.labels],
             "pattern": self.pattern,
             "probabilities": self.probabilities,
             "options": self.options.to_dict(),
@@ -224,7 +226,7 @@ class Manifest:
         try:
             grids = [Grid.from_dict(grid) for grid in content["grids"]]
             cases = {str(case): grids[int(k)] for case, k in content["cases"].items()}
-            labels = tuple(_label(one) for one in content["labels"])
+            labels = tuple(_label(label) for label in content["labels"])
             kinds = tuple(content["kinds"])
             options = CompareOptions.from_dict(content["options"])
             pattern, probabilities = content["pattern"], bool(content["probabilities"])

@@ -29,7 +29,7 @@ from probdice.evaluation.rater_comparison import RaterComparison
 from probdice.evaluation.record import Record
 from probdice.evaluation.results import Evaluation
 from probdice.evaluation.subjects import subjects_of
-from probdice.evaluation.tables import Others
+from probdice.evaluation.tables import ExtraColumns
 from probdice.files.inputs import as_surfaces
 from probdice.files.sources import natural
 from probdice.method.matching import Given, check_labels, listed
@@ -49,19 +49,19 @@ NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
 class _Plan:
     """The jobs and options of a run, checked before the first file is read.
 
-    `lacking` lists the cases without a reference or a prediction, and `measures` lists the ranking
-    measures. Cases in `failed` have no consensus to use as reference. They are reported as failed,
-    with the reason.
+    `missing` lists the cases without a reference or a prediction, and `measures` lists the ranking
+    measures. Cases in `failures` have no consensus to use as reference. They are reported as
+    failed, with the reason.
     """
 
     reference: Folder
     jobs: Sequence[Job]
-    lacking: tuple[Missing, ...]
-    failed: Mapping[str, Note]
+    missing: tuple[Missing, ...]
+    failures: Mapping[str, Note]
     folders: dict[str, str]
     patterns: Patterns
     measures: tuple[str, ...]
-    others: Others
+    extra_columns: ExtraColumns
     columns: tuple[ExternalColumn, ...]
     subjects: dict[str, str] | None
 
@@ -75,7 +75,7 @@ class Run:
     """
 
     options: EvaluateOptions
-    others: Others
+    extra_columns: ExtraColumns
     words: Words
     progress: Callable[[Progress], None] | None
     compiling: Callable[[], None] | None
@@ -88,16 +88,18 @@ class Run:
         out: Folder | None,
         pattern: str | Mapping[str, str] | None,
         rater_comparison: RaterComparison | None = None,
-        failed: Mapping[str, Note] = NO_FAILURES,
+        failures: Mapping[str, Note] = NO_FAILURES,
     ) -> Evaluation:
         """Evaluate all methods against one reference."""
         options = self.options
-        plan = _plan(reference, methods, options, pattern, self.others, failed)
+        plan = _plan(reference, methods, options, pattern, self.extra_columns, failures)
         if out is None:
             with temporary_folder() as temporary:
                 return self._results(plan, Path(temporary), None, rater_comparison)
-        optional = [folder for folder in (options.mask, options.image) if folder is not None]
-        target = folder_for_results(Path(out), [reference, *methods.values(), *optional])
+        optional_folders = [
+            folder for folder in (options.mask, options.image) if folder is not None
+        ]
+        target = folder_for_results(Path(out), [reference, *methods.values(), *optional_folders])
         with locked(target):
             result = self._results(plan, target, target, rater_comparison)
             result.write(
@@ -119,16 +121,18 @@ class Run:
         options = self.options
         records, groups = self._records(plan, folder)
         _check_records(records, options.comparison, plan.measures)
-        classes = component_classes(one.comparison for one in records if one.comparison is not None)
+        classes = component_classes(
+            record.comparison for record in records if record.comparison is not None
+        )
         return Evaluation(
             records,
-            plan.lacking,
+            plan.missing,
             os.fspath(plan.reference),
             plan.folders,
             options.comparison,
             words=self.words,
             out=out,
-            others=replace(plan.others, component_classes=classes),
+            others=replace(plan.extra_columns, component_classes=classes),
             correspondences=groups,
             missing_rule=options.missing,
             rank_by=plan.measures,
@@ -159,7 +163,7 @@ class Run:
                 workers=workers,
                 scheduler=options.scheduler,
                 verify=options.verify,
-                failed=plan.failed,
+                reference_failures=plan.failures,
                 progress=self.progress,
                 compiling=self.compiling,
             )
@@ -181,14 +185,14 @@ def _plan(
     methods: dict[str, str],
     options: EvaluateOptions,
     pattern: str | Mapping[str, str] | None,
-    others: Others,
-    failed: Mapping[str, Note],
+    extra_columns: ExtraColumns,
+    failures: Mapping[str, Note],
 ) -> _Plan:
     """Find the cases, and reject options that are incompatible with the cases."""
     if options.parquet:
         _check_parquet()
-    others = replace(
-        others,
+    extra_columns = replace(
+        extra_columns,
         distances=boundary_names(options.tolerance) if options.boundaries else (),
         derived_regions=tuple(name for name, _ in options.derived),
         components=options.components is not None,
@@ -198,38 +202,43 @@ def _plan(
     measures = as_rank_by(options.rank_by) or (_default_measure(options),)
     columns = tuple(as_external_column(column) for column in options.column)
     for measure in measures:
-        criterion_of(measure, others, columns)
-    derived = (f"dice:{name}" for name in others.derived_regions)
-    names = (*measures, *others.measures, *derived, *(column.name for column in columns))
+        criterion_of(measure, extra_columns, columns)
+    derived_measures = (f"dice:{name}" for name in extra_columns.derived_regions)
+    names = (
+        *measures,
+        *extra_columns.measures,
+        *derived_measures,
+        *(column.name for column in columns),
+    )
     check_columns(options.columns, names)
     patterns = patterns_of(pattern, methods)
-    jobs, lacking, folders = pair(
+    jobs, missing, folders = pair(
         Path(reference),
         {name: Path(folder) for name, folder in methods.items()},
         patterns=patterns,
         mask=None if options.mask is None else Path(options.mask),
         probabilities=options.probabilities,
-        failed=failed,
+        failed_cases=failures,
     )
     _check_priority(jobs, options)
-    cases = [*(job.case for job in jobs), *(one.case for one in lacking)]
+    cases = [*(job.case for job in jobs), *(entry.case for entry in missing)]
     as_surfaces(options.surface)  # an unreadable surface is an error before the first comparison
     if options.image is not None:
         find_images(Path(options.image), patterns.image, dict.fromkeys(job.case for job in jobs))
     method_in = {Path(folder): name for name, folder in methods.items()}
-    of_methods = {
+    method_patterns = {
         name: patterns.methods[name if name in methods else method_in[path]]
         for name, path in folders.items()
     }
     return _Plan(
         reference,
         jobs,
-        lacking,
-        failed,
+        missing,
+        failures,
         {name: os.fspath(path) for name, path in folders.items()},
-        replace(patterns, methods=of_methods),
+        replace(patterns, methods=method_patterns),
         measures,
-        others,
+        extra_columns,
         tuple(column.read(folders, cases) for column in columns),
         None if options.subjects is None else subjects_of(options.subjects, cases),
     )
@@ -266,18 +275,18 @@ def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
     """
     for side in SIDES:
         regions = sorted({name for job in jobs for name in job.regions.get(side, ())}, key=natural)
-        unknown = [name for name in options.priority[side] if name not in regions]
-        if regions and unknown:
+        unknown_names = [name for name in options.priority[side] if name not in regions]
+        if regions and unknown_names:
             raise InputError(
                 Option("priority", ",".join(options.priority[side])),
-                f" names {listed(unknown)}, but the regions of the {side} are "
+                f" names {listed(unknown_names)}, but the regions of the {side} are "
                 f"{listed(regions, 20)}",
             )
 
 
 def _check_noted_priority(records: Iterable[Record]) -> None:
     """Reject a priority that names a region that no scored case has."""
-    absent: list[dict[Message, Message]] = [  # side, option and name, with the regions
+    priority_notes: list[dict[Message, Message]] = [  # side, option and name, with the regions
         {
             note.message[:3]: note.message
             for note in record.comparison.notes
@@ -286,8 +295,8 @@ def _check_noted_priority(records: Iterable[Record]) -> None:
         for record in records
         if record.comparison is not None
     ]
-    for key, message in absent[0].items() if absent else ():
-        if all(key in notes for notes in absent):
+    for key, message in priority_notes[0].items() if priority_notes else ():
+        if all(key in notes for notes in priority_notes):
             raise InputError(*message, " (in every case)")
 
 
@@ -296,17 +305,17 @@ def _check_records(
 ) -> None:
     """Reject labels and regions that are absent from every scored case."""
     _check_noted_priority(records)
-    scored = [record.comparison for record in records if record.comparison is not None]
-    if not scored:
+    comparisons = [record.comparison for record in records if record.comparison is not None]
+    if not comparisons:
         return
-    overlaps = [comparison.overlap for comparison in scored]
+    overlaps = [comparison.overlap for comparison in comparisons]
     check_labels(options.matching, overlaps)
     if options.derived:
         check_members(dict(options.derived), overlaps)
     for label in options.components or ():
         if not any(overlap.side(side).knows(label) for overlap in overlaps for side in SIDES):
             raise InputError(f"components: no case contains the region {label!r}")
-    check_regions(measures, scored)
+    check_regions(measures, comparisons)
 
 
 def _check_parquet() -> None:

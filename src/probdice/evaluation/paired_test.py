@@ -17,14 +17,14 @@ TEST = "Wilcoxon signed-rank test"
 ALPHA = 0.05  # significance level
 
 
-def two_sided(paired: Floats, *, of_subjects: bool = False) -> tuple[float, float, str]:
+def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float, float, str]:
     """Test whether differences are symmetric about 0.
 
     This is the Wilcoxon signed-rank test. Differences of 0 are excluded.
 
     Parameters
     ----------
-    paired : array of float
+    differences : array of float
         The differences; they may be infinite.
     of_subjects : bool, optional
         Whether each difference belongs to a subject instead of a case. This affects only the
@@ -47,19 +47,19 @@ def two_sided(paired: Floats, *, of_subjects: bool = False) -> tuple[float, floa
     >>> two_sided(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.0]))
     (0.0, 0.03125, '1 of 7 differences are 0 and excluded')
     """
-    if paired.size < FEWEST:
-        return nan, nan, f"{few(paired.size, of_subjects)}: no result could be significant"
-    zeros = int(np.sum(paired == 0))
-    if zeros == paired.size:
+    if differences.size < FEWEST:
+        return nan, nan, f"{few(differences.size, of_subjects)}: no result could be significant"
+    zeros = int(np.sum(differences == 0))
+    if zeros == differences.size:
         return 0.0, 1.0, "all differences are 0"
     from scipy.stats import wilcoxon
 
-    result: Any = wilcoxon(paired[paired != 0])
-    left_out = f"{zeros} of {paired.size} differences are 0 and excluded" if zeros else ""
+    result: Any = wilcoxon(differences[differences != 0])
+    left_out = f"{zeros} of {differences.size} differences are 0 and excluded" if zeros else ""
     return float(result.statistic), float(result.pvalue), left_out
 
 
-def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def one_sided(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the p-values of one-sided Wilcoxon signed-rank tests of weighted differences.
 
     The tests use the normal approximation with continuity correction and exclude differences of 0,
@@ -67,7 +67,7 @@ def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    paired : array of float
+    differences : array of float
         The differences; they may be infinite.
     weights : array of float, of shape (resamples, differences)
         How often each difference occurs in each resample.
@@ -88,13 +88,13 @@ def one_sided(paired: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """
     from scipy.special import ndtr
 
-    is_nonzero = paired != 0
-    paired, weights = paired[is_nonzero], weights[:, is_nonzero]
-    if not paired.size:
+    is_nonzero = differences != 0
+    differences, weights = differences[is_nonzero], weights[:, is_nonzero]
+    if not differences.size:
         ones = np.ones(weights.shape[0])
         return ones, ones.copy()
-    order = np.argsort(np.abs(paired), kind="stable")
-    sizes, positive = np.abs(paired[order]), paired[order] > 0
+    order = np.argsort(np.abs(differences), kind="stable")
+    sizes, positive = np.abs(differences[order]), differences[order] > 0
     starts = np.flatnonzero(np.r_[True, sizes[1:] != sizes[:-1]])
     weights = weights[:, order]
     tie_weights = np.add.reduceat(weights, starts, axis=1)

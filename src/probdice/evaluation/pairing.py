@@ -69,15 +69,15 @@ def pair(
     patterns: Patterns,
     mask: Path | None = None,
     probabilities: bool = False,
-    failed: Collection[str] = (),
+    failed_cases: Collection[str] = (),
 ) -> tuple[tuple[Job, ...], tuple[Missing, ...], dict[str, Path]]:
     """Return the jobs in the order of cases, the missing cases, and the folder of every method.
 
-    A pattern with ``{method}`` finds all methods in its folder. Cases in `failed` have no consensus
-    as reference, so their jobs have no reference files.
+    A pattern with ``{method}`` finds all methods in its folder. Cases in `failed_cases` have no
+    consensus as reference, so their jobs have no reference files.
     """
     reference_files = find_cases(reference, patterns.reference, probabilities=False)
-    reference_files |= dict.fromkeys(failed, ())
+    reference_files |= dict.fromkeys(failed_cases, ())
     reference_regions = name_regions(reference, patterns.reference, reference_files)
     prediction_files: dict[str, Files] = {}
     prediction_regions: dict[str, Files] = {}
@@ -112,11 +112,11 @@ def pair(
             if case in reference_files and case in files:
                 paths = (reference_files[case], files[case], masks.get(case, ()))
                 regions: dict[Side, tuple[str, ...]] = {
-                    side: own[case]
-                    for side, own in zip(
+                    side: side_regions[case]
+                    for side, side_regions in zip(
                         SIDES, (reference_regions, prediction_regions[name]), strict=True
                     )
-                    if own.get(case)
+                    if side_regions.get(case)
                 }
                 jobs.append(Job(case, name, dict(zip(ROLES, paths, strict=True)), regions))
             elif case in reference_files:
@@ -124,7 +124,7 @@ def pair(
             elif case in files:
                 missing.append(Missing(case, name, "reference"))
     if not jobs:
-        raise _nothing_in_common(reference, reference_files, folders, prediction_files)
+        raise _no_common_case(reference, reference_files, folders, prediction_files)
     return tuple(jobs), tuple(missing), folders
 
 
@@ -150,16 +150,16 @@ def _check_masks(
     reference_files: Files,
 ) -> None:
     """Reject cases without a mask, because they would not be comparable with masked cases."""
-    without = [case for case in sorted(reference_files, key=natural) if case not in masks]
-    if without:
-        cases = "1 case has" if len(without) == 1 else f"{len(without)} cases have"
+    unmasked_cases = [case for case in sorted(reference_files, key=natural) if case not in masks]
+    if unmasked_cases:
+        cases = "1 case has" if len(unmasked_cases) == 1 else f"{len(unmasked_cases)} cases have"
         raise InputError(
-            f"{mask}: {cases} no mask ({listed(without, SHOWN)}), but every case needs one. If the "
-            f"names differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'."
+            f"{mask}: {cases} no mask ({listed(unmasked_cases, SHOWN)}), but every case needs one. "
+            f"If the names differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'."
         )
 
 
-def _nothing_in_common(
+def _no_common_case(
     reference: Path,
     reference_files: Mapping[str, object],
     methods: Mapping[str, Path],
@@ -171,9 +171,9 @@ def _nothing_in_common(
     for name, (folder, cases) in folders.items():
         names = sorted(cases, key=natural)
         contents = listed(names, SHOWN) if names else "no supported file"
-        if not cases and (deeper := _deeper_files(folder)):
-            patterns[name] = _pattern_for(deeper[0])
-            contents = f"{len(deeper)} files in subfolders, such as {deeper[0]}"
+        if not cases and (deeper_files := _deeper_files(folder)):
+            patterns[name] = _pattern_for(deeper_files[0])
+            contents = f"{len(deeper_files)} files in subfolders, such as {deeper_files[0]}"
         lines.append(f"  {folder}: {contents}")
     message = "\n".join(
         ["no case has both a reference and a prediction. Cases per folder:", *lines, ""]
@@ -182,9 +182,9 @@ def _nothing_in_common(
         return InputError(
             f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'."
         )
-    distinct = set(patterns.values())
-    if len(distinct) == 1 and len(patterns) == len(folders):
-        (pattern,) = distinct
+    distinct_patterns = set(patterns.values())
+    if len(distinct_patterns) == 1 and len(patterns) == len(folders):
+        (pattern,) = distinct_patterns
         option = Option("pattern", python=f"pattern={pattern!r}", command=f"--pattern '{pattern}'")
     else:
         command = " ".join(f"--pattern '{name}:{text}'" for name, text in patterns.items())

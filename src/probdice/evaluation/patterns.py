@@ -35,10 +35,10 @@ class Pattern:
         A glob that finds all matching files and possibly others.
     expression : re.Pattern
         Matches the path of a file relative to the folder, normalised by `as_name`. Its groups are
-        "case", "region" (if `touched`), and "method" (if the pattern has ``{method}``).
+        "case", "region" (if `has_open_start`), and "method" (if the pattern has ``{method}``).
     inside : str
         The path inside the file, or "".
-    touched : bool
+    has_open_start : bool
         Whether a * is directly before {case}, so that only the existing files determine where the
         name begins.
     """
@@ -46,7 +46,7 @@ class Pattern:
     glob: str
     expression: re.Pattern[str]
     inside: str
-    touched: bool
+    has_open_start: bool
 
     @classmethod
     def of(cls, text: str, *, cases: Iterable[str] = (), methods: Iterable[str] = ()) -> "Pattern":
@@ -54,19 +54,19 @@ class Pattern:
 
         If the names of cases or methods are given, they resolve ambiguities in ``{case}_{method}``.
         """
-        one_name = as_name(text).replace(SPANNING, CASE)
-        inside = PART.fullmatch(one_name)
-        path, within = inside.groups() if inside else (one_name, "")
+        name_pattern = as_name(text).replace(SPANNING, CASE)
+        inside_match = PART.fullmatch(name_pattern)
+        path, inner_path = inside_match.groups() if inside_match else (name_pattern, "")
         path = re.sub(r"^(?:\./+)+", "", path)
         _check_pattern(text, path)
         spans = SPANNING in text
-        touched = f"*{CASE}" in path and path.count(CASE) == path.count(f"*{CASE}")
+        has_open_start = f"*{CASE}" in path and path.count(CASE) == path.count(f"*{CASE}")
         try:
             names = {CASE: _any_of(cases), METHOD: _any_of(methods)}
-            expression = re.compile(_expression(path, spans, touched, names))
+            expression = re.compile(_expression(path, spans, has_open_start, names))
         except re.error as error:
             raise InputError(f"pattern {text!r} is invalid: {error}") from None
-        return cls(_glob(path, spans), expression, within, touched)
+        return cls(_glob(path, spans), expression, inner_path, has_open_start)
 
 
 def _check_pattern(text: str, path: str) -> None:
@@ -76,10 +76,13 @@ def _check_pattern(text: str, path: str) -> None:
         reason = f"has no {CASE}; mark the case in the file name, as in '{CASE}_seg.nii.gz'"
     elif path.startswith("/") or PureWindowsPath(path).drive:
         reason = "must be relative to the folder of cases, such as '*/{case}.nii.gz'"
-    elif unknown := re.search(r"\{[\w:]*\}", path.replace(CASE, "").replace(METHOD, "")):
-        reason = f"has {unknown[0]}, expected {CASE}, or {SPANNING} for names with folders"
-    elif touching := re.search(r"(\{case\}|\{method\}){2}", path):
-        reason = f"has {touching[0]} without a separator; use for example '{CASE}_{METHOD}.nii.gz'"
+    elif unknown_field := re.search(r"\{[\w:]*\}", path.replace(CASE, "").replace(METHOD, "")):
+        reason = f"has {unknown_field[0]}, expected {CASE}, or {SPANNING} for names with folders"
+    elif adjacent_fields := re.search(r"(\{case\}|\{method\}){2}", path):
+        reason = (
+            f"has {adjacent_fields[0]} without a separator; use for example "
+            f"'{CASE}_{METHOD}.nii.gz'"
+        )
     elif any("**" in part and part != "**" for part in path.split("/")) or path.endswith("**"):
         reason = "has ** within a name; ** can only replace folders, as in '**/{case}.nii.gz'"
     elif f"{CASE}*" in path and path.count(CASE) == path.count(f"{CASE}*"):
@@ -116,25 +119,25 @@ def _any_of(names: Iterable[str]) -> str:
     return "|".join(re.escape(name) for name in names)
 
 
-def _expression(path: str, spans: bool, touched: bool, names: Mapping[str, str]) -> str:
+def _expression(path: str, spans: bool, has_open_start: bool, names: Mapping[str, str]) -> str:
     """Return the pattern as a regular expression. All occurrences of {case} match the same text.
 
     Groups whose names start with "case" or "method" match the names of cases and methods.
     """
-    wild = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    wildcards = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     any_name = {CASE: ".+?" if spans else "[^/]+?", METHOD: "[^/]+?"}
     expression = ""
     for token in TOKEN.split(path):
         if token in any_name:
             group = token.strip("{}")
-            known = expression.count(f"(?P<{group}")
-            name = f"(?P={group})" if known else names[token] or any_name[token]
-            expression += f"(?P<{group}{known or ''}>{name})"
-        elif token == "*" and touched and "<region>" not in expression:
+            group_count = expression.count(f"(?P<{group}")
+            name = f"(?P={group})" if group_count else names[token] or any_name[token]
+            expression += f"(?P<{group}{group_count or ''}>{name})"
+        elif token == "*" and has_open_start and "<region>" not in expression:
             expression += "(?P<region>[^/])"
         elif token.startswith("[") and len(token) > 2:
             characters = re.sub(r"([\\^\[\]&~|])", r"\\\1", token[1:-1].removeprefix("!"))
             expression += f"(?!/)[{'^' * token.startswith('[!')}{characters}]"
         else:
-            expression += wild.get(token) or re.escape(token)
+            expression += wildcards.get(token) or re.escape(token)
     return expression

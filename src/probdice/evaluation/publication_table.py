@@ -74,10 +74,12 @@ def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str,
     >>> check_columns(["place", "score"], ["score"])
     ('place', 'score')
     """
-    known = (*TABLE_COLUMNS, *measures)
+    known_columns = (*TABLE_COLUMNS, *measures)
     for column in columns:
-        if column not in known:
-            raise InputError(f"columns: expected names among {', '.join(known)}, found {column!r}")
+        if column not in known_columns:
+            raise InputError(
+                f"columns: expected names among {', '.join(known_columns)}, found {column!r}"
+            )
     return tuple(columns)
 
 
@@ -97,37 +99,41 @@ def as_sentence(text: str) -> str:
 
 def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the rows. The method comes first, or directly after the place."""
-    available = _columns(summary)
-    names = list(check_columns(columns, list(summary["measures"])) or _default(summary))
+    columns_by_name = _columns(summary)
+    names = list(check_columns(columns, list(summary["measures"])) or _default_columns(summary))
     if "method" not in names:
         names.insert(1 if names[:1] == ["place"] else 0, "method")
-    shown = [available[name] for name in names]
-    rows = [[cell(rank) for _, cell in shown] for rank in summary["ranking"]["ranks"]]
-    return [head for head, _ in shown], rows
+    table_columns = [columns_by_name[name] for name in names]
+    rows = [[cell(rank) for _, cell in table_columns] for rank in summary["ranking"]["ranks"]]
+    return [head for head, _ in table_columns], rows
 
 
-def _default(summary: Summary) -> list[str]:
+def _default_columns(summary: Summary) -> list[str]:
     """Return the default columns: ranking measures, places with stability, and other means."""
-    others = [measure for measure in summary["measures"] if measure not in summary["rank_by"]]
+    other_measures = [
+        measure for measure in summary["measures"] if measure not in summary["rank_by"]
+    ]
     if summary["options"]["merge"] == "none":  # then the matched score is the score
-        others = [measure for measure in others if measure != "matched_score"]
-    first = summary["measures"][summary["rank_by"][0]]["methods"]
-    differing = any(one["equal_labels"] is not None for one in first)
+        other_measures = [measure for measure in other_measures if measure != "matched_score"]
+    method_rows = summary["measures"][summary["rank_by"][0]]["methods"]
+    labels_differ = any(row["equal_labels"] is not None for row in method_rows)
     return [
         "place",
         *summary["rank_by"],
-        *(["equal_labels"] if differing else []),
+        *(["equal_labels"] if labels_differ else []),
         *RANKING_SCHEMES[summary["scheme"]].columns,
         *("mean_rank", "stability", "cases"),
-        *others,
+        *other_measures,
     ]
 
 
 def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
     """Return the heading of every column, and the function that returns its cells."""
-    counts = {one["method"]: one for one in summary["counts"]}
-    chosen = summary["rank_by"][0]
-    equal = {one["method"]: one["equal_labels"] for one in summary["measures"][chosen]["methods"]}
+    counts = {row["method"]: row for row in summary["counts"]}
+    first_measure = summary["rank_by"][0]
+    equal_labels_means = {
+        row["method"]: row["equal_labels"] for row in summary["measures"][first_measure]["methods"]
+    }
     shares = {rank["method"]: rank["value"] for rank in summary["ranking"]["schemes"]["test-based"]}
 
     def scored(rank: Rank) -> str:
@@ -139,8 +145,8 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
         "method": ("method", lambda rank: str(rank["method"])),
         **{measure: _measure_column(summary, measure) for measure in summary["measures"]},
         "equal_labels": (
-            f"{summary['titles'][chosen]}, equal labels",
-            lambda rank: decimal(equal[rank["method"]], DIGITS),
+            f"{summary['titles'][first_measure]}, equal labels",
+            lambda rank: decimal(equal_labels_means[rank["method"]], DIGITS),
         ),
         "wins": ("significant wins", lambda rank: decimal(shares[rank["method"]], 2)),
         "mean_rank": ("mean rank", lambda rank: decimal(rank["mean_rank"], 2)),
@@ -151,15 +157,15 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
 
 def _measure_column(summary: Summary, measure: str) -> tuple[str, Callable[[Rank], str]]:
     """Return a heading, and cells with the mean or median (with 95 % CI for ranking measures)."""
-    rows = {one["method"]: one for one in summary["measures"][measure]["methods"]}
+    rows = {row["method"]: row for row in summary["measures"][measure]["methods"]}
     kind = next(iter(rows.values()))["aggregate"]
     ranks = measure in summary["rank_by"]
     title = summary["titles"][measure] if kind == "mean" else f"median {summary['titles'][measure]}"
 
     def cell(rank: Rank) -> str:
-        one = rows[rank["method"]]
-        low, high = one["interval"]["low"], one["interval"]["high"]
-        value = decimal(one[kind], DIGITS)
+        row = rows[rank["method"]]
+        low, high = row["interval"]["low"], row["interval"]["high"]
+        value = decimal(row[kind], DIGITS)
         if not ranks or low is None:
             return value
         return f"{value} ({decimal(low, DIGITS)}–{decimal(high, DIGITS)})"

@@ -52,7 +52,7 @@ def ranking_csv(summary: Summary) -> bytes:
     if len(summary["rank_by"]) > 1:
         rows += [_rank_row(summary, ALL, rank, {}) for rank in summary["ranking"]["ranks"]]
     for measure, content in summary["measures"].items():
-        means = {one["method"]: one for one in content["methods"]}
+        means = {row["method"]: row for row in content["methods"]}
         for rank in content["ranks"]:
             mean = means[rank["method"]]
             values = {
@@ -70,7 +70,7 @@ def _rank_row(
 ) -> dict[str, Any]:
     """Return a row of ranking.csv."""
     method = rank["method"]
-    count = next(one for one in summary["counts"] if one["method"] == method)
+    count = next(entry for entry in summary["counts"] if entry["method"] == method)
     return {
         "measure": measure,
         "scheme": summary["scheme"],
@@ -121,23 +121,23 @@ def _methods_paragraph(summary: Summary) -> str:
     titles = [summary["titles"][measure] for measure in summary["rank_by"]]
     scheme = RANKING_SCHEMES[summary["scheme"]]
     subjects = summary["subjects"]
-    of_subjects, units, together = "", "cases", ""
+    subject_text, units, subject_sentence = "", "cases", ""
     if subjects is not None:
-        of_subjects, units = f" of {quantity(len(set(subjects.values())), 'subject')}", "subjects"
-        together = (
+        subject_text, units = f" of {quantity(len(set(subjects.values())), 'subject')}", "subjects"
+        subject_sentence = (
             " Cases of the same subject are not independent: resamples draw subjects with all of "
             "their cases, and tests use one mean difference per subject."
         )
     text = (
         f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "
-        f"{quantity(methods, 'method')} on {quantity(cases, 'case')}{of_subjects} with "
+        f"{quantity(methods, 'method')} on {quantity(cases, 'case')}{subject_text} with "
         f"{_reference(summary['rater_comparison'])}. "
         f"{scheme.sentence(titles, summary['test'])} "
         f"Missing and failed cases {MISSING_RULES[summary['missing_rule']]}. "
         f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units} "
         f"with {RESAMPLES} resamples. They are bias-corrected and accelerated for means, and use "
         f"percentiles for medians and ranks. Rank stability is the share of resamples in which a "
-        f"method has the same place.{together}"
+        f"method has the same place.{subject_sentence}"
     )
     if options.derived:
         text += f" {derived_definition(dict(options.derived))}"
@@ -154,16 +154,16 @@ def _methods_paragraph(summary: Summary) -> str:
 def _option_values(summary: Summary) -> dict[str, Any]:
     """Return all options of the run, by name."""
     raters = summary["rater_comparison"]
-    same = ("probabilities", "patterns", "reference", "methods", "mask", "image", "surface")
+    copied_keys = ("probabilities", "patterns", "reference", "methods", "mask", "image", "surface")
     return {
         **summary["options"],
         "similarity": str(CompareOptions.from_dict(summary["options"]).similarity),
         "missing": summary["missing_rule"],
         "rank_by": summary["rank_by"],
         "scheme": summary["scheme"],
-        "column": {one["name"]: one["file"] for one in summary["external_columns"]},
+        "column": {column["name"]: column["file"] for column in summary["external_columns"]},
         **{key: value for key, value in summary["others"].items() if key != "components"},
-        **{key: summary[key] for key in same},
+        **{key: summary[key] for key in copied_keys},
         "raters": None if raters is None else raters["raters"],
     }
 
@@ -179,14 +179,24 @@ def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path)
         for role in ROLES
         for file in record.files_of(role)
     ]
-    entries += [("rater", one.rater, one.case, one.file, one.bytes, one.sha256) for one in raters]
+    entries += [
+        (
+            "rater",
+            entry.rater,
+            entry.case,
+            entry.file,
+            entry.bytes,
+            entry.sha256,
+        )
+        for entry in raters
+    ]
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for role, method, case, path, size, sha in entries:
         cells = (role, method, case, relative_path(path, out), size, sha)
         rows[role, method, cells[3]] = dict(zip(FILES, cells, strict=True))
     order = {role: k for k, role in enumerate((*ROLES, "rater"))}
-    ordered = sorted(rows.values(), key=lambda row: (order[row["role"]], row["method"]))
-    return as_csv(ordered, FILES)
+    sorted_rows = sorted(rows.values(), key=lambda row: (order[row["role"]], row["method"]))
+    return as_csv(sorted_rows, FILES)
 
 
 def _reference(agreement: Mapping[str, Any] | None) -> str:
@@ -204,7 +214,7 @@ def _reference(agreement: Mapping[str, Any] | None) -> str:
 def _value(value: Any) -> str:
     """Return the value of an option as a table cell."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_value(one)}" for key, one in value.items()) or "–"
+        return ", ".join(f"{key}: {_value(item)}" for key, item in value.items()) or "–"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(_value, value)) or "–"
     if isinstance(value, bool):

@@ -271,7 +271,9 @@ def case_ranks(
         for key, table in tables.items()
     ]
     counts = np.sum([costs.counted for costs in measure_costs], axis=0)
-    sums = np.sum([np.where(costs.counted, costs.within, 0.0) for costs in measure_costs], axis=0)
+    sums = np.sum(
+        [np.where(costs.counted, costs.case_ranks, 0.0) for costs in measure_costs], axis=0
+    )
     means = np.where(counts > 0, sums / np.maximum(counts, 1), nan)
     return dict(zip(names, means, strict=True))
 
@@ -336,17 +338,19 @@ def _rank_methods(
     one_each = np.ones((1, subjects))
     values, means = order(one_each)[:, 0], mean_ranks(measure_costs, one_each[:, owners])[:, 0]
     places = _places(values)
-    absent = np.any([costs.absent & costs.counted for costs in measure_costs], axis=0).sum(axis=1)
-    none = withheld(subjects, has_subjects)
+    absent_counts = np.any([costs.absent & costs.counted for costs in measure_costs], axis=0).sum(
+        axis=1
+    )
+    no_interval = withheld(subjects, has_subjects)
     result = [
         Rank(
             method=name,
             n=cases,
-            last=int(absent[k]),
+            last=int(absent_counts[k]),
             mean_rank=float(means[k]),
             place=int(places[k]),
-            mean_rank_interval=none,
-            place_interval=none,
+            mean_rank_interval=no_interval,
+            place_interval=no_interval,
             value=float(values[k]),
         )
         for k, name in enumerate(names)

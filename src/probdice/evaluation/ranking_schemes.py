@@ -77,14 +77,14 @@ class Costs:
         Whether each value is missing.
     counted : array of bool
         Whether each case is included in the ranking.
-    within : array of float
+    case_ranks : array of float
         The rank of each method within each case.
     """
 
     costs: Floats
     absent: Booleans
     counted: Booleans
-    within: Floats
+    case_ranks: Floats
 
     @property
     def aggregate(self) -> Aggregate:
@@ -95,7 +95,7 @@ class Costs:
             self.costs[:, selected_cases],
             self.absent[:, selected_cases],
             self.counted[selected_cases],
-            self.within[:, selected_cases],
+            self.case_ranks[:, selected_cases],
         )
 
 
@@ -107,7 +107,7 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
     >>> import numpy as np
     >>> from probdice.evaluation.ranking_schemes import costs_of
     >>> costs = costs_of([np.array([0.9, 0.5]), np.array([0.8, np.nan])], True, "worst")
-    >>> costs.costs.tolist(), costs.within.tolist()
+    >>> costs.costs.tolist(), costs.case_ranks.tolist()
     ([[-0.9, -0.5], [-0.8, 0.0]], [[1.0, 1.0], [2.0, 2.0]])
     """
     from scipy.stats import rankdata
@@ -116,8 +116,8 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
     costs = np.round(-table if higher_is_better else table, DECIMALS)
     absent = np.isnan(costs)
     counted_cases = ~in_any(absent) if missing == "exclude" else in_any(~absent)
-    worst = max(0.0, float(np.max(costs, initial=-np.inf, where=~absent)))
-    filled_costs = np.where(absent, worst if higher_is_better else np.inf, costs)
+    worst_cost = max(0.0, float(np.max(costs, initial=-np.inf, where=~absent)))
+    filled_costs = np.where(absent, worst_cost if higher_is_better else np.inf, costs)
     case_ranks: Floats = rankdata(np.where(absent, np.inf, costs), axis=0)
     return Costs(filled_costs, absent, counted_cases, case_ranks)
 
@@ -135,7 +135,7 @@ def mean_ranks(measure_costs: Sequence[Costs], weights: Floats) -> Floats:
     Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
     """
     by_measure = [
-        costs.within[:, costs.counted] @ weights[:, costs.counted].T for costs in measure_costs
+        costs.case_ranks[:, costs.counted] @ weights[:, costs.counted].T for costs in measure_costs
     ]
     sums = np.stack(by_measure).sum(axis=0, dtype=np.float64)
     totals = np.sum([weights[:, costs.counted].sum(axis=1) for costs in measure_costs], axis=0)
@@ -225,13 +225,13 @@ def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
 
 
 def _mean_ranks_sentence(titles: Sequence[str], test: str) -> str:
-    measures, several = join_names(titles), len(titles) > 1
-    by = f"by each of {measures}" if several else f"by {measures}"
-    pairs = "every measure and case" if several else "every case"
+    measures, has_several = join_names(titles), len(titles) > 1
+    measure_text = f"by each of {measures}" if has_several else f"by {measures}"
+    pairs = "every measure and case" if has_several else "every case"
     return (
-        f"Methods are ranked {by} within {pairs}, where ties share their mean rank, and then by "
-        f"the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks share a "
-        f"place."
+        f"Methods are ranked {measure_text} within {pairs}, where ties share their mean rank, and "
+        f"then by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
+        f"share a place."
     )
 
 
@@ -252,8 +252,10 @@ def _tests_sentence(titles: Sequence[str], test: str) -> str:
 
 def _tie_sentences(titles: Sequence[str]) -> str:
     """Return the sentences about several measures and about ties."""
-    several = " The places by each measure are averaged with equal weights." * (len(titles) > 1)
-    return f"{several} Methods with equal numbers share a place."
+    measure_sentence = " The places by each measure are averaged with equal weights." * (
+        len(titles) > 1
+    )
+    return f"{measure_sentence} Methods with equal numbers share a place."
 
 
 RANKING_SCHEMES: dict[Scheme, RankingScheme] = {

@@ -115,26 +115,26 @@ class RaterComparison:
 
     def sentence(self, method: str) -> str:
         """Return a sentence that compares a method with inter-rater agreement."""
-        own, baseline = self.methods[method], self.baselines[method]
+        method_summary, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return "no case to compare with inter-rater agreement"
-        some = f"{own.n} of " if own.n < self.among.n else ""
-        cases = f"on {some}{quantity(self.among.n, 'case')}"
-        by = "" if self.measure == "score" else f" ({self.title})"
-        means = f"{decimal(own.value, DIGITS)} vs {decimal(baseline.value, DIGITS)}"
+        count_text = f"{method_summary.n} of " if method_summary.n < self.among.n else ""
+        cases = f"on {count_text}{quantity(self.among.n, 'case')}"
+        measure_text = "" if self.measure == "score" else f" ({self.title})"
+        means = f"{decimal(method_summary.value, DIGITS)} vs {decimal(baseline.value, DIGITS)}"
         if baseline.interval.kind == "withheld":
             return (
-                f"compared with inter-rater agreement{by} {cases}: {means} (no confidence "
-                f"interval: {baseline.interval.reason})"
+                f"compared with inter-rater agreement{measure_text} {cases}: {means} (no "
+                f"confidence interval: {baseline.interval.reason})"
             )
         low, high = baseline.interval.low, baseline.interval.high
         level = "at"
-        if own.value < low:
+        if method_summary.value < low:
             level = "below" if self.higher_is_better else "above"
-        elif own.value > high:
+        elif method_summary.value > high:
             level = "above" if self.higher_is_better else "below"
         interval = f"95 % CI {decimal(low, DIGITS)}–{decimal(high, DIGITS)}"
-        return f"{level} inter-rater agreement{by} {cases}: {means} ({interval})"
+        return f"{level} inter-rater agreement{measure_text} {cases}: {means} ({interval})"
 
     def with_paths(self, path_of: Callable[[str], str]) -> "RaterComparison":
         """Return the same comparison with converted paths of folders and files."""
@@ -157,12 +157,12 @@ class RaterComparison:
             content["measure"],
             dict(content["raters"]),
             _summary(content["among"]),
-            {name: _summary(one) for name, one in content["methods"].items()},
-            {name: _summary(one) for name, one in content["baselines"].items()},
+            {name: _summary(entry) for name, entry in content["methods"].items()},
+            {name: _summary(entry) for name, entry in content["baselines"].items()},
             {name: _numbers(row) for name, row in content["means"].items()},
             {name: tuple(cases) for name, cases in content["cases"].items()},
             tuple(RaterFile(**file) for file in content["files"]),
-            {case: Note.from_dict(one) for case, one in content["left_out"].items()},
+            {case: Note.from_dict(entry) for case, entry in content["left_out"].items()},
             content["reference_is_mean"],
             content["title"],
             content["higher_is_better"],
@@ -210,27 +210,30 @@ def rater_comparison_of(
             }
 
     methods = list(methods)
-    first = next(iter(evaluations.values()))
+    first_evaluation = next(iter(evaluations.values()))
     subjects: dict[str, str] = {}
     for evaluation in evaluations.values():
         subjects |= evaluation.subjects or {}
 
-    def summarised(by_case: Mapping[str, float]) -> Summary:
+    def summary_over_cases(by_case: Mapping[str, float]) -> Summary:
         owners = [subjects[case] for case in by_case] if subjects else None
         return summarise(list(by_case.values()), subjects=owners)
 
-    among = _mean_by_case(values, raters)
-    own = {name: _mean_by_case(values, [name]) for name in methods}
-    shared = {
-        name: {case: value for case, value in own[name].items() if case in among}
+    rater_means = _mean_by_case(values, raters)
+    method_means = {name: _mean_by_case(values, [name]) for name in methods}
+    rated_means = {
+        name: {case: value for case, value in method_means[name].items() if case in rater_means}
         for name in methods
     }
     return RaterComparison(
         measure,
         dict(raters),
-        summarised(among),
-        {name: summarised(shared[name]) for name in methods},
-        {name: summarised({case: among[case] for case in shared[name]}) for name in methods},
+        summary_over_cases(rater_means),
+        {name: summary_over_cases(rated_means[name]) for name in methods},
+        {
+            name: summary_over_cases({case: rater_means[case] for case in rated_means[name]})
+            for name in methods
+        },
         {
             name: {rater: _mean(cases.values()) for rater, cases in values[name].items()}
             for name in (*methods, *raters)
@@ -239,8 +242,8 @@ def rater_comparison_of(
         tuple(_files(evaluations)),
         dict(left_out),
         reference_is_mean,
-        first.title(measure),
-        first.higher_is_better(measure),
+        first_evaluation.title(measure),
+        first_evaluation.higher_is_better(measure),
     )
 
 
@@ -253,7 +256,7 @@ def _mean_by_case(
         for cases in values.get(name, {}).values():
             for case, value in cases.items():
                 by_case.setdefault(case, []).append(value)
-    return {case: float(np.mean(several)) for case, several in by_case.items()}
+    return {case: float(np.mean(case_values)) for case, case_values in by_case.items()}
 
 
 def _files(evaluations: Mapping[str, "Evaluation"]) -> Iterator[RaterFile]:
@@ -276,35 +279,41 @@ def write_consensus(
     written again, so that an interrupted run continues. Return the pattern of the files if case
     names contain folders, and the reason for every case without a consensus.
     """
-    files: dict[str, dict[str, Record]] = {}
+    records_by_case: dict[str, dict[str, Record]] = {}
     for rater, evaluation in evaluations.items():
         for record in evaluation.records:
-            files.setdefault(record.case, {})[rater] = record
-    made = {"raters": sorted(evaluations), "options": options.to_dict(), "version": __version__}
-    note, same = out / f"{CONSENSUS}.json", False
-    if note.exists():
-        same = note.read_text(encoding="utf-8") == json.dumps(made)
+            records_by_case.setdefault(record.case, {})[rater] = record
+    settings = {"raters": sorted(evaluations), "options": options.to_dict(), "version": __version__}
+    settings_file, is_current = out / f"{CONSENSUS}.json", False
+    if settings_file.exists():
+        is_current = settings_file.read_text(encoding="utf-8") == json.dumps(settings)
     failures: dict[str, Note] = {}
     (out / CONSENSUS).mkdir(parents=True, exist_ok=True)
-    for case, by_rater in files.items():
+    for case, by_rater in records_by_case.items():
         if len(by_rater) < 2:
             continue
-        sources = [split_inside(file)[0] for one in by_rater.values() for file in one.reference]
+        sources = [
+            split_inside(file)[0]
+            for record_of_rater in by_rater.values()
+            for file in record_of_rater.reference
+        ]
         target = out / CONSENSUS / f"{case}{SUFFIX}"
-        if same and _newer(target, sources):
+        if is_current and _is_newer(target, sources):
             continue
         try:
-            mean = _mean_of(by_rater, options, workers)
+            mean = _mean_segmentation(by_rater, options, workers)
             target.parent.mkdir(parents=True, exist_ok=True)
             write(target, mean)
         except (ProbdiceError, MemoryError) as error:
             failures[case] = Note("failed", ("no consensus of the raters: ", *message_of(error)))
-    note.write_text(json.dumps(made), encoding="utf-8")
-    spanning = any("/" in case for case in files)
-    return f"{SPANNING}{SUFFIX}" if spanning else None, failures
+    settings_file.write_text(json.dumps(settings), encoding="utf-8")
+    has_folders = any("/" in case for case in records_by_case)
+    return f"{SPANNING}{SUFFIX}" if has_folders else None, failures
 
 
-def _mean_of(by_rater: Mapping[str, Record], options: CompareOptions, workers: int) -> Segmentation:
+def _mean_segmentation(
+    by_rater: Mapping[str, Record], options: CompareOptions, workers: int
+) -> Segmentation:
     """Return the mean of the raters of one case. Their files are read as references."""
     if options.ignore:
         raise InputError(
@@ -320,26 +329,26 @@ def _mean_of(by_rater: Mapping[str, Record], options: CompareOptions, workers: i
         side, _ = read_side(paths, options, "reference", one_of_many=True)
         sides[rater] = side.without_geometry() if options.ignore_geometry else side
     match: RaterMatch = "labels" if options.match == "labels" else "overlap"
-    named = options.background if options.resample is not None else None
+    background = options.background if options.resample is not None else None
     return consensus(
         sides,
         match=match,
         workers=workers,
-        background=None if named is None else named.reference,
+        background=None if background is None else background.reference,
         resample=options.resample,
     ).segmentation
 
 
-def _newer(file: Path, sources: Iterable[Path]) -> bool:
+def _is_newer(file: Path, sources: Iterable[Path]) -> bool:
     if not file.exists():
         return False
-    written = file.stat().st_mtime_ns
-    return all(source.exists() and source.stat().st_mtime_ns <= written for source in sources)
+    file_time = file.stat().st_mtime_ns
+    return all(source.exists() and source.stat().st_mtime_ns <= file_time for source in sources)
 
 
 def _mean(values: Iterable[float]) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
+    numbers = [value for value in values if not np.isnan(value)]
+    return float(np.mean(numbers)) if numbers else float("nan")
 
 
 def _summary(content: Mapping[str, Any]) -> Summary:

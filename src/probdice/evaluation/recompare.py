@@ -68,24 +68,24 @@ def compare_again(
     except Exception as error:  # readers of corrupt files raise various exceptions
         raise InputError(f"{type(error).__name__}: {error}") from error
     comparison.requested_boundaries()  # for the page of the case
-    if record.comparison is not None and not _same(record.comparison, comparison):
+    if record.comparison is not None and not _is_same_result(record.comparison, comparison):
         raise InputError("the files have changed since the evaluation and give different numbers")
     return comparison
 
 
-def _same(recorded: Comparison, present: Comparison) -> bool:
+def _is_same_result(first: Comparison, second: Comparison) -> bool:
     """Return whether both comparisons have the same groups, scores and Dice."""
     return (
-        [(group.reference, group.prediction) for group in recorded.groups]
-        == [(group.reference, group.prediction) for group in present.groups]
-        and _equal(recorded.score, present.score)
+        [(group.reference, group.prediction) for group in first.groups]
+        == [(group.reference, group.prediction) for group in second.groups]
+        and _is_equal(first.score, second.score)
         and all(
-            _equal(first.dice, second.dice)
-            for first, second in zip(recorded.groups, present.groups, strict=True)
+            _is_equal(first_group.dice, second_group.dice)
+            for first_group, second_group in zip(first.groups, second.groups, strict=True)
         )
     )
 
 
-def _equal(first: float, second: float) -> bool:
+def _is_equal(first: float, second: float) -> bool:
     close = isclose(first, second, rel_tol=EQUAL, abs_tol=EQUAL)
     return close or (isnan(first) and isnan(second))

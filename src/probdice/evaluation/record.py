@@ -104,8 +104,8 @@ class Record:
         """
         paths = [str(split_inside(path)[0]) for path in self.paths(role)]
         for name, size, _, content in self.inputs[role]:
-            named = [path for path in paths if os.path.basename(path) == name] or paths
-            path = os.path.normpath(os.path.join(os.path.dirname(named[0]), name))
+            same_name_paths = [path for path in paths if os.path.basename(path) == name] or paths
+            path = os.path.normpath(os.path.join(os.path.dirname(same_name_paths[0]), name))
             yield path, size, content
 
     def value(self, measure: str) -> float:

@@ -131,11 +131,11 @@ def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
         *(case for rater_cases in by_rater.values() for case in rater_cases),
     }
     for rater, rater_cases in by_rater.items():
-        absent = sorted(cases.difference(rater_cases), key=natural)
-        if absent:
+        missing_cases = sorted(cases.difference(rater_cases), key=natural)
+        if missing_cases:
             text = (
-                f"Rater {rater} lacks {len(absent)} of {len(cases)} cases "
-                f"({listed(absent, NAMED)}). For these cases, the other raters are "
+                f"Rater {rater} lacks {len(missing_cases)} of {len(cases)} cases "
+                f"({listed(missing_cases, NAMED)}). For these cases, the other raters are "
                 f"used."
             )
             yield Note("raters", (text,))

@@ -145,15 +145,15 @@ def _case_rows(evaluation: "Evaluation") -> list[Row]:
         lambda message: with_relative_paths(evaluation, message),
         evaluation.others,
     )
-    added = {name: evaluation.values(name) for name in _added_columns(evaluation)}
-    place = {case: k for k, case in enumerate(evaluation.cases)}
+    extra_values = {name: evaluation.values(name) for name in _measure_columns(evaluation)}
+    case_indices = {case: k for k, case in enumerate(evaluation.cases)}
     return [
         {
             **row,
             **{
-                name: float(values[row["method"]][place[row["case"]]])
-                for name, values in added.items()
-                if row["case"] in place
+                name: float(values[row["method"]][case_indices[row["case"]]])
+                for name, values in extra_values.items()
+                if row["case"] in case_indices
             },
         }
         for row in rows
@@ -162,12 +162,17 @@ def _case_rows(evaluation: "Evaluation") -> list[Row]:
 
 def _case_columns(evaluation: "Evaluation") -> tuple[str, ...]:
     """Return the columns of cases.csv, with additional columns before the notes."""
-    place = CASES.index("notes")
-    added = _added_columns(evaluation)
-    return (*CASES[:place], *evaluation.others.columns, *added, *CASES[place:])
+    notes_index = CASES.index("notes")
+    measure_columns = _measure_columns(evaluation)
+    return (
+        *CASES[:notes_index],
+        *evaluation.others.columns,
+        *measure_columns,
+        *CASES[notes_index:],
+    )
 
 
-def _added_columns(evaluation: "Evaluation") -> tuple[str, ...]:
+def _measure_columns(evaluation: "Evaluation") -> tuple[str, ...]:
     """Return the measures of the run that are not standard columns of the table."""
-    known = {*CASES, *evaluation.others.columns}
-    return tuple(measure for measure in evaluation.measures if measure not in known)
+    table_columns = {*CASES, *evaluation.others.columns}
+    return tuple(measure for measure in evaluation.measures if measure not in table_columns)

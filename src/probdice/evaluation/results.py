@@ -39,7 +39,7 @@ from probdice.evaluation.result_files import cases_frame, regions_frame, write_p
 from probdice.evaluation.showing import evaluation_as_html
 from probdice.evaluation.statistics import Aggregate, Difference, Summary, differences, summarise
 from probdice.evaluation.summary import invalid_summary, read_summary, summary_of, with_names
-from probdice.evaluation.tables import Others
+from probdice.evaluation.tables import ExtraColumns
 from probdice.files.sources import natural
 from probdice.method.matching import Given, listed
 from probdice.method.region_labels import Label
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "Evaluation"]
 
-NO_OTHERS = Others()
+NO_EXTRA_COLUMNS = ExtraColumns()
 WORST = 5  # cases that are named
 SHOWN = 5  # failures in a printed result
 NAMED = 10  # cases in a note
@@ -93,7 +93,7 @@ class Evaluation:
         line.
     out : Path or None
         The results folder.
-    others : Others
+    others : ExtraColumns
         Additional columns of the table of cases.
     correspondences : dict of str to Given
         The groups of every method, if one correspondence applies to all of its cases.
@@ -151,7 +151,7 @@ class Evaluation:
     options: CompareOptions
     words: Words = "python"
     out: Path | None = None
-    others: Others = NO_OTHERS
+    others: ExtraColumns = NO_EXTRA_COLUMNS
     correspondences: dict[str, Given] = field(default_factory=dict)
     missing_rule: MissingRule = "worst"
     rank_by: tuple[str, ...] = ("score",)
@@ -171,7 +171,7 @@ class Evaluation:
         out = Path(out)
         content = read_summary(out)
         path_of = partial(full_path, folder=out)
-        latest = {}
+        records = {}
         try:
             options = with_names(CompareOptions.from_dict(content["options"]), path_of)
             agreement = content["rater_comparison"]
@@ -180,21 +180,21 @@ class Evaluation:
             }
             evaluation = cls(
                 records=(),
-                missing=tuple(Missing(**one) for one in content["missing"]),
+                missing=tuple(Missing(**entry) for entry in content["missing"]),
                 reference=path_of(content["reference"]),
                 methods={name: path_of(path) for name, path in content["methods"].items()},
                 options=options,
                 words=as_words(content["words"]),
                 out=out,
-                others=Others.from_dict(content["others"]),
+                others=ExtraColumns.from_dict(content["others"]),
                 correspondences=correspondences,
                 missing_rule=content["missing_rule"],
                 rank_by=tuple(content["rank_by"]),
                 scheme=content["scheme"],
                 subjects=content["subjects"],
                 external_columns=tuple(
-                    ExternalColumn(**{**one, "file": path_of(one["file"])})
-                    for one in content["external_columns"]
+                    ExternalColumn(**{**entry, "file": path_of(entry["file"])})
+                    for entry in content["external_columns"]
                 ),
                 mask=None if content["mask"] is None else path_of(content["mask"]),
                 image=None if content["image"] is None else path_of(content["image"]),
@@ -207,18 +207,21 @@ class Evaluation:
             )
             jobs = [(case, method) for case, method in content["jobs"]]
             version = content["versions"].get("probdice")
-            wanted = {name: evaluation.options_of(name).to_dict() for name in evaluation.methods}
+            method_options = {
+                name: evaluation.options_of(name).to_dict() for name in evaluation.methods
+            }
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(invalid_summary(out / "summary.json")) from error
         for line in read_lines(out):
-            if (line["version"], line["options"]) == (version, wanted.get(line["method"])):
+            if (line["version"], line["options"]) == (version, method_options.get(line["method"])):
                 with suppress(InputError):  # an invalid line is ignored
-                    latest[line["case"], line["method"]] = Record.from_line(line, out)
-        if absent := [job for job in jobs if job not in latest]:
+                    records[line["case"], line["method"]] = Record.from_line(line, out)
+        if missing_jobs := [job for job in jobs if job not in records]:
             raise InputError(
-                f"{out}: cases.jsonl has no line for {absent[0]}; evaluate into this folder again"
+                f"{out}: cases.jsonl has no line for {missing_jobs[0]}; evaluate into this "
+                f"folder again"
             )
-        return replace(evaluation, records=tuple(latest[job] for job in jobs))
+        return replace(evaluation, records=tuple(records[job] for job in jobs))
 
     def options_of(self, method: str) -> CompareOptions:
         """Return the options of the final comparisons of a method."""
@@ -228,16 +231,20 @@ class Evaluation:
     @cached_property
     def cases(self) -> tuple[str, ...]:
         """The names of the cases of the reference, in natural order."""
-        compared = {record.case for record in self.records}
-        missing = {one.case for one in self.missing if one.side == "prediction"}
-        return tuple(sorted(compared | missing, key=natural))
+        compared_cases = {record.case for record in self.records}
+        missing_cases = {entry.case for entry in self.missing if entry.side == "prediction"}
+        return tuple(sorted(compared_cases | missing_cases, key=natural))
 
     @property
     def measures(self) -> tuple[str, ...]:
         """All measures. The ranking measures come first."""
-        external = (column.name for column in self.external_columns)
-        derived = (f"dice:{name}" for name in self.others.derived_regions)
-        return tuple(dict.fromkeys((*self.rank_by, *self.others.measures, *derived, *external)))
+        external_names = (column.name for column in self.external_columns)
+        derived_measures = (f"dice:{name}" for name in self.others.derived_regions)
+        return tuple(
+            dict.fromkeys(
+                (*self.rank_by, *self.others.measures, *derived_measures, *external_names)
+            )
+        )
 
     @property
     def failures(self) -> tuple[Record, ...]:
@@ -249,10 +256,12 @@ class Evaluation:
         """The numbers of scored, failed and missing cases of every method."""
         counts = {}
         for name in self.methods:
-            tried = [record for record in self.records if record.method == name]
-            failed = sum(record.comparison is None for record in tried)
+            method_records = [record for record in self.records if record.method == name]
+            failed_count = sum(record.comparison is None for record in method_records)
             cases = len(self.cases)
-            counts[name] = Counts(cases, len(tried) - failed, failed, cases - len(tried))
+            counts[name] = Counts(
+                cases, len(method_records) - failed_count, failed_count, cases - len(method_records)
+            )
         return counts
 
     @cached_property
@@ -281,7 +290,9 @@ class Evaluation:
         differences = (
             label_difference(name, self.comparisons(name), labels) for name in self.methods
         )
-        return {one.method: one for one in differences if one is not None}
+        return {
+            difference.method: difference for difference in differences if difference is not None
+        }
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
@@ -321,12 +332,12 @@ class Evaluation:
 
         If a value of any method is infinite, all methods are summarised by the median.
         """
-        owners, counted = self._subjects_of_cases, self._counted(measure)
-        infinite = any(np.isinf(values).any() for values in counted.values())
+        owners, method_values = self._subjects_of_cases, self._counted_values(measure)
+        infinite = any(np.isinf(values).any() for values in method_values.values())
         aggregate: Aggregate = "median" if infinite else "mean"
         return {
             name: summarise(values, subjects=owners, aggregate=aggregate)
-            for name, values in counted.items()
+            for name, values in method_values.items()
         }
 
     def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
@@ -336,24 +347,24 @@ class Evaluation:
         with ``match="labels"``.
         """
         key = self.rank_by[0] if measure is None else measure
-        differing = self.label_differences
+        label_differences = self.label_differences
         values = self._over_cases(
             lambda record: (
                 equal_labels_value(record, key)
-                if record.method in differing and key in REGISTRY
+                if record.method in label_differences and key in REGISTRY
                 else nan
             )
         )
-        ranked, means = self.values(key), {}
-        for name in differing:
-            unknown = np.isnan(values[name]) & ~np.isnan(ranked[name])
-            counted = self._with_missing(name, values[name], key)
-            means[name] = nan if unknown.any() else summarise(counted).mean
+        actual_values, means = self.values(key), {}
+        for name in label_differences:
+            has_no_value = np.isnan(values[name]) & ~np.isnan(actual_values[name])
+            counted_values = self._with_missing(name, values[name], key)
+            means[name] = nan if has_no_value.any() else summarise(counted_values).mean
         return means
 
     def differences(self, measure: str | None = None) -> tuple[Difference, ...]:
         """Compare every pair of methods on the cases for which both have a value."""
-        return differences(self._counted(measure), subjects=self._subjects_of_cases)
+        return differences(self._counted_values(measure), subjects=self._subjects_of_cases)
 
     def joint_differences(self) -> tuple[Difference, ...]:
         """Compare every pair of methods using all measures of `rank_by`.
@@ -363,8 +374,8 @@ class Evaluation:
         """
         if len(self.rank_by) == 1:
             return self.differences()
-        ranked = case_ranks(self._scores(self.rank_by), missing=self.missing_rule)
-        return differences(ranked, subjects=self._subjects_of_cases)
+        ranks_by_case = case_ranks(self._scores(self.rank_by), missing=self.missing_rule)
+        return differences(ranks_by_case, subjects=self._subjects_of_cases)
 
     def ranks(
         self, measure: str | None = None, *, scheme: Scheme | None = None
@@ -391,12 +402,12 @@ class Evaluation:
     def worst(self, measure: str | None = None, count: int = WORST) -> dict[str, list[str]]:
         """Return the cases with the worst values of every method, starting with the worst case."""
         sign = 1 if self.higher_is_better(measure or self.rank_by[0]) else -1
-        worst = {}
+        worst_cases = {}
         for name, values in self.values(measure).items():
-            known = min(count, int(np.sum(~np.isnan(values))))
-            order = np.argsort(sign * values, kind="stable")[:known]
-            worst[name] = [self.cases[k] for k in order]
-        return worst
+            known_count = min(count, int(np.sum(~np.isnan(values))))
+            order = np.argsort(sign * values, kind="stable")[:known_count]
+            worst_cases[name] = [self.cases[k] for k in order]
+        return worst_cases
 
     def regions(self) -> dict[tuple[str, Label], Summary]:
         """Summarise the Dice of every method and reference label, over the cases with the label.
@@ -593,7 +604,9 @@ class Evaluation:
         printer.text(str(self))
 
     def __str__(self) -> str:
-        counts = [{"method": name, **vars(one)} for name, one in self.counts.items()]
+        counts = [
+            {"method": name, **vars(method_counts)} for name, method_counts in self.counts.items()
+        ]
         lines = [
             f"Evaluation ({self.options.similarity.name}): "
             f"{quantity(len(self.cases), 'case')}, {quantity(len(self.methods), 'method')}: "
@@ -642,19 +655,19 @@ class Evaluation:
 
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
         """Return the values of every ranking measure."""
-        was_scored = self._over_cases(lambda one: float(one.comparison is not None))
+        scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
         scores = {}
         for measure in measures:
             values = self.values(measure)
-            undefined = np.zeros(len(self.cases), np.bool_)
-            for name, scored in was_scored.items():
-                undefined |= (scored == 1) & np.isnan(values[name])
+            undefined_cases = np.zeros(len(self.cases), np.bool_)
+            for name, scored_cases in scored_by_method.items():
+                undefined_cases |= (scored_cases == 1) & np.isnan(values[name])
             for name in values:
-                values[name][undefined] = nan
+                values[name][undefined_cases] = nan
             scores[measure] = Scores(values, self.higher_is_better(measure))
         return scores
 
-    def _counted(self, measure: str | None) -> dict[str, NDArray[np.float64]]:
+    def _counted_values(self, measure: str | None) -> dict[str, NDArray[np.float64]]:
         """Return the values that are included in means."""
         key = self.rank_by[0] if measure is None else measure
         values = self.values(key)
@@ -666,13 +679,13 @@ class Evaluation:
         """Return the values of a method. The rule "zero" gives unscored cases the worst value."""
         if self.missing_rule != "zero":
             return values
-        scored = self._over_cases(lambda record: float(record.comparison is not None))
-        worst = 0.0 if self.higher_is_better(measure) else inf
-        return np.where(scored[method] == 1, values, worst)
+        scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
+        worst_value = 0.0 if self.higher_is_better(measure) else inf
+        return np.where(scored_by_method[method] == 1, values, worst_value)
 
     def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
-        place = {case: k for k, case in enumerate(self.cases)}
-        values = {name: np.full(len(place), nan) for name in self.methods}
+        case_indices = {case: k for k, case in enumerate(self.cases)}
+        values = {name: np.full(len(case_indices), nan) for name in self.methods}
         for record in self.records:
-            values[record.method][place[record.case]] = value(record)
+            values[record.method][case_indices[record.case]] = value(record)
         return values

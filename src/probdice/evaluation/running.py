@@ -53,7 +53,7 @@ def run(
 
     `compiling` is called, from any thread, when a process starts to compile a kernel.
     """
-    if any(not _importable(request.options.similarity) for request in requests):
+    if any(not _is_importable(request.options.similarity) for request in requests):
         yield from (score_case(request, workers) for request in requests)
         return
     needs = [bytes_needed(request.job) for request in requests]
@@ -75,15 +75,19 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
     with connected(address) as client:
         from distributed import as_completed
 
-        def submitted(request: Request) -> Any:
-            future = client.submit(score_case, _located(request), 1, pure=False, retries=1)
+        def submit(request: Request) -> Any:
+            future = client.submit(
+                score_case, _with_absolute_paths(request), 1, pure=False, retries=1
+            )
             submitted_requests[future.key] = request
             return future
 
         submitted_requests: dict[str, Request] = {}
-        waiting = iter(requests)
-        busy = AHEAD * max(1, sum(client.nthreads().values()))
-        futures = as_completed([submitted(request) for request in islice(waiting, busy)])
+        pending_requests = iter(requests)
+        task_limit = AHEAD * max(1, sum(client.nthreads().values()))
+        futures = as_completed(
+            [submit(request) for request in islice(pending_requests, task_limit)]
+        )
         for future in futures:
             request = submitted_requests.pop(future.key)
             error = future.exception()
@@ -91,17 +95,17 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
                 yield future.result()
             else:  # a corrupt file can crash the process that reads it
                 yield failed_line(request, f"{type(error).__name__}: {error}")
-            for request in islice(waiting, 1):
-                futures.add(submitted(request))
+            for request in islice(pending_requests, 1):
+                futures.add(submit(request))
 
 
-def _importable(similarity: Similarity) -> bool:
+def _is_importable(similarity: Similarity) -> bool:
     """Return whether other processes can import the class. They cannot import it from a script."""
     kind = type(similarity)
     return kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
 
 
-def _located(request: Request) -> Request:
+def _with_absolute_paths(request: Request) -> Request:
     """Return the same request with absolute paths."""
 
     def absolute(path: str) -> str:
@@ -118,33 +122,38 @@ def _run_in_slots(
     workers: int,
     compiling: Callable[[], None],
 ) -> Generator[str, None, None]:
-    waiting = deque(zip(requests, slots, strict=True))
-    running: dict[Future[str], tuple[_Worker, int]] = {}
-    idle: list[_Worker] = []
-    finished: list[Future[str]] = []
-    free = workers
+    pending_requests = deque(zip(requests, slots, strict=True))
+    running_workers: dict[Future[str], tuple[_Worker, int]] = {}
+    idle_workers: list[_Worker] = []
+    finished_futures: list[Future[str]] = []
+    free_threads = workers
     threads = ThreadPoolExecutor(workers)  # each thread waits for one process
     try:
-        while waiting or running or finished:
-            while waiting and waiting[0][1] <= free:
-                taken = max(waiting[0][1], free // len(waiting))
-                request, _ = waiting.popleft()
-                worker = idle.pop() if idle else _Worker()
-                running[threads.submit(worker.answer, request, taken, compiling)] = worker, taken
-                free -= taken
-            for future in finished:  # while workers compare the next cases
+        while pending_requests or running_workers or finished_futures:
+            while pending_requests and pending_requests[0][1] <= free_threads:
+                worker_threads = max(pending_requests[0][1], free_threads // len(pending_requests))
+                request, _ = pending_requests.popleft()
+                worker = idle_workers.pop() if idle_workers else _Worker()
+                future = threads.submit(worker.answer, request, worker_threads, compiling)
+                running_workers[future] = worker, worker_threads
+                free_threads -= worker_threads
+            for future in finished_futures:  # while workers compare the next cases
                 yield future.result()
-            finished = list(wait(running, return_when=FIRST_COMPLETED).done) if running else []
-            for future in finished:
-                worker, taken = running.pop(future)
-                free += taken
+            finished_futures = (
+                list(wait(running_workers, return_when=FIRST_COMPLETED).done)
+                if running_workers
+                else []
+            )
+            for future in finished_futures:
+                worker, worker_threads = running_workers.pop(future)
+                free_threads += worker_threads
                 if worker.alive:
-                    idle.append(worker)
+                    idle_workers.append(worker)
     finally:
-        for worker, _ in running.values():
+        for worker, _ in running_workers.values():
             worker.process.kill()  # the thread that waits for it calls stop()
         threads.shutdown()
-        for worker in idle:
+        for worker in idle_workers:
             worker.stop()
 
 
@@ -197,8 +206,8 @@ class _Worker:
 
     def _exit_reason(self) -> str:
         code = self.process.returncode
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        ending = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         self.errors.seek(0)
         last_lines = self.errors.read()[-2000:].decode(errors="replace").strip().splitlines()
         reason = " (out of memory?)" if code == -9 else f": {last_lines[-1]}" if last_lines else ""
-        return f"{how}{reason}"
+        return f"{ending}{reason}"

@@ -17,16 +17,18 @@ FAILURES = 5  # failures in the list
 
 def evaluation_as_html(evaluation: "Evaluation") -> str:
     """Return HTML for a notebook. No image is read."""
-    first, *lines = repr(evaluation).partition("\n")[0], *_failures_and_notes(evaluation)
+    title_line, *lines = repr(evaluation).partition("\n")[0], *_failures_and_notes(evaluation)
     table = "".join(_row("td", cells) for cells in _methods(evaluation))
     kind = next(iter(evaluation.summaries().values())).aggregate
     title = f"{kind} {evaluation.title(evaluation.rank_by[0])}"
     head = _row("th", ("place", "method", "scored", title, "95 % CI"))
     remarks = "".join(f"<p>{escape(line)}</p>" for line in lines)
-    left_out = "".join(f"<p><small>{escape(text)}</small></p>" for text in _left_out(evaluation))
+    omission_notes = "".join(
+        f"<p><small>{escape(text)}</small></p>" for text in _omission_notes(evaluation)
+    )
     return (
-        f"<div><p><strong>{escape(first)}</strong></p>"
-        f"<table><thead>{head}</thead><tbody>{table}</tbody></table>{remarks}{left_out}</div>"
+        f"<div><p><strong>{escape(title_line)}</strong></p>"
+        f"<table><thead>{head}</thead><tbody>{table}</tbody></table>{remarks}{omission_notes}</div>"
     )
 
 
@@ -58,16 +60,16 @@ def _failures_and_notes(evaluation: "Evaluation") -> list[str]:
     return lines + [f"note: {note}" for note in evaluation.notes]
 
 
-def _left_out(evaluation: "Evaluation") -> list[str]:
+def _omission_notes(evaluation: "Evaluation") -> list[str]:
     texts = []
     methods, failures = len(evaluation.methods) - METHODS, len(evaluation.failures) - FAILURES
     if methods > 0:
         texts.append(f"{methods} more methods are not shown; see ranks()")
     if failures > 0:
         texts.append(f"{failures} more failures are not shown; see .failures")
-    others = len(evaluation.measures) - 1
+    other_measures = len(evaluation.measures) - 1
     texts.append(
-        f"cases, regions and {others} other measures are not shown; see summaries(), "
+        f"cases, regions and {other_measures} other measures are not shown; see summaries(), "
         f"cases_frame() and regions_frame()"
     )
     return texts

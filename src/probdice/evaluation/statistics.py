@@ -191,8 +191,8 @@ def summarise(
     defined_values, owners = all_values[has_value], None if owners is None else owners[has_value]
     n = defined_values.size
     if n == 0:
-        none = withheld(0, owners is not None)
-        return Summary(0, all_values.size, nan, nan, nan, nan, nan, nan, nan, none)
+        no_interval = withheld(0, owners is not None)
+        return Summary(0, all_values.size, nan, nan, nan, nan, nan, nan, nan, no_interval)
     infinite = int(np.isinf(defined_values).sum())
     used_aggregate: Aggregate = "median" if infinite else aggregate
     lower, upper = _quartiles(defined_values)

@@ -23,12 +23,12 @@ FIELD = re.compile(r"\{(\w+)\}")
 NAMED = 10  # cases in a message
 
 
-def subjects_of(given: GivenSubjects, cases: Iterable[str]) -> dict[str, str]:
+def subjects_of(subjects: GivenSubjects, cases: Iterable[str]) -> dict[str, str]:
     """Return the subject of every case.
 
     Parameters
     ----------
-    given : str, path or mapping
+    subjects : str, path or mapping
         A pattern of case names with ``{subject}``, such as ``"{subject}_{session}"``; the path of
         a TSV or CSV file with the columns case and subject; or a mapping of cases to subjects.
     cases : iterable of str
@@ -52,11 +52,11 @@ with the subject 'anna' and with the subject 'anna_left'; use a more specific pa
 file with the columns case and subject
     """
     names = [as_name(case) for case in cases]
-    if isinstance(given, Mapping):
+    if isinstance(subjects, Mapping):
         return _subjects_in_table(
-            {as_name(str(k)): str(v) for k, v in given.items()}, names, "mapping"
+            {as_name(str(k)): str(v) for k, v in subjects.items()}, names, "mapping"
         )
-    text = fspath(given)
+    text = fspath(subjects)
     if SUBJECT in text:
         return _subjects_by_pattern(text, names)
     if not exists(text):
@@ -65,11 +65,11 @@ file with the columns case and subject
             f"the path of a TSV file with the columns case and subject, found {text!r}"
         )
     table: dict[str, str] = {}
-    for place, (case, subject) in read_columns(text, ("case", "subject")):
+    for line, (case, subject) in read_columns(text, ("case", "subject")):
         name = as_name(case)
         if table.get(name, subject) != subject:
             raise InputError(
-                f"{place}: case {case!r} has the subjects {table[name]!r} and {subject!r}; "
+                f"{line}: case {case!r} has the subjects {table[name]!r} and {subject!r}; "
                 f"expected one subject per case"
             )
         if name and subject:
@@ -78,11 +78,11 @@ file with the columns case and subject
 
 
 def _subjects_in_table(table: Mapping[str, str], names: list[str], source: str) -> dict[str, str]:
-    absent = [name for name in names if name not in table]
-    if absent:
+    missing_names = [name for name in names if name not in table]
+    if missing_names:
         raise InputError(
-            f"subjects: {source} has no subject for {len(absent)} of {len(names)} cases "
-            f"({listed(absent, NAMED)}); add a subject for every case"
+            f"subjects: {source} has no subject for {len(missing_names)} of {len(names)} cases "
+            f"({listed(missing_names, NAMED)}); add a subject for every case"
         )
     return {name: table[name] for name in names}
 
@@ -90,11 +90,11 @@ def _subjects_in_table(table: Mapping[str, str], names: list[str], source: str) 
 def _subjects_by_pattern(pattern: str, names: list[str]) -> dict[str, str]:
     """Return the subject of every case according to a pattern, which must match in only one way."""
     shortest, longest = (_expression(pattern, lazy) for lazy in ("?", ""))
-    subjects, absent = {}, []
+    subjects, unmatched_names = {}, []
     for name in names:
         match, other = shortest.fullmatch(name), longest.fullmatch(name)
         if match is None or other is None:
-            absent.append(name)
+            unmatched_names.append(name)
             continue
         subject = match["subject"]
         if subject != other["subject"]:
@@ -104,25 +104,25 @@ def _subjects_by_pattern(pattern: str, names: list[str]) -> dict[str, str]:
                 f"file with the columns case and subject"
             )
         subjects[name] = subject
-    if absent:
+    if unmatched_names:
         raise InputError(
-            f"subjects: {pattern!r} does not match {len(absent)} of {len(names)} cases "
-            f"({listed(absent, NAMED)})"
+            f"subjects: {pattern!r} does not match {len(unmatched_names)} of {len(names)} cases "
+            f"({listed(unmatched_names, NAMED)})"
         )
     return subjects
 
 
 def _expression(pattern: str, lazy: str) -> re.Pattern[str]:
     """Return a regular expression in which a repeated field matches the same text each time."""
-    known: set[str] = set()
+    known_fields: set[str] = set()
     parts = []
     for k, part in enumerate(FIELD.split(as_name(pattern))):
         if k % 2 == 0:
             parts.append(re.escape(part))
-        elif part in known:
+        elif part in known_fields:
             parts.append(f"(?P={part})")
         else:
-            known.add(part)
+            known_fields.add(part)
             parts.append(f"(?P<{part}>.+{lazy})")
     try:
         return re.compile("".join(parts))

@@ -156,27 +156,27 @@ def check_submission(
         files = find_cases(folder, manifest.pattern, probabilities=manifest.probabilities)
     except InputError as error:
         text, fix = error.in_command(), "Correct the file names."
-        unnamed = Problem("names", "error", (), text, "The cases cannot be identified.", fix)
-        return SubmissionCheck(len(manifest.cases), 0, (unnamed,))
+        problem = Problem("names", "error", (), text, "The cases cannot be identified.", fix)
+        return SubmissionCheck(len(manifest.cases), 0, (problem,))
     regions = name_regions(folder, manifest.pattern, files)
-    problems = list(_case_names(folder, files, manifest))
-    present = [case for case in manifest.cases if case in files]
-    for k, case in enumerate(present):
+    problems = list(_case_name_problems(folder, files, manifest))
+    present_cases = [case for case in manifest.cases if case in files]
+    for k, case in enumerate(present_cases):
         if progress is not None:
-            progress(k, len(present))
+            progress(k, len(present_cases))
         paths = as_paths(files[case], regions.get(case, ()))
         try:
             segmentation, _ = read_side(paths, options, "prediction", one_of_many=True)
-            problems += _content(case, segmentation, replace(manifest, options=options))
+            problems += _content_problems(case, segmentation, replace(manifest, options=options))
         except (ProbdiceError, MemoryError, OSError) as error:
             text = error.in_command() if isinstance(error, ProbdiceError) else str(error)
             text = f"case {case}: {text.rstrip('.')}"
             fix = "Correct the file; probdice info FILE shows how it is read."
             problems.append(Problem("unreadable", "error", (case,), text, UNSCORED, fix))
-    return SubmissionCheck(len(manifest.cases), len(present), tuple(problems))
+    return SubmissionCheck(len(manifest.cases), len(present_cases), tuple(problems))
 
 
-def _case_names(
+def _case_name_problems(
     folder: Path, files: Mapping[str, tuple[str, ...]], manifest: Manifest
 ) -> Iterator[Problem]:
     """Return the problems with missing and unknown cases."""
@@ -185,11 +185,11 @@ def _case_names(
     if missing:
         example = (manifest.pattern or "{case}.nii.gz").replace("{case:path}", "{case}")
         example = example.replace("{case}", missing[0])
-        how = "" if manifest.pattern else ", or with another supported suffix"
-        others = _other_files(folder, files)
-        fix = f"Add one file per case, such as {example}{how}."
-        if others:
-            fix += f" These files belong to no case: {listed(others)}."
+        suffix_hint = "" if manifest.pattern else ", or with another supported suffix"
+        other_files = _other_files(folder, files)
+        fix = f"Add one file per case, such as {example}{suffix_hint}."
+        if other_files:
+            fix += f" These files belong to no case: {listed(other_files)}."
         verb = "has" if len(missing) == 1 else "have"
         text = f"{len(missing)} of {len(manifest.cases)} cases {verb} no file ({listed(missing)})"
         yield Problem(
@@ -205,16 +205,20 @@ def _case_names(
 
 def _other_files(folder: Path, files: Mapping[str, tuple[str, ...]]) -> list[str]:
     """Return the visible files of the folder that belong to no case."""
-    used = {split_inside(path)[0].name for paths in files.values() for path in paths}
-    names = [one.name for one in folder.iterdir() if one.is_file() and one.name not in used]
+    case_files = {split_inside(path)[0].name for paths in files.values() for path in paths}
+    names = [
+        file.name for file in folder.iterdir() if file.is_file() and file.name not in case_files
+    ]
     return sorted((name for name in names if not name.startswith(".")), key=natural)
 
 
-def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Iterator[Problem]:
+def _content_problems(
+    case: str, segmentation: Segmentation, manifest: Manifest
+) -> Iterator[Problem]:
     """Return the problems in the content of one case: kind, grid, values and labels."""
     kind = kind_of(segmentation)
-    if kind not in manifest.kinds and not _certain(segmentation):
-        expected = " or ".join(KINDS[one] for one in manifest.kinds)
+    if kind not in manifest.kinds and not _may_be_probabilities(segmentation):
+        expected = " or ".join(KINDS[accepted_kind] for accepted_kind in manifest.kinds)
         text = f"case {case}: the file contains {KINDS[kind]}, expected {expected}"
         fix = f"Store {expected}."
         yield Problem("kind", "error", (case,), text, "This kind is not accepted.", fix)
@@ -223,7 +227,7 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
         images = images_of(grid.blank(), segmentation, manifest.options)
         images.check_field_of_view()
     except InputError as error:
-        yield _on_other_grid(case, segmentation, grid, error)
+        yield _grid_problem(case, segmentation, grid, error)
         return
     try:
         regions = images.overlap(Absolute()).prediction
@@ -231,22 +235,22 @@ def _content(case: str, segmentation: Segmentation, manifest: Manifest) -> Itera
         text, fix = f"case {case}: {error.problem}", VALUE_FIXES[error.kind]
         yield Problem("values", "error", (case,), text, UNSCORED, fix)
         return
-    yield from _labels(case, images, regions, manifest)
+    yield from _label_problems(case, images, regions, manifest)
 
 
-def _certain(segmentation: Segmentation) -> bool:
+def _may_be_probabilities(segmentation: Segmentation) -> bool:
     """Return whether the values of a label map may be probabilities of one region (all 0 or 1)."""
     array = segmentation.array
     return segmentation.crisp and array.dtype.kind == "f" and beyond_one(array) is None
 
 
-def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: InputError) -> Problem:
+def _grid_problem(case: str, segmentation: Segmentation, grid: Grid, error: InputError) -> Problem:
     """Return the problem of a file that is not on the grid of its case."""
     expected, geometry = grid.geometry, segmentation.geometry
     if expected is not None and geometry is not None:
-        _, _, apart = geometry.steps_onto(expected)
+        _, _, distance = geometry.steps_onto(expected)
         reason = geometry.mismatch(expected)
-        reason = f"{geometry.obstacle(expected, apart)}{f' ({reason})' if reason else ''}"
+        reason = f"{geometry.obstacle(expected, distance)}{f' ({reason})' if reason else ''}"
     elif expected is None and geometry is None:
         reason = f"shape {segmentation.shape}, expected {grid.shape}"
     elif geometry is None:
@@ -261,35 +265,42 @@ def _on_other_grid(case: str, segmentation: Segmentation, grid: Grid, error: Inp
     return Problem("grid", "error", (case,), text, UNSCORED, fix)
 
 
-def _labels(case: str, images: Images, regions: Regions, manifest: Manifest) -> Iterator[Problem]:
+def _label_problems(
+    case: str, images: Images, regions: Regions, manifest: Manifest
+) -> Iterator[Problem]:
     """Return the problems with labels, such as labels that no reference contains."""
     segmentation = images.prediction
-    nothing = np.zeros(0, np.int64)
-    pairs = Pairs(nothing, nothing, np.zeros(0))
-    _, known = label_pairs(Overlap(Absolute(), 1, manifest.regions, regions, pairs))
-    added = segmentation.array.shape[0] if segmentation.reading == "background" else None
-    unknown = [
+    no_indices = np.zeros(0, np.int64)
+    pairs = Pairs(no_indices, no_indices, np.zeros(0))
+    _, known_indices = label_pairs(Overlap(Absolute(), 1, manifest.regions, regions, pairs))
+    added_key = segmentation.array.shape[0] if segmentation.reading == "background" else None
+    unknown_labels = [
         regions.label(k)
         for k in regions.occupied.tolist()
-        if k not in known and (added is None or int(regions.keys[k]) != added)
+        if k not in known_indices and (added_key is None or int(regions.keys[k]) != added_key)
     ]
-    if regions.crisp and (scan := intensities(segmentation, regions.keys, regions.volumes)):
+    if regions.crisp and (scan_warning := intensities(segmentation, regions.keys, regions.volumes)):
         fix = "Check that the file is a segmentation."
-        text = f"case {case}: {scan.rstrip('.')}"
+        text = f"case {case}: {scan_warning.rstrip('.')}"
         yield Problem("labels", "warning", (case,), text, "Every value is read as a region.", fix)
-    if not unknown:
+    if not unknown_labels:
         return
-    verb = "label {} is" if len(unknown) == 1 else "labels {} are"
-    text = f"case {case}: {verb.format(listed(unknown))}"
-    allowed = listed(manifest.regions.labels, 20)
+    verb = "label {} is" if len(unknown_labels) == 1 else "labels {} are"
+    text = f"case {case}: {verb.format(listed(unknown_labels))}"
+    allowed_labels = listed(manifest.regions.labels, 20)
     if manifest.strict_labels:
         yield Problem(
-            *("labels", "error", (case,), f"{text} not allowed; expected {allowed}"),
+            *("labels", "error", (case,), f"{text} not allowed; expected {allowed_labels}"),
             *("Other labels match no reference region.", "Use the labels of the challenge."),
         )
     else:
         yield Problem(
-            *("labels", "warning", (case,), f"{text} in no reference; references have {allowed}"),
+            *(
+                "labels",
+                "warning",
+                (case,),
+                f"{text} in no reference; references have {allowed_labels}",
+            ),
             "Labels need not agree, because regions are matched by overlap.",
             "If equal labels must mean the same region, use the labels of the challenge.",
         )

@@ -83,19 +83,23 @@ def summary_of(evaluation: "Evaluation") -> dict[str, Any]:
         "rater_comparison": _rater_comparison(evaluation, relative),
         "labels": {
             "agree": evaluation.labels_agree,
-            "differing": [asdict(one) for one in evaluation.label_differences.values()],
+            "differing": [
+                asdict(difference) for difference in evaluation.label_differences.values()
+            ],
         },
         "remarks": {name: list(texts) for name, texts in evaluation.remarks.items()},
         "notes": [with_relative_paths(evaluation, note.message) for note in evaluation.notes],
         "titles": {measure: evaluation.title(measure) for measure in evaluation.measures},
         "ranking": _ranking(evaluation),
-        "measures": {measure: _measured(evaluation, measure) for measure in evaluation.measures},
+        "measures": {
+            measure: _measure_statistics(evaluation, measure) for measure in evaluation.measures
+        },
         "regions": _by_label(evaluation.regions() if evaluation.labels_agree else {}),
         "components": _components(evaluation),
         "derived": _by_label(evaluation.derived_regions()),
     }
-    plain: dict[str, Any] = null_for_nan(content)
-    return plain
+    json_content: dict[str, Any] = null_for_nan(content)
+    return json_content
 
 
 def _run(evaluation: "Evaluation", relative: Callable[[str], str]) -> dict[str, Any]:
@@ -139,8 +143,8 @@ def _cases(evaluation: "Evaluation") -> dict[str, Any]:
     """Return the cases of every method, and correspondences that apply to all cases."""
     return {
         "jobs": [[record.case, record.method] for record in evaluation.records],
-        "counts": [{"method": name, **asdict(one)} for name, one in evaluation.counts.items()],
-        "missing": [asdict(one) for one in evaluation.missing],
+        "counts": [{"method": name, **asdict(entry)} for name, entry in evaluation.counts.items()],
+        "missing": [asdict(entry) for entry in evaluation.missing],
         "failures": [
             {
                 "case": record.case,
@@ -151,8 +155,8 @@ def _cases(evaluation: "Evaluation") -> dict[str, Any]:
             if record.failure is not None
         ],
         "correspondences": {
-            method: [[list(labels) for labels in group] for group in given.groups]
-            for method, given in evaluation.correspondences.items()
+            method: [[list(labels) for labels in group] for group in correspondence.groups]
+            for method, correspondence in evaluation.correspondences.items()
         },
     }
 
@@ -166,17 +170,17 @@ def _by_label(summaries: Mapping[Any, Summary]) -> list[dict[str, Any]]:
 
 def _components(evaluation: "Evaluation") -> list[dict[str, Any]]:
     """Return the detected components over all cases, per method, class and range of sizes."""
-    others = evaluation.others
-    if not others.components:
+    extra_columns = evaluation.others
+    if not extra_columns.components:
         return []
     return [
         {"method": method, **row}
         for method in evaluation.methods
         for row in stratum_rows(
             evaluation.comparisons(method),
-            others.component_threshold,
-            others.component_classes,
-            others.strata,
+            extra_columns.component_threshold,
+            extra_columns.component_classes,
+            extra_columns.strata,
         )
     ]
 
@@ -193,8 +197,8 @@ def as_json(summary: Mapping[str, Any]) -> str:
     >>> json.loads(as_json({"mean": float("inf"), "low": float("-inf")}))
     {'mean': inf, 'low': -inf}
     """
-    marked = _with_infinite_marked(dict(summary))
-    text = json.dumps(marked, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    marked_summary = _with_infinite_marked(dict(summary))
+    text = json.dumps(marked_summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for sign in ("", "-"):
         text = text.replace(json.dumps(sign + INFINITE), f"{sign}1e999")
     return text
@@ -207,11 +211,11 @@ def read_summary(out: Folder) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
-        started = sum("comparison" in line for line in read_lines(out))
+        scored_cases = sum("comparison" in line for line in read_lines(out))
         hint = (
-            f"the run in this folder is not finished ({started} cases are scored); run the same "
-            f"command again to continue"
-            if started
+            f"the run in this folder is not finished ({scored_cases} cases are scored); run the "
+            f"same command again to continue"
+            if scored_cases
             else "expected a results folder written by evaluate"
         )
         raise InputError(f"{path}: no such file; {hint}") from None
@@ -237,8 +241,8 @@ def invalid_summary(path: Path) -> str:
 def with_relative_paths(evaluation: "Evaluation", message: Message) -> str:
     """Return a message with paths relative to the results folder."""
     text = in_words(message, evaluation.words)
-    compared = evaluation.rater_comparison
-    raters = () if compared is None else compared.raters.values()
+    rater_comparison = evaluation.rater_comparison
+    raters = () if rater_comparison is None else rater_comparison.raters.values()
     mask = [evaluation.mask] if evaluation.mask else []
     for folder in (evaluation.reference, *evaluation.methods.values(), *mask, *raters):
         for spelling in {str(Path(folder)), os.path.abspath(folder)}:
@@ -255,11 +259,11 @@ def with_names(options: CompareOptions, path_of: Callable[[str], str]) -> Compar
     )
 
 
-def _measured(evaluation: "Evaluation", measure: str) -> dict[str, Any]:
+def _measure_statistics(evaluation: "Evaluation", measure: str) -> dict[str, Any]:
     """Return statistics, ranks and differences of the methods by one measure."""
-    worst, values = evaluation.worst(measure), evaluation.values(measure)
+    worst_cases, values = evaluation.worst(measure), evaluation.values(measure)
     equal_labels = evaluation.equal_labels_means(measure)
-    place = {case: k for k, case in enumerate(evaluation.cases)}
+    case_indices = {case: k for k, case in enumerate(evaluation.cases)}
     return {
         "higher_is_better": evaluation.higher_is_better(measure),
         "methods": [
@@ -267,7 +271,9 @@ def _measured(evaluation: "Evaluation", measure: str) -> dict[str, Any]:
                 "method": name,
                 **asdict(summary),
                 "equal_labels": equal_labels.get(name),
-                "worst": [[case, float(values[name][place[case]])] for case in worst[name]],
+                "worst": [
+                    [case, float(values[name][case_indices[case]])] for case in worst_cases[name]
+                ],
             }
             for name, summary in evaluation.summaries(measure).items()
         ],
@@ -286,7 +292,9 @@ def _ranking(evaluation: "Evaluation") -> dict[str, Any]:
     return {
         "ranks": [asdict(rank) for rank in ranks],
         "differences": [asdict(pair) for pair in evaluation.joint_differences()],
-        "schemes": {name: [asdict(rank) for rank in own] for name, own in schemes.items()},
+        "schemes": {
+            name: [asdict(rank) for rank in scheme_ranks] for name, scheme_ranks in schemes.items()
+        },
         "scheme_agreement": _agreement(schemes),
         "measure_agreement": _agreement(by_measure),
     }

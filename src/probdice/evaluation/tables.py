@@ -33,7 +33,7 @@ __all__ = [
     "COMPONENTS",
     "REGIONS",
     "STRATA",
-    "Others",
+    "ExtraColumns",
     "Row",
     "as_csv",
     "as_frame",
@@ -62,7 +62,7 @@ REGIONS = ("case", "method", *COLUMNS)
 
 
 @dataclass(frozen=True)
-class Others:
+class ExtraColumns:
     """Additional columns of the table of cases.
 
     `foreground` adds the measures that require a background. `instances` adds the values of
@@ -84,11 +84,11 @@ class Others:
     strata: tuple[float, ...] = ()
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Others":
+    def from_dict(cls, content: Mapping[str, Any]) -> "ExtraColumns":
         """Restore the columns from summary.json."""
         names = ("distances", "derived_regions", "component_classes", "strata")
-        several = {name: tuple(content[name]) for name in names}
-        return cls(**{**content, **several})
+        tuples = {name: tuple(content[name]) for name in names}
+        return cls(**{**content, **tuples})
 
     @property
     def measures(self) -> tuple[MeasureName, ...]:
@@ -109,16 +109,16 @@ class Others:
         """The names of the additional columns."""
         names = (*(INDICES if self.indices else ()), *(COUNTS if self.instances else ()))
         foreground = FOREGROUND if self.foreground else ()
-        others = (name for name in names if name not in CASES)
+        index_columns = (name for name in names if name not in CASES)
         distances = boundary_columns(self.distances)
         components = component_columns(self.component_classes) if self.components else ()
-        return (*foreground, *others, *distances, *self.derived_measures, *components)
+        return (*foreground, *index_columns, *distances, *self.derived_measures, *components)
 
     @property
     def region_columns(self) -> tuple[str, ...]:
         """The columns of the table of regions."""
-        derived = ("derived",) if self.derived_regions else ()
-        return (*REGIONS, *derived, *self.distances)
+        derived_column = ("derived",) if self.derived_regions else ()
+        return (*REGIONS, *derived_column, *self.distances)
 
     def of(self, comparison: Comparison) -> tuple[Row, Message]:
         """Return the additional values of one case, and the reason why values are missing."""
@@ -147,14 +147,19 @@ def case_rows(
     records: Iterable[Record],
     missing: Iterable[Missing],
     methods: Sequence[str],
-    written: Callable[[Message], str],
-    others: Others,
+    message_text: Callable[[Message], str],
+    extra_columns: ExtraColumns,
 ) -> list[Row]:
     """Return one row per case and method, including failed and missing cases."""
-    rows = [_case_row(record, written, others) for record in records]
+    rows = [_case_row(record, message_text, extra_columns) for record in records]
     rows += [
-        {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
-        for one in missing
+        {
+            "case": entry.case,
+            "method": entry.method,
+            "status": "missing",
+            "error": f"no {entry.side}",
+        }
+        for entry in missing
     ]
     return sorted(rows, key=lambda row: (natural(row["case"]), methods.index(row["method"])))
 
@@ -226,14 +231,16 @@ def _as_text(value: Any) -> Any:
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
-def _case_row(record: Record, written: Callable[[Message], str], others: Others) -> Row:
+def _case_row(
+    record: Record, message_text: Callable[[Message], str], extra_columns: ExtraColumns
+) -> Row:
     row: dict[str, Any] = {"case": record.case, "method": record.method}
     if record.failure is not None:
-        row |= {"status": "failed", "error": written(record.failure.message)}
+        row |= {"status": "failed", "error": message_text(record.failure.message)}
     comparison = record.comparison
     if comparison is None:
         return row
-    values, reason = others.of(comparison)
+    values, reason = extra_columns.of(comparison)
     notes = [note.message for note in comparison.notes] + ([reason] if reason else [])
     return row | {
         "status": "scored",
@@ -246,6 +253,6 @@ def _case_row(record: Record, written: Callable[[Message], str], others: Others)
         "unmatched_reference": len(comparison.unmatched["reference"]),
         "unmatched_prediction": len(comparison.unmatched["prediction"]),
         **values,
-        "notes": " | ".join(written(note) for note in notes),
+        "notes": " | ".join(message_text(note) for note in notes),
         "error": "",
     }

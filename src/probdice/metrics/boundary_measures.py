@@ -90,8 +90,8 @@ def boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
 
 def derived_boundary_rows(comparison: "Comparison") -> list[dict[str, float]]:
     """Return the measures of every derived region; rows are empty without boundaries."""
-    known = comparison.numbers.known("derived_boundaries")
-    return _rows(known, len(comparison.options.derived))
+    boundaries = comparison.numbers.known("derived_boundaries")
+    return _rows(boundaries, len(comparison.options.derived))
 
 
 def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:
@@ -105,7 +105,7 @@ def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:
 
 def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> str:
     """Return the definition of the distances, for a methods section."""
-    missing = (
+    penalty_text = (
         "Regions that are absent from one side have infinite distances, and means that include "
         "these regions are also infinite"
         if infinite is None
@@ -120,7 +120,7 @@ def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> 
         f"to the nearest point of the other surface, weighted by area (Podobnik and Vrtovec, "
         f"MeshMetrics, arXiv:2509.05670). Surfaces lie halfway between voxels. hd is the maximum, "
         f"hd95 is the larger of the two directed 95th percentiles, assd is the mean over both "
-        f"surfaces, and masd is the mean of the two directed means{surface}. {missing}. "
+        f"surfaces, and masd is the mean of the two directed means{surface}. {penalty_text}. "
         f"Probabilities are compared at the levels 0.1 to 0.9. Distances are in mm, or in "
         f"voxels for images without geometry."
     )

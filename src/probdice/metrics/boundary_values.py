@@ -61,10 +61,10 @@ class BoundaryMean:
     infinite: int
 
     @classmethod
-    def of(cls, values: Floats, penalised: Floats) -> "BoundaryMean":
+    def of(cls, values: Floats, penalised_values: Floats) -> "BoundaryMean":
         """Return the means of values without and with a penalty; NaN values are ignored."""
         return cls(
-            mean=_mean(penalised[~np.isnan(penalised)]),
+            mean=_mean(penalised_values[~np.isnan(penalised_values)]),
             finite_mean=_mean(values[np.isfinite(values)]),
             infinite=int(np.isinf(values).sum()),
         )
@@ -192,8 +192,8 @@ class Boundaries:
         if level is None and len(self.levels) < 2:
             level = self.levels[0] if self.levels else 0.5
         if level is None or (self.levels and level not in self.levels):
-            known = ", ".join(f"{known:g}" for known in self.levels)
-            raise InputError(f"level must be one of {known}, found {level}")
+            levels = ", ".join(f"{number:g}" for number in self.levels)
+            raise InputError(f"level must be one of {levels}, found {level}")
         return self._elements(k % len(self), level)
 
     def detach(self) -> "Boundaries":
@@ -209,11 +209,12 @@ class Boundaries:
             Whether to return one row per group and level. These rows contain the values without a
             penalty.
         """
-        each = self._values.shape[1] if by_level else 1
+        rows_per_group = self._values.shape[1] if by_level else 1
         columns: dict[str, Any] = {
-            side: [labels for labels in self.groups[side] for _ in range(each)] for side in SIDES
+            side: [labels for labels in self.groups[side] for _ in range(rows_per_group)]
+            for side in SIDES
         }
-        columns["counted"] = np.repeat(self.counted, each)
+        columns["counted"] = np.repeat(self.counted, rows_per_group)
         if by_level:
             columns["level"] = np.tile(self.levels or (nan,), len(self))
         for name in self.names:
@@ -241,7 +242,7 @@ class Boundaries:
 
     def to_dict(self) -> dict[str, Any]:
         """Return built-in types for JSON. NaN becomes None, and infinity becomes "Infinity"."""
-        values = {name: [_plain(x) for x in self[name].tolist()] for name in self.names}
+        values = {name: [_to_json(x) for x in self[name].tolist()] for name in self.names}
         by_level = {name: self._of(name).tolist() for name in self.names}
         return {
             "unit": self.unit,
@@ -251,8 +252,8 @@ class Boundaries:
             "infinite": self.infinite,
             "means": {
                 name: {
-                    "mean": _plain(mean.mean),
-                    "finite_mean": _plain(mean.finite_mean),
+                    "mean": _to_json(mean.mean),
+                    "finite_mean": _to_json(mean.finite_mean),
                     "infinite": mean.infinite,
                 }
                 for name, mean in self.means.items()
@@ -263,7 +264,7 @@ class Boundaries:
                     "counted": bool(self.counted[k]),
                     **{name: values[name][k] for name in self.names},
                     "by_level": {
-                        name: [_plain(x) for x in by_level[name][k]] for name in self.names
+                        name: [_to_json(x) for x in by_level[name][k]] for name in self.names
                     },
                 }
                 for k in range(len(self))
@@ -274,7 +275,7 @@ class Boundaries:
     def from_dict(cls, content: Mapping[str, Any]) -> "Boundaries":
         """Restore boundaries, without images, from the output of `to_dict`."""
         groups = content["groups"]
-        bare = cls(
+        boundaries = cls(
             groups=Both(*([tuple(group[side]) for group in groups] for side in SIDES)),
             counted=np.array([group["counted"] for group in groups], np.bool_),
             unit=str(content["unit"]),
@@ -284,10 +285,10 @@ class Boundaries:
             infinite=None if content["infinite"] is None else float(content["infinite"]),
             _values=np.empty(0),
         )
-        rows = [[group["by_level"][name] for name in bare._order] for group in groups]
-        values = [[[_read(x) for x in row] for row in of_group] for of_group in rows]
-        shape = len(groups), len(bare._order), max(len(bare.levels), 1)
-        return replace(bare, _values=np.array(values).reshape(shape).transpose(0, 2, 1))
+        rows = [[group["by_level"][name] for name in boundaries._order] for group in groups]
+        values = [[[_from_json(x) for x in row] for row in group_rows] for group_rows in rows]
+        shape = len(groups), len(boundaries._order), max(len(boundaries.levels), 1)
+        return replace(boundaries, _values=np.array(values).reshape(shape).transpose(0, 2, 1))
 
     def has(
         self,
@@ -350,16 +351,16 @@ class Boundaries:
     def _lines(self) -> list[str]:
         """Return the lines with means over all groups and over the groups with finite values."""
         lines = [f"mean {self.summary}"]
-        missing = self.means["hd"].infinite
-        if missing:
+        missing_count = self.means["hd"].infinite
+        if missing_count:
             finite = (
                 f"{name} {decimal(mean.finite_mean)}"
                 for name, mean in self.means.items()
                 if not name.startswith("nsd")
             )
-            groups = "group is" if missing == 1 else "groups are"
+            groups = "group is" if missing_count == 1 else "groups are"
             penalty = "" if self.infinite is None else f", counted as {self.infinite:g} {self.unit}"
-            lines.append(f"{missing} {groups} missing on one side{penalty}")
+            lines.append(f"{missing_count} {groups} missing on one side{penalty}")
             lines.append(f"mean of the others {'   '.join(finite)}")
         return lines
 
@@ -375,9 +376,9 @@ def _over_levels(values: Floats, infinite: float | None) -> Floats:
     """Return the mean over levels. Levels at which both sides are empty (NaN) are excluded."""
     if infinite is not None:
         values = np.where(np.isinf(values), infinite, values)
-    known = ~np.isnan(values)
-    counts = known.sum(axis=1)
-    sums = np.where(known, values, 0.0).sum(axis=1)
+    is_known = ~np.isnan(values)
+    counts = is_known.sum(axis=1)
+    sums = np.where(is_known, values, 0.0).sum(axis=1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), nan)
 
 
@@ -385,11 +386,11 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else nan
 
 
-def _plain(value: float) -> float | str | None:
+def _to_json(value: float) -> float | str | None:
     """Return a number for JSON, which supports neither NaN nor infinity."""
     return None if value != value else "Infinity" if isinf(value) else value
 
 
-def _read(value: Any) -> float:
-    """Convert a number from JSON. This is the inverse of `_plain`."""
+def _from_json(value: Any) -> float:
+    """Convert a number from JSON. This is the inverse of `_to_json`."""
     return nan if value is None else float(value)

@@ -308,14 +308,14 @@ def calibration_of(
     images = comparison.need_images("calibration()")
     groups = comparison.groups
     most_per_bin = max(1, MOST_CELLS // (len(groups) * int(bins)))
-    fine = int(bins) * min(-(-FINE // int(bins)), most_per_bin)
+    fine_count = int(bins) * min(-(-FINE // int(bins)), most_per_bin)
     lists = key_lists(comparison.overlap, comparison.correspondence.groups)
-    forecast = images.forecast(lists, fine, np.array(cuts))
-    binned = _Bins(int(bins), binning, comparison.overlap.reference.crisp)
-    regions = tuple(_region(group, forecast, k, binned) for k, group in enumerate(groups))
+    forecast = images.forecast(lists, fine_count, np.array(cuts))
+    coarse_bins = _Bins(int(bins), binning, comparison.overlap.reference.crisp)
+    regions = tuple(_region(group, forecast, k, coarse_bins) for k, group in enumerate(groups))
     finite = comparison.pixels - int(forecast.infinite)
     return Calibration(
-        binned.reliability(forecast.likely),
+        coarse_bins.reliability(forecast.likely),
         regions,
         sum((region.brier for region in regions[1:]), start=regions[0].brier),
         forecast.loss / finite if finite else nan,
@@ -326,22 +326,22 @@ def calibration_of(
 
 
 def _thresholds(thresholds: Iterable[float]) -> list[float]:
-    given = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
-    fit = all(isinstance(t, Real) and 0 <= float(t) < 1 for t in given)
-    values = sorted({float(t) for t in given}) if fit else []
-    if not fit or len(values) != len(given):
+    candidates = list(thresholds) if isinstance(thresholds, Iterable) else [thresholds]
+    are_valid = all(isinstance(t, Real) and 0 <= float(t) < 1 for t in candidates)
+    values = sorted({float(t) for t in candidates}) if are_valid else []
+    if not are_valid or len(values) != len(candidates):
         raise InputError(
             f"thresholds must be distinct numbers from 0 to below 1, found {thresholds!r}"
         )
     return values
 
 
-def _region(group: Group, forecast: Forecast, k: int, binned: _Bins) -> RegionCalibration:
+def _region(group: Group, forecast: Forecast, k: int, coarse_bins: _Bins) -> RegionCalibration:
     return RegionCalibration(
         group.reference,
         group.prediction,
-        binned.reliability(forecast.moments[k]),
-        binned.brier(forecast.moments[k]),
+        coarse_bins.reliability(forecast.moments[k]),
+        coarse_bins.brier(forecast.moments[k]),
         _dice(forecast.above[k]),
     )
 
@@ -368,20 +368,20 @@ class _Bins:
     binning: Binning
     crisp: bool
 
-    def join(self, fine: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    def join(self, fine_moments: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Return the moments of each bin, and the edges of the bins as indices of fine bins."""
         if self.binning == "width":
-            cuts = np.arange(0, len(fine) + 1, len(fine) // self.bins)
+            cuts = np.arange(0, len(fine_moments) + 1, len(fine_moments) // self.bins)
         else:
-            cumulative = np.cumsum(fine[:, 0])
+            cumulative = np.cumsum(fine_moments[:, 0])
             shares = cumulative[-1] * np.arange(1, self.bins) / self.bins
             inner = np.searchsorted(cumulative, shares) + 1
-            cuts = np.unique(np.concatenate([[0], inner, [len(fine)]]))
-        return np.add.reduceat(fine, cuts[:-1], axis=0), cuts
+            cuts = np.unique(np.concatenate([[0], inner, [len(fine_moments)]]))
+        return np.add.reduceat(fine_moments, cuts[:-1], axis=0), cuts
 
-    def brier(self, fine: Floats) -> Brier:
+    def brier(self, fine_moments: Floats) -> Brier:
         """Return the Brier score of one group and its decomposition."""
-        moments, _ = self.join(fine)
+        moments, _ = self.join(fine_moments)
         moments = moments[moments[:, 0] > 0]
         n, p, q, pp, qq, pq = moments.T
         total, base = n.sum(), p.sum() / n.sum()
@@ -394,33 +394,35 @@ class _Bins:
             float((pq - p * q / n).sum() / total),
         )
 
-    def reliability(self, fine: Floats) -> Reliability:
+    def reliability(self, fine_moments: Floats) -> Reliability:
         """Return the diagram of one group, with its chance values."""
-        moments, cuts = self.join(fine)
-        occupied = np.flatnonzero(moments[:, 0] > 0)
-        n, p, q, *_ = moments[occupied].T
+        moments, cuts = self.join(fine_moments)
+        occupied_bins = np.flatnonzero(moments[:, 0] > 0)
+        n, p, q, *_ = moments[occupied_bins].T
         errors = np.abs(p - q)
-        expected, largest = self._chance(fine, moments[occupied], cuts, occupied)
+        expected_errors, maximum_errors = self._chance(
+            fine_moments, moments[occupied_bins], cuts, occupied_bins
+        )
         return Reliability(
-            cuts[occupied] / len(fine),
-            cuts[occupied + 1] / len(fine),
+            cuts[occupied_bins] / len(fine_moments),
+            cuts[occupied_bins + 1] / len(fine_moments),
             n,
             q / n,
             p / n,
             float(errors.sum() / n.sum()),
             float((errors / n).max()),
-            float(expected.mean()),
-            float(np.quantile(expected, LEVEL)),
-            float(largest.mean()),
-            float(np.quantile(largest, LEVEL)),
+            float(expected_errors.mean()),
+            float(np.quantile(expected_errors, LEVEL)),
+            float(maximum_errors.mean()),
+            float(np.quantile(maximum_errors, LEVEL)),
         )
 
     def _chance(
         self,
-        fine: Floats,
+        fine_moments: Floats,
         moments: Floats,
         cuts: NDArray[np.int64],
-        occupied: Sequence[int] | NDArray[np.int64],
+        occupied_bins: Sequence[int] | NDArray[np.int64],
     ) -> tuple[Floats, Floats]:
         """Sample the expected and maximum calibration errors of a perfectly calibrated prediction.
 
@@ -436,12 +438,12 @@ class _Bins:
         else:
             variance = np.maximum(pp + qq - 2 * pq - (p - q) ** 2 / n, 0)
         errors = rng.standard_normal((DRAWS, n.size)) * np.sqrt(variance)
-        for place, k in enumerate(occupied):
-            if self.crisp and 0 < variance[place] < NORMAL:
-                part = fine[cuts[k] : cuts[k + 1]]
+        for position, k in enumerate(occupied_bins):
+            if self.crisp and 0 < variance[position] < NORMAL:
+                part = fine_moments[cuts[k] : cuts[k + 1]]
                 part = part[part[:, 0] > 0]
                 chance = np.clip(part[:, 2] / part[:, 0], 0, 1)
-                drawn = rng.binomial(part[:, 0].astype(np.int64), chance, (DRAWS, len(part)))
-                errors[:, place] = drawn.sum(axis=1) - q[place]
+                draws = rng.binomial(part[:, 0].astype(np.int64), chance, (DRAWS, len(part)))
+                errors[:, position] = draws.sum(axis=1) - q[position]
         errors = np.abs(errors)
         return errors.sum(axis=1) / n.sum(), (errors / n).max(axis=1)

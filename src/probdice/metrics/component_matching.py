@@ -46,23 +46,23 @@ def components_of(
     The map holds group numbers + 1.
     """
     codes = np.where(np.concatenate([[False], groups])[codes], codes, 0)
-    divided, count = connected(np.ascontiguousarray(codes, np.uint32), connectivity)
-    places = np.nonzero(divided)
-    numbers = divided[places].astype(np.int64)
+    component_map, count = connected(np.ascontiguousarray(codes, np.uint32), connectivity)
+    places = np.nonzero(component_map)
+    numbers = component_map[places].astype(np.int64)
     volumes = np.bincount(numbers, minlength=count + 1)
-    kept = volumes >= max(minimum, 1)
-    new_numbers = np.where(kept, np.cumsum(kept) - 1, -1)
+    is_large = volumes >= max(minimum, 1)
+    new_numbers = np.where(is_large, np.cumsum(is_large) - 1, -1)
     group_of = np.zeros(count + 1, np.int64)
     group_of[numbers] = codes[places].astype(np.int64) - 1
     sums = np.stack([np.bincount(numbers, axis, count + 1) for axis in places], axis=-1)
     centroids = sums / np.maximum(volumes, 1)[:, None]
     return Components(
-        new_numbers[divided.astype(np.int64)],
-        group_of[kept],
-        volumes[kept],
-        centroids[kept],
-        _nearest(numbers, np.stack(places, axis=-1), centroids)[kept[1:]],
-        count - int(kept.sum()),
+        new_numbers[component_map.astype(np.int64)],
+        group_of[is_large],
+        volumes[is_large],
+        centroids[is_large],
+        _nearest(numbers, np.stack(places, axis=-1), centroids)[is_large[1:]],
+        count - int(is_large.sum()),
     )
 
 
@@ -81,13 +81,13 @@ def _nearest(
 class Matches:
     """Per side and component, the number of parts and the overlap with its matches.
 
-    `one` is for one-to-one matching and `many` for many-to-one matching. Each row contains the
-    number of common pixels and the sum of both sizes.
+    Each row of `one_to_one` and `many_to_one` contains the number of common pixels and the sum of
+    both sizes.
     """
 
     parts: Both[NDArray[np.int64]]
-    one: Both[NDArray[np.int64]]
-    many: Both[NDArray[np.int64]]
+    one_to_one: Both[NDArray[np.int64]]
+    many_to_one: Both[NDArray[np.int64]]
 
 
 def match_components(sides: Both[Components]) -> Matches:
@@ -95,13 +95,13 @@ def match_components(sides: Both[Components]) -> Matches:
     rows, columns, common = _overlaps(sides)
     places = Both(rows, columns)
     sizes = sides.map(lambda side: side.volumes.size)
-    one = sizes.map(lambda size: np.zeros((size, 2), np.int64))
+    one_to_one = sizes.map(lambda size: np.zeros((size, 2), np.int64))
     shape = sizes.reference, sizes.prediction
     for k in largest_total(rows, columns, common, shape).tolist() if rows.size else ():
         i, j = rows[k], columns[k]
         total = sides.reference.volumes[i] + sides.prediction.volumes[j]
-        one.reference[i] = one.prediction[j] = common[k], total
-    many = one.map(np.copy)
+        one_to_one.reference[i] = one_to_one.prediction[j] = common[k], total
+    many_to_one = one_to_one.map(np.copy)
     parts = []
     for side in SIDES:
         volumes = sides[other(side)].volumes
@@ -111,9 +111,9 @@ def match_components(sides: Both[Components]) -> Matches:
         unions[:, 1] = sides[side].volumes
         np.add.at(unions, wholes, np.stack([common[inside], volumes[own_parts]], axis=-1))
         parts.append(np.bincount(wholes, minlength=sizes[side]))
-        _keep_larger(many[side], np.arange(sizes[side]), unions)
-        _keep_larger(many[other(side)], own_parts, unions[wholes])
-    return Matches(Both(*parts), one, many)
+        _keep_larger(many_to_one[side], np.arange(sizes[side]), unions)
+        _keep_larger(many_to_one[other(side)], own_parts, unions[wholes])
+    return Matches(Both(*parts), one_to_one, many_to_one)
 
 
 def _overlaps(
@@ -121,14 +121,14 @@ def _overlaps(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the overlapping pairs of components of the same class, and their common pixels."""
     reference, prediction = sides
-    both = (reference.numbers >= 0) & (prediction.numbers >= 0)
+    in_both = (reference.numbers >= 0) & (prediction.numbers >= 0)
     width = max(prediction.volumes.size, 1)
     keys, common = np.unique(
-        reference.numbers[both] * width + prediction.numbers[both], return_counts=True
+        reference.numbers[in_both] * width + prediction.numbers[in_both], return_counts=True
     )
     rows, columns = np.divmod(keys, width)
-    same = reference.groups[rows] == prediction.groups[columns]
-    return rows[same], columns[same], common[same].astype(np.int64)
+    same_class = reference.groups[rows] == prediction.groups[columns]
+    return rows[same_class], columns[same_class], common[same_class].astype(np.int64)
 
 
 def _keep_larger(
@@ -136,7 +136,8 @@ def _keep_larger(
 ) -> None:
     """Replace each row at these positions if its candidate has a larger Jaccard index."""
     ratios = [
-        several[:, 0] / np.maximum(several[:, 1], 1) for several in (values[places], candidates)
+        common_and_total[:, 0] / np.maximum(common_and_total[:, 1], 1)
+        for common_and_total in (values[places], candidates)
     ]
     better = ratios[1] > ratios[0]  # half of Dice, which increases with the Jaccard index
     values[places[better]] = candidates[better]

@@ -60,13 +60,13 @@ def component_value(
     name = measure.removeprefix("components_").removesuffix(READINGS["many"])
     reading: Reading = "many" if measure.endswith(READINGS["many"]) else "one"
     values: list[float] = [
-        getattr(table.counts(threshold, one, reading=reading), NUMBERS[name])
-        for one in (table.labels if label is None else (label,))
+        getattr(table.counts(threshold, class_label, reading=reading), NUMBERS[name])
+        for class_label in (table.labels if label is None else (label,))
     ]
     if name in COUNTS:
         return sum(values)
-    known = [value for value in values if not isnan(value)]
-    return sum(known) / len(known) if known else nan
+    known_values = [value for value in values if not isnan(value)]
+    return sum(known_values) / len(known_values) if known_values else nan
 
 
 def component_columns(classes: Sequence[str]) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def stratum_rows(
     strata: Sequence[float],
 ) -> list[dict[str, Any]]:
     """Return detection measures over all cases of a method, one row per class and size range."""
-    tables = [one.numbers.known("components") for one in comparisons]
+    tables = [comparison.numbers.known("components") for comparison in comparisons]
     rows = [row for table in tables if table is not None for row in table.rows]
     units = dict.fromkeys(table.unit for table in tables if table is not None)
     edges = [*(strata or (0.0,)), inf]
@@ -126,7 +126,10 @@ def stratum_rows(
                 counts = count_components(
                     rows, threshold, label, sizes=(low, high), reading=reading
                 )
-                row |= {f"{key}{ending}": getattr(counts, own) for key, own in NUMBERS.items()}
+                row |= {
+                    f"{key}{ending}": getattr(counts, attribute)
+                    for key, attribute in NUMBERS.items()
+                }
             result.append(row)
     return result
 
@@ -144,7 +147,7 @@ def component_definition(
     """
     neighbours = "all" if connectivity is None else str(connectivity)
     classes = f" of {listed(labels, 20)}" if labels else ""
-    smallest = (
+    minimum_text = (
         f"; components smaller than {minimum:g} mm³ (voxels for images without geometry) are "
         f"removed from both sides"
         if minimum
@@ -152,7 +155,7 @@ def component_definition(
     )
     return (
         f"Components{classes} are connected by {neighbours} neighbours, and matched one to one "
-        f"within corresponding classes such that the total overlap is largest{smallest}. A "
+        f"within corresponding classes such that the total overlap is largest{minimum_text}. A "
         f"component is found if the Jaccard index with its match is at least {threshold:g}; other "
         f"components of the reference are missed, and other components of the prediction are "
         f"false. Panoptic "

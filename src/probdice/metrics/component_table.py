@@ -218,16 +218,18 @@ def count_components(
 ) -> ComponentCounts:
     """Count the found, missed and false components whose size is within a range."""
     low, high = sizes
-    chosen = [row for row in rows if label in (None, row.label) and low <= row.volume < high]
-    reference = [row for row in chosen if row.side == "reference"]
-    predicted = [row for row in chosen if row.side == "prediction"]
+    selected_rows = [row for row in rows if label in (None, row.label) and low <= row.volume < high]
+    reference = [row for row in selected_rows if row.side == "reference"]
+    prediction = [row for row in selected_rows if row.side == "prediction"]
     dice = [row.agreement(reading)[0] for row in reference]
-    found = [row.agreement(reading)[1] for row in reference if row.found(threshold, reading)]
+    found_jaccard = [
+        row.agreement(reading)[1] for row in reference if row.found(threshold, reading)
+    ]
     return ComponentCounts(
-        len(found),
-        len(reference) - len(found),
-        sum(not row.found(threshold, reading) for row in predicted),
-        sum(found) / len(found) if found else nan,
+        len(found_jaccard),
+        len(reference) - len(found_jaccard),
+        sum(not row.found(threshold, reading) for row in prediction),
+        sum(found_jaccard) / len(found_jaccard) if found_jaccard else nan,
         sum(dice) / len(dice) if dice else nan,
     )
 
@@ -262,7 +264,7 @@ def component_table(
     number = as_connectivity(connectivity, axes)
     pixel = 1.0 if result.pixel_volume is None else result.pixel_volume
     outside = background_masks(result)
-    groups = _chosen_groups(result, labels)
+    groups = _selected_groups(result, labels)
     sides = Both(
         *(
             components_of(
@@ -286,8 +288,8 @@ def component_table(
             _place(sides[side].centroids[k], images.reference.geometry),
             tuple(sides[side].voxels[k].tolist()),
             int(matches.parts[side][k]),
-            *_dice_and_jaccard(matches.one[side][k]),
-            *_dice_and_jaccard(matches.many[side][k]),
+            *_dice_and_jaccard(matches.one_to_one[side][k]),
+            *_dice_and_jaccard(matches.many_to_one[side][k]),
         )
         for side in SIDES
         for k in range(sides[side].volumes.size)
@@ -307,19 +309,19 @@ def _dice_and_jaccard(common_and_total: NDArray[np.int64]) -> tuple[float, float
     return (2 * common / total, common / (total - common)) if common else (0.0, 0.0)
 
 
-def _chosen_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[np.bool_]:
+def _selected_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[np.bool_]:
     """Return which groups contain one of these labels; all groups if no labels are given."""
     groups = result.correspondence.groups
     if not labels:
         return np.ones(groups.count, np.bool_)
-    chosen = np.zeros(groups.count, np.bool_)
+    is_selected = np.zeros(groups.count, np.bool_)
     sides = SIDES if result.options.match == "labels" else SIDES[:1]
     for side in sides:
         for label in labels:
-            place = result.overlap.side(side).find(label)
-            if place is not None and groups.numbers(side)[place] >= 0:
-                chosen[groups.numbers(side)[place]] = True
-    return chosen
+            region = result.overlap.side(side).find(label)
+            if region is not None and groups.numbers(side)[region] >= 0:
+                is_selected[groups.numbers(side)[region]] = True
+    return is_selected
 
 
 def _class_name(result: "Comparison", group: int) -> str:

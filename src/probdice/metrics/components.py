@@ -82,20 +82,24 @@ def instances_of(
         )
     connectivity = as_connectivity(connectivity, len(segmentation.shape))
     labels = _labels(segmentation)
-    unchanged = list(segmentation.ignore)
+    unchanged_labels = list(segmentation.ignore)
     if background is not None:
-        unchanged.insert(0, _number(segmentation, background))
-    components, origins = _divided(labels, unchanged, connectivity)
-    reserved = [label for label in unchanged if 1 <= label <= origins.size + len(unchanged)]
-    numbers = np.setdiff1d(np.arange(1, origins.size + len(reserved) + 1), reserved)
-    if reserved or any(label != 0 for label in unchanged):
-        dtype = np.int64 if all(-(2**63) <= label < 2**63 for label in unchanged) else np.uint64
+        unchanged_labels.insert(0, _number(segmentation, background))
+    components, origins = _divide(labels, unchanged_labels, connectivity)
+    reserved_numbers = [
+        label for label in unchanged_labels if 1 <= label <= origins.size + len(unchanged_labels)
+    ]
+    numbers = np.setdiff1d(np.arange(1, origins.size + len(reserved_numbers) + 1), reserved_numbers)
+    if reserved_numbers or any(label != 0 for label in unchanged_labels):
+        dtype = (
+            np.int64 if all(-(2**63) <= label < 2**63 for label in unchanged_labels) else np.uint64
+        )
         components = np.concatenate([[0], numbers[: origins.size]]).astype(dtype)[components]
-        for label in unchanged:
+        for label in unchanged_labels:
             components[labels == label] = label
     sources = [segmentation.label(int(origin)) for origin in origins.tolist()]
     counts: Counter[Label] = Counter()
-    names = {label: name for label, name in segmentation.names.items() if label in unchanged}
+    names = {label: name for label, name in segmentation.names.items() if label in unchanged_labels}
     for number, source in zip(numbers.tolist(), sources, strict=False):
         counts[source] += 1
         names[number] = f"{source}#{counts[source]}"
@@ -238,11 +242,11 @@ def component_scores(
     connectivity = as_connectivity(connectivity, len(images.reference.shape))
     numbers = Both(*(np.where(outside[side], -1, groups.numbers(side)) for side in SIDES))
     reference = group_map(images, "reference", overlap, groups, outside.reference)
-    soft = not images.prediction.crisp
+    is_soft = not images.prediction.crisp
     prediction = None
-    if not soft:
+    if not is_soft:
         prediction = group_map(images, "prediction", overlap, groups, outside.prediction)
-    rows = _rows(images) if soft else None
+    rows = _rows(images) if is_soft else None
     components: list[Component] = []
     for group, box in enumerate(_boxes(reference, prediction, groups.count)):
         members = Both(*(np.flatnonzero(numbers[side] == group) for side in SIDES))
@@ -250,27 +254,27 @@ def component_scores(
             continue
         if rows is not None:
             channels = overlap.prediction.keys[members.prediction]
-            predicted = rows[channels].sum(axis=0, dtype=np.float64)
+            probabilities = rows[channels].sum(axis=0, dtype=np.float64)
         else:
             assert prediction is not None
-            predicted = (prediction[box] == group + 1).astype(np.float64)
+            probabilities = (prediction[box] == group + 1).astype(np.float64)
         labels = Both(
             *(tuple(overlap.side(side).label(k) for k in members[side].tolist()) for side in SIDES)
         )
-        components += _scored(reference[box] == group + 1, predicted, labels, connectivity)
+        components += _score_group(reference[box] == group + 1, probabilities, labels, connectivity)
     return ComponentScores(tuple(components))
 
 
-def _scored(
+def _score_group(
     mask: NDArray[np.bool_],
-    predicted: NDArray[np.float64],
+    probabilities: NDArray[np.float64],
     labels: Both[tuple[Label, ...]],
     connectivity: int,
 ) -> list[Component]:
     """Return the components of one group, in a box that contains the whole group."""
     components, count = connected(mask.astype(np.uint8), connectivity)
     if count == 0:
-        total = float(predicted.sum())
+        total = float(probabilities.sum())
         return [_component(labels, 0, 0.0, total, 0.0)] if total else []
     nearest = np.ones_like(components)
     if count > 1:
@@ -279,22 +283,26 @@ def _scored(
         places = distance_transform_edt(~mask, return_distances=False, return_indices=True)
         nearest = components[tuple(places)]
     volumes = np.bincount(components.ravel(), minlength=count + 1)[1:].astype(np.float64)
-    around = np.bincount(nearest.ravel(), predicted.ravel(), count + 1)[1:]
-    common = np.bincount(components.ravel(), predicted.ravel(), count + 1)[1:]
-    rows = zip(volumes.tolist(), around.tolist(), common.tolist(), strict=True)
+    prediction_volumes = np.bincount(nearest.ravel(), probabilities.ravel(), count + 1)[1:]
+    common = np.bincount(components.ravel(), probabilities.ravel(), count + 1)[1:]
+    rows = zip(volumes.tolist(), prediction_volumes.tolist(), common.tolist(), strict=True)
     return [_component(labels, number, *row) for number, row in enumerate(rows, start=1)]
 
 
 def _component(
-    labels: Both[tuple[Label, ...]], number: int, volume: float, around: float, common: float
+    labels: Both[tuple[Label, ...]],
+    number: int,
+    volume: float,
+    prediction_volume: float,
+    common: float,
 ) -> Component:
-    total = volume + around
+    total = volume + prediction_volume
     return Component(
         labels.reference,
         labels.prediction,
         number,
         reference_volume=volume,
-        prediction_volume=around,
+        prediction_volume=prediction_volume,
         dice=2 * common / total,
         jaccard=common / (total - common),
     )
@@ -316,39 +324,41 @@ def _labels(segmentation: Segmentation) -> NDArray[Any]:
     return native if native.flags.writeable else native.copy()
 
 
-def _divided(
-    labels: NDArray[Any], unchanged: Sequence[int], connectivity: int
+def _divide(
+    labels: NDArray[Any], unchanged_labels: Sequence[int], connectivity: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the component number of every pixel, and the label of each component.
 
     Components are numbered from 1. Pixels with unchanged labels have the number 0.
     """
-    coded, distinct = labels, None
-    if list(unchanged) != [0]:  # cc3d ignores code 0, so labels are coded from 1
-        distinct, codes = np.unique(labels, return_inverse=True)
-        coded = (codes.reshape(labels.shape) + 1).astype(np.uint32)
-        coded[np.isin(labels, np.array(unchanged, labels.dtype if unchanged else None))] = 0
-    components, count = connected(coded, connectivity)
-    origins = np.zeros(count + 1, coded.dtype)
-    origins[components.reshape(-1)] = coded.reshape(-1)
-    if distinct is None:
+    code_map, distinct_labels = labels, None
+    if list(unchanged_labels) != [0]:  # cc3d ignores code 0, so labels are coded from 1
+        distinct_labels, codes = np.unique(labels, return_inverse=True)
+        code_map = (codes.reshape(labels.shape) + 1).astype(np.uint32)
+        code_map[
+            np.isin(labels, np.array(unchanged_labels, labels.dtype if unchanged_labels else None))
+        ] = 0
+    components, count = connected(code_map, connectivity)
+    origins = np.zeros(count + 1, code_map.dtype)
+    origins[components.reshape(-1)] = code_map.reshape(-1)
+    if distinct_labels is None:
         return components, origins[1:]
-    return components, distinct[origins[1:].astype(np.int64) - 1]
+    return components, distinct_labels[origins[1:].astype(np.int64) - 1]
 
 
-def connected(coded: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
+def connected(code_map: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
     """Return the component number of every pixel, and the number of components.
 
     A component consists of connected pixels with equal codes. Components are numbered from 1 in the
     order of their first pixel.
     """
-    if coded.ndim == 1:  # cc3d needs at least two axes
-        components, count = connected(coded[None], 4)
+    if code_map.ndim == 1:  # cc3d needs at least two axes
+        components, count = connected(code_map[None], 4)
         return components[0], count
-    if coded.size == 0:
-        return np.zeros(coded.shape, np.uint16), 0
+    if code_map.size == 0:
+        return np.zeros(code_map.shape, np.uint16), 0
     components, count = _cc3d().connected_components(
-        coded, connectivity=connectivity, return_N=True
+        code_map, connectivity=connectivity, return_N=True
     )
     return components, int(count)
 
@@ -370,8 +380,8 @@ def group_map(
     """Return the group number plus 1 at every pixel; 0 for the background and outside the mask."""
     background = set(overlap.side(side).keys[outside].tolist())
     lists = key_lists(overlap, groups)[side]
-    kept = [[key for key in keys if key not in background] for keys in lists]
-    return images.group_numbers(side, kept) + np.int32(1)
+    foreground_keys = [[key for key in keys if key not in background] for keys in lists]
+    return images.group_numbers(side, foreground_keys) + np.int32(1)
 
 
 def _rows(images: Images) -> NDArray[Any]:
@@ -380,10 +390,10 @@ def _rows(images: Images) -> NDArray[Any]:
     rows = np.zeros((len(images.prediction.regions), *blocks.shape), blocks.dtype)
     for block in blocks.blocks:
         ready = blocks.ready(block)
-        soft = ready.sides[SIDES.index("prediction")]
-        assert isinstance(soft, Soft)
-        for row, values in zip(rows, soft.rows, strict=True):
-            block_values = values[soft.start : soft.start + soft.size]
+        side = ready.sides[SIDES.index("prediction")]
+        assert isinstance(side, Soft)
+        for row, values in zip(rows, side.rows, strict=True):
+            block_values = values[side.start : side.start + side.size]
             row[block.box] = block.shaped(block_values, ready.inside, 0)
     return blocks.image(rows)
 
@@ -400,15 +410,15 @@ def _boxes(
     from scipy.ndimage import find_objects
 
     boxes: list[tuple[slice, ...] | None] = []
-    both = (find_objects(codes, count) for codes in (reference, prediction))
-    for several in zip(*both, strict=True):
-        some = [box for box in several if box is not None]
+    side_boxes = (find_objects(codes, count) for codes in (reference, prediction))
+    for group_boxes in zip(*side_boxes, strict=True):
+        known_boxes = [box for box in group_boxes if box is not None]
         boxes.append(
             tuple(
                 slice(min(part.start for part in parts), max(part.stop for part in parts))
-                for parts in zip(*some, strict=True)
+                for parts in zip(*known_boxes, strict=True)
             )
-            if some
+            if known_boxes
             else None
         )
     return boxes
@@ -420,13 +430,13 @@ def _boxes(
 def as_connectivity(connectivity: object, axes: int) -> int:
     if axes not in CONNECTIVITIES:
         raise InputError(f"components require an image with 1 to 3 axes, found {axes} axes")
-    allowed = CONNECTIVITIES[axes]
-    for number in allowed:
+    connectivities = CONNECTIVITIES[axes]
+    for number in connectivities:
         if connectivity == number:
             return number
     if connectivity is None:
-        return allowed[-1]
-    words = " or ".join(str(number) for number in allowed)
+        return connectivities[-1]
+    words = " or ".join(str(number) for number in connectivities)
     raise InputError(
         f"connectivity must be {words} for an image of {axes} axes, found {connectivity!r}"
     )

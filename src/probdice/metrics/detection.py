@@ -122,10 +122,10 @@ class Detection:
     def _values(self) -> Floats:
         """Per group, the value to compare with the threshold; 0 for an unmatched region."""
         values = self._shares.jaccard if self.by == "jaccard" else self._shares.dice
-        return np.asarray(np.where(self._paired, values, 0.0))
+        return np.asarray(np.where(self._is_paired, values, 0.0))
 
     @property
-    def _paired(self) -> NDArray[np.bool_]:
+    def _is_paired(self) -> NDArray[np.bool_]:
         regions = self._regions
         return np.asarray((regions.reference > 0) & (regions.prediction > 0))
 
@@ -141,15 +141,15 @@ class Detection:
 
     def _counts(self, threshold: float) -> tuple[int, int, int]:
         """Return the numbers of true positives, false positives and misses at a threshold."""
-        found = self._found(threshold)
-        inside = {side: int(self._regions[side][found].sum()) for side in SIDES}
+        is_found = self._is_found(threshold)
+        inside = {side: int(self._regions[side][is_found].sum()) for side in SIDES}
         return (
-            int(found.sum()),
+            int(is_found.sum()),
             self.instances["prediction"] - inside["prediction"],
             self.instances["reference"] - inside["reference"],
         )
 
-    def _found(self, threshold: float) -> NDArray[np.bool_]:
+    def _is_found(self, threshold: float) -> NDArray[np.bool_]:
         return np.asarray((self._values >= threshold) & (self._values > 0))
 
     @property
@@ -192,8 +192,8 @@ class Detection:
     @property
     def segmentation_quality(self) -> float:
         """The mean Jaccard index (or Dice) of the groups found; NaN if no group was found."""
-        found = self._values[self._found(self.threshold)]
-        return float(found.mean()) if found.size else nan
+        found_values = self._values[self._is_found(self.threshold)]
+        return float(found_values.mean()) if found_values.size else nan
 
     @property
     def panoptic_quality(self) -> float:
@@ -204,7 +204,9 @@ class Detection:
     def average_precision(self) -> float:
         """The mean of TP / (TP + FP + FN) over the thresholds 0.5, 0.55, … 0.95."""
         counts = [self._counts(threshold) for threshold in THRESHOLDS]
-        return sum(_ratio(several[0], sum(several)) for several in counts) / len(counts)
+        return sum(
+            _ratio(threshold_counts[0], sum(threshold_counts)) for threshold_counts in counts
+        ) / len(counts)
 
     @cached_property
     def f1_area(self) -> float:
@@ -215,10 +217,12 @@ class Detection:
         order = np.argsort(-self._values, kind="stable")[: np.count_nonzero(self._values)]
         values = self._values[order]
         regions = self._regions
-        found = np.arange(1, order.size + 1)
+        found_counts = np.arange(1, order.size + 1)
         inside = np.cumsum(regions.reference[order] + regions.prediction[order])
         outside = sum(self.instances.values()) - inside
-        return float(-np.diff(values, append=0.0) @ (2 * found / (2 * found + outside)))
+        return float(
+            -np.diff(values, append=0.0) @ (2 * found_counts / (2 * found_counts + outside))
+        )
 
     def curve(self, thresholds: Sequence[float] = CURVE) -> "pandas.DataFrame":
         """Return a table of counts and qualities with one row per threshold.
@@ -240,17 +244,19 @@ class Detection:
         """
         rows = []
         for threshold in thresholds:
-            found, false, missed = self._counts(_as_threshold(threshold))
+            true_positives, false_positives, misses = self._counts(_as_threshold(threshold))
             rows.append(
                 {
                     "threshold": threshold,
-                    "true_positives": found,
-                    "false_positives": false,
-                    "misses": missed,
-                    "precision": _ratio(found, found + false),
-                    "recall": _ratio(found, found + missed),
-                    "f1": _f1(found, false, missed),
-                    "average_precision": _ratio(found, found + false + missed),
+                    "true_positives": true_positives,
+                    "false_positives": false_positives,
+                    "misses": misses,
+                    "precision": _ratio(true_positives, true_positives + false_positives),
+                    "recall": _ratio(true_positives, true_positives + misses),
+                    "f1": _f1(true_positives, false_positives, misses),
+                    "average_precision": _ratio(
+                        true_positives, true_positives + false_positives + misses
+                    ),
                 }
             )
         return data_frame(rows)
@@ -260,18 +266,18 @@ class Detection:
     @property
     def splits(self) -> tuple[Split, ...]:
         """Reference regions that contain at least two prediction regions as parts."""
-        return self._wholes["reference"]
+        return self._split_regions["reference"]
 
     @property
     def merges(self) -> tuple[Split, ...]:
         """Prediction regions that contain at least two reference regions as parts."""
-        return self._wholes["prediction"]
+        return self._split_regions["prediction"]
 
     @cached_property
-    def _wholes(self) -> dict[Side, tuple[Split, ...]]:
-        counted = self._shares.counted
+    def _split_regions(self) -> dict[Side, tuple[Split, ...]]:
+        counted_groups = self._shares.counted
         return {
-            side: splits_of(self._overlap, self._groups, self._outside, counted, side)
+            side: splits_of(self._overlap, self._groups, self._outside, counted_groups, side)
             for side in SIDES
         }
 
@@ -327,31 +333,31 @@ class Detection:
         ]
 
     def _pair_rows(self) -> dict[str, Any]:
-        shares, occupied = self._shares, np.flatnonzero(self._shares.occupied)
-        found, paired = self._found(self.threshold), self._paired
-        outcomes = np.where(paired, "below threshold", "missed")
+        shares, occupied_groups = self._shares, np.flatnonzero(self._shares.occupied)
+        is_found, is_paired = self._is_found(self.threshold), self._is_paired
+        outcomes = np.where(is_paired, "below threshold", "missed")
         outcomes[shares.regions.reference == 0] = "false"
-        outcomes[found] = "found"
+        outcomes[is_found] = "found"
         outcomes[~shares.counted] = "faint"
         return {
-            **{side: [self._members[side][g] for g in occupied.tolist()] for side in SIDES},
-            "outcome": outcomes[occupied].tolist(),
-            "jaccard": shares.jaccard[occupied],
-            "dice": shares.dice[occupied],
-            **{f"{side}_volume": shares.volumes[side][occupied] for side in SIDES},
+            **{side: [self._members[side][g] for g in occupied_groups.tolist()] for side in SIDES},
+            "outcome": outcomes[occupied_groups].tolist(),
+            "jaccard": shares.jaccard[occupied_groups],
+            "dice": shares.dice[occupied_groups],
+            **{f"{side}_volume": shares.volumes[side][occupied_groups] for side in SIDES},
         }
 
     def _region_rows(self, side: Side) -> dict[str, Any]:
         regions, numbers = self._overlap.side(side), self._groups.numbers(side)
         instances = np.flatnonzero((numbers >= 0) & ~self._outside[side])
-        group, found = numbers[instances], self._found(self.threshold)
-        parts = {whole.region: whole.parts for whole in self._wholes[side]}
+        group, is_found = numbers[instances], self._is_found(self.threshold)
+        parts = {split.region: split.parts for split in self._split_regions[side]}
         labels = [regions.label(k) for k in instances.tolist()]
         return {
             "label": labels,
             "volume": regions.volumes[instances],
             other(side): [self._members[other(side)][g] for g in group.tolist()],
-            "found": found[group],
+            "found": is_found[group],
             "faint": ~self._shares.counted[group],
             "jaccard": self._shares.jaccard[group],
             "dice": self._shares.dice[group],
@@ -370,8 +376,11 @@ class Detection:
         >>> numbers["true_positives"], numbers["panoptic_quality"]
         (2, 1.0)
         """
-        wholes = {"splits": len(self.splits), "merges": len(self.merges)}
-        return {name: wholes[name] if name in wholes else getattr(self, name) for name in COUNTS}
+        split_counts = {"splits": len(self.splits), "merges": len(self.merges)}
+        return {
+            name: split_counts[name] if name in split_counts else getattr(self, name)
+            for name in COUNTS
+        }
 
     def __repr__(self) -> str:
         index = "Jaccard" if self.by == "jaccard" else "Dice"
@@ -391,12 +400,12 @@ class Detection:
             f"average precision {decimal(self.average_precision)}   "
             f"area under F1 {decimal(self.f1_area)}",
         ]
-        for word, wholes in (("split", self.splits), ("merge", self.merges)):
-            if wholes:
-                shown = "; ".join(str(whole) for whole in wholes[:SHOWN])
-                rest = f"; … and {len(wholes) - SHOWN} more" if len(wholes) > SHOWN else ""
-                words = word if len(wholes) == 1 else f"{word}s"
-                lines.append(f"{len(wholes)} {words}: {shown}{rest}")
+        for word, splits in (("split", self.splits), ("merge", self.merges)):
+            if splits:
+                split_texts = "; ".join(str(split) for split in splits[:SHOWN])
+                omission = f"; … and {len(splits) - SHOWN} more" if len(splits) > SHOWN else ""
+                words = word if len(splits) == 1 else f"{word}s"
+                lines.append(f"{len(splits)} {words}: {split_texts}{omission}")
         return "\n  ".join(lines)
 
 
@@ -455,9 +464,9 @@ def _as_threshold(threshold: object) -> float:
     return float(threshold)
 
 
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else nan
+def _ratio(part: float, total: float) -> float:
+    return part / total if total else nan
 
 
-def _f1(found: int, false: int, missed: int) -> float:
-    return _ratio(2 * found, 2 * found + false + missed)
+def _f1(true_positives: int, false_positives: int, misses: int) -> float:
+    return _ratio(2 * true_positives, 2 * true_positives + false_positives + misses)

@@ -64,27 +64,27 @@ def shares_of(
     numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))
     volumes = Both(
         *(
-            _summed(overlap.side(side).volumes[inside[side]], numbers[side], groups.count)
+            _sums_by_index(overlap.side(side).volumes[inside[side]], numbers[side], groups.count)
             for side in SIDES
         )
     )
     regions = Both(*(np.bincount(numbers[side], minlength=groups.count) for side in SIDES))
     meeting = overlap.meeting
     number = groups.reference[meeting.rows]
-    together = (
+    is_common = (
         (number == groups.prediction[meeting.columns])
         & inside.reference[meeting.rows]
         & inside.prediction[meeting.columns]
     )
-    common = _summed(meeting.savings[together], number[together], groups.count)
+    common = _sums_by_index(meeting.savings[is_common], number[is_common], groups.count)
     if not overlap.crisp:
-        unknown = ~known_from_table(overlap, groups)
+        is_unknown = ~known_from_table(overlap, groups)
         if not overlap.similarity.separable:
-            unknown[:] = True
-        unknown &= (regions.reference > 0) & (regions.prediction > 0)
+            is_unknown[:] = True
+        is_unknown &= (regions.reference > 0) & (regions.prediction > 0)
         total = volumes.reference + volumes.prediction
         estimate = np.full(groups.count, nan) if dice is None else dice * total / 2
-        common[unknown] = estimate[unknown]
+        common[is_unknown] = estimate[is_unknown]
         common = np.minimum(common, np.minimum(volumes.reference, volumes.prediction))
     return Shares(common, volumes, regions, counted(overlap, groups, outside))
 
@@ -93,19 +93,19 @@ def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
     """Return masks of the background regions of each side."""
     masks = Both(*(np.zeros(len(result.overlap.side(side)), np.bool_) for side in SIDES))
     for side in SIDES:
-        place = result.background_regions[side]
-        if place is not None:
-            masks[side][place] = True
+        region = result.background_regions[side]
+        if region is not None:
+            masks[side][region] = True
     return masks
 
 
-def _summed(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
+def _sums_by_index(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
     """Return the sum of the values at every index."""
     return np.bincount(places, values, count).astype(np.float64)
 
 
-def _quotients(parts: Floats, wholes: Floats) -> Floats:
+def _quotients(parts: Floats, totals: Floats) -> Floats:
     """Return the quotients; NaN where the divisor is 0."""
-    quotients = np.full(wholes.shape, nan)
-    np.divide(parts, wholes, out=quotients, where=wholes > 0)
+    quotients = np.full(totals.shape, nan)
+    np.divide(parts, totals, out=quotients, where=totals > 0)
     return quotients

@@ -249,9 +249,9 @@ def indices_of(result: "Comparison", groups: Groups) -> Indices:
     """Return all indices except the adjusted mutual information."""
     overlap = result.overlap
     notes: list[Note] = []
-    of_label_maps: dict[str, Any] = {}
+    label_map_indices: dict[str, Any] = {}
     if overlap.crisp:
-        of_label_maps = partition_indices(overlap, background_masks(result))
+        label_map_indices = partition_indices(overlap, background_masks(result))
         explained = explained_by_counts(overlap)
     else:
         notes.append(Note("soft", (LABEL_MAPS_ONLY,)))
@@ -261,7 +261,7 @@ def indices_of(result: "Comparison", groups: Groups) -> Indices:
             explained = _undefined()
             notes.append(Note("images", error.args))
     return Indices(
-        **of_label_maps,
+        **label_map_indices,
         **_of_groups(result, groups),
         explained=explained,
         background=result.background,
@@ -274,8 +274,8 @@ def _of_groups(result: "Comparison", groups: Groups) -> dict[str, Any]:
     """Return the indices that are computed from corresponding regions."""
     overlap, pixels = result.overlap, result.pixels
     dice = None if overlap.crisp else np.array([group.dice for group in result.groups])
-    nothing = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
-    shares = shares_of(overlap, groups, nothing, dice)
+    no_background = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
+    shares = shares_of(overlap, groups, no_background, dice)
     accuracy = min(float(shares.common.sum()) / pixels, 1.0)
     by_chance = float(shares.volumes.reference @ shares.volumes.prediction) / pixels**2
     jaccard, counts = shares.jaccard, shares.counted

@@ -34,7 +34,7 @@ def adjusted_mutual_information(overlap: Overlap, information: float, average: A
     """Return the mutual information of two label maps, corrected for chance."""
     from probdice.engine.kernels.information import expected_information
 
-    volumes = Both(*(_occupied(overlap.side(side)) for side in SIDES))
+    volumes = Both(*(_occupied_volumes(overlap.side(side)) for side in SIDES))
     entropies = volumes.map(lambda sizes: _entropy(sizes, overlap.pixels))
     reference, prediction = (np.unique(sizes, return_counts=True) for sizes in volumes)
     expected = expected_information(*reference, *prediction, overlap.pixels) / log(2)
@@ -45,18 +45,19 @@ def adjusted_mutual_information(overlap: Overlap, information: float, average: A
 def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
     """Return Rand indices, computed with integers because large numbers are subtracted."""
     pixels = overlap.pixels
-    together = _pairs(overlap.meeting.savings, pixels)
+    common_pairs = _pairs(overlap.meeting.savings, pixels)
     reference = _pairs(overlap.reference.volumes, pixels)
     prediction = _pairs(overlap.prediction.volumes, pixels)
-    every = pixels * (pixels - 1)
-    by_chance = reference * prediction  # times `every`
+    all_pairs = pixels * (pixels - 1)
+    by_chance = reference * prediction  # times `all_pairs`
     return {
-        "rand": ratio(every - reference - prediction + 2 * together, every),
+        "rand": ratio(all_pairs - reference - prediction + 2 * common_pairs, all_pairs),
         "adjusted_rand": ratio(
-            2 * (together * every - by_chance), (reference + prediction) * every - 2 * by_chance
+            2 * (common_pairs * all_pairs - by_chance),
+            (reference + prediction) * all_pairs - 2 * by_chance,
         ),
-        "rand_precision": ratio(together, prediction),
-        "rand_recall": ratio(together, reference),
+        "rand_precision": ratio(common_pairs, prediction),
+        "rand_recall": ratio(common_pairs, reference),
     }
 
 
@@ -64,16 +65,16 @@ def _adapted_rand_error(overlap: Overlap, outside: Both[NDArray[np.bool_]]) -> f
     """Return the adapted Rand error of SNEMI3D. Sums are multiplied by N to make them integers."""
     meeting, pixels = overlap.meeting, overlap.pixels
     foreground = ~outside.reference[meeting.rows]
-    missed = foreground & outside.prediction[meeting.columns]
-    lost = int(meeting.savings[missed].sum())  # foreground pixels predicted as background
-    foreground &= ~missed
+    is_missed = foreground & outside.prediction[meeting.columns]
+    missed_pixels = int(meeting.savings[is_missed].sum())  # predicted as background
+    foreground &= ~is_missed
     counts, columns = meeting.savings[foreground], meeting.columns[foreground]
     sizes = np.zeros(len(overlap.prediction), np.int64)
     np.add.at(sizes, columns, counts)
-    together = pixels * _squares(counts, pixels) + lost
-    prediction = pixels * _squares(sizes, pixels) + lost
+    common_squares = pixels * _squares(counts, pixels) + missed_pixels
+    prediction = pixels * _squares(sizes, pixels) + missed_pixels
     reference = pixels * _squares(overlap.reference.volumes[~outside.reference], pixels)
-    return ratio(reference + prediction - 2 * together, reference + prediction)
+    return ratio(reference + prediction - 2 * common_squares, reference + prediction)
 
 
 def _information(overlap: Overlap) -> dict[str, float]:
@@ -87,7 +88,7 @@ def _information(overlap: Overlap) -> dict[str, float]:
     merge = _sum(shares * np.log2(b / counts))
     joint = _sum(shares * np.log2(pixels / counts))
     mutual = max(_sum(shares * np.log2((counts / a) * (pixels / b))), 0.0)
-    entropies = Both(*(_entropy(_occupied(overlap.side(side)), pixels) for side in SIDES))
+    entropies = Both(*(_entropy(_occupied_volumes(overlap.side(side)), pixels) for side in SIDES))
     return {
         "variation_of_information": split + merge,
         "variation_split": split,
@@ -113,8 +114,8 @@ def _segments(overlap: Overlap) -> dict[str, Any]:
     for side in SIDES:
         regions = overlap.side(side)
         places = meeting.rows if side == "reference" else meeting.columns
-        best = _largest(jaccard, places, len(regions))
-        covering[side] = min(float(regions.volumes @ best) / pixels, 1.0)
+        best_jaccard = _largest(jaccard, places, len(regions))
+        covering[side] = min(float(regions.volumes @ best_jaccard) / pixels, 1.0)
         achievable[other(side)] = int(_largest(counts, places, len(regions)).sum()) / pixels
     return {
         "covering": covering,
@@ -144,7 +145,7 @@ def _pairs(counts: NDArray[Any], pixels: int) -> int:
     return _squares(counts, pixels) - int(counts.sum())
 
 
-def _occupied(regions: Regions) -> NDArray[Any]:
+def _occupied_volumes(regions: Regions) -> NDArray[Any]:
     """Return the volumes of the non-empty regions."""
     volumes: NDArray[Any] = regions.volumes[regions.occupied]
     return volumes
@@ -172,11 +173,11 @@ def _largest(values: NDArray[Any], places: NDArray[np.int64], count: int) -> NDA
     return largest
 
 
-def ratio(part: float, whole: float) -> float:
+def ratio(part: float, total: float) -> float:
     """Return a quotient; NaN if the divisor is 0. Integers of any size are divided exactly."""
-    return part / whole if whole else nan
+    return part / total if total else nan
 
 
-def clipped_ratio(part: float, whole: float) -> float:
+def clipped_ratio(part: float, total: float) -> float:
     """Return a quotient, clipped to 1 because of rounding errors; NaN if the divisor is 0."""
-    return min(part / whole, 1.0) if whole else nan
+    return min(part / total, 1.0) if total else nan

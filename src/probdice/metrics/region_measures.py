@@ -43,20 +43,24 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     >>> [region_value(result, "dice", region) for region in "1234"]
     [0.8, 0.0, 0.0, nan]
     """
-    derived = comparison.requested_derived()
-    names = [] if derived is None else [one.name for one in derived]
-    if derived is not None and region in names:
-        if derived[region].faint:
+    derived_regions = comparison.requested_derived()
+    names = (
+        []
+        if derived_regions is None
+        else [derived_region.name for derived_region in derived_regions]
+    )
+    if derived_regions is not None and region in names:
+        if derived_regions[region].faint:
             return nan
         if measure in REGION_NUMBERS:
-            return REGION_NUMBERS[measure].compute(derived[region])
+            return REGION_NUMBERS[measure].compute(derived_regions[region])
         return derived_boundary_rows(comparison)[names.index(region)].get(measure, nan)
-    place = _place(comparison, region)
-    if place is None or comparison.groups[place].faint:
+    group_index = _place(comparison, region)
+    if group_index is None or comparison.groups[group_index].faint:
         return nan
     if measure in REGION_NUMBERS:
-        return REGION_NUMBERS[measure].compute(comparison.groups[place])
-    return boundary_rows(comparison)[place].get(measure, nan)
+        return REGION_NUMBERS[measure].compute(comparison.groups[group_index])
+    return boundary_rows(comparison)[group_index].get(measure, nan)
 
 
 def region_mean(groups: Iterable["Group"], measure: str) -> float:
@@ -90,8 +94,12 @@ def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
     >>> sorted(region_labels([probdice.compare([1, 1, 2, 2], [1, 1, 1, 3])]))
     ['1', '2']
     """
-    derived = {name for one in comparisons[:1] for name, _ in one.options.derived}
-    return derived | {str(label) for one in comparisons for label in one.reference_labels}
+    derived_names = {
+        name for comparison in comparisons[:1] for name, _ in comparison.options.derived
+    }
+    return derived_names | {
+        str(label) for comparison in comparisons for label in comparison.reference_labels
+    }
 
 
 def _place(comparison: "Comparison", region: str) -> int | None:

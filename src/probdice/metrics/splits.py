@@ -50,34 +50,34 @@ def splits_of(
     overlap: Overlap,
     groups: Groups,
     outside: Both[NDArray[np.bool_]],
-    counted: NDArray[np.bool_],
+    counted_groups: NDArray[np.bool_],
     side: Side,
 ) -> tuple[Split, ...]:
     """Return the regions of one side with at least two parts on the other side.
 
-    `outside` marks the background regions of each side, and `counted` marks the groups that are not
-    faint.
+    `outside` marks the background regions of each side, and `counted_groups` marks the groups that
+    are not faint.
     """
-    meeting, across = overlap.meeting, other(side)
+    meeting, other_side = overlap.meeting, other(side)
     places = Both(meeting.rows, meeting.columns)
-    volumes = overlap.side(across).volumes[places[across]]
-    part = meeting.savings > PART * volumes
+    volumes = overlap.side(other_side).volumes[places[other_side]]
+    is_part = meeting.savings > PART * volumes
     for name in SIDES:
         group = groups.numbers(name)[places[name]]
-        part &= ~outside[name][places[name]] & counted[group]
-    wholes, parts = places[side][part], places[across][part]
-    order = np.lexsort((parts, wholes))
-    wholes, parts = wholes[order], parts[order]
-    distinct, starts, counts = np.unique(wholes, return_index=True, return_counts=True)
-    own, others = overlap.side(side), overlap.side(across)
+        is_part &= ~outside[name][places[name]] & counted_groups[group]
+    regions, parts = places[side][is_part], places[other_side][is_part]
+    order = np.lexsort((parts, regions))
+    regions, parts = regions[order], parts[order]
+    distinct_regions, starts, counts = np.unique(regions, return_index=True, return_counts=True)
+    side_regions, other_regions = overlap.side(side), overlap.side(other_side)
     return tuple(
         Split(
             side,
-            own.label(whole),
-            tuple(others.label(k) for k in parts[start : start + count].tolist()),
+            side_regions.label(region),
+            tuple(other_regions.label(k) for k in parts[start : start + count].tolist()),
         )
-        for whole, start, count in zip(
-            distinct.tolist(), starts.tolist(), counts.tolist(), strict=True
+        for region, start, count in zip(
+            distinct_regions.tolist(), starts.tolist(), counts.tolist(), strict=True
         )
         if count > 1
     )

@@ -75,14 +75,14 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
     overlap, groups = result.overlap, result.correspondence.groups
     regions: Both[set[int]] = Both(set(), set())
     for label in labels:
-        place = overlap.reference.find(label)
-        if place is not None and groups.reference[place] >= 0:
-            regions.reference.add(place)
+        region = overlap.reference.find(label)
+        if region is not None and groups.reference[region] >= 0:
+            regions.reference.add(region)
         else:  # the reference lacks the label
             regions.prediction.update(
-                place
-                for place in _partners(result, label)
-                if groups.prediction[place] >= groups.matched
+                region
+                for region in _partners(result, label)
+                if groups.prediction[region] >= groups.matched
             )
     for group in {int(groups.reference[k]) for k in regions.reference}:
         members = set(groups.regions("reference", group).tolist())
@@ -109,6 +109,6 @@ def _partners(result: "Comparison", label: Label) -> list[int]:
     if match == "labels":
         labels = [label] if overlap.prediction.find(label) is not None else spellings
     elif isinstance(match, Fixed | Given):
-        labels = [one for spelling in spellings for one in match.partners(spelling)]
-    places = [None if one is None else overlap.prediction.find(one) for one in labels]
-    return [place for place in places if place is not None]
+        labels = [partner for spelling in spellings for partner in match.partners(spelling)]
+    regions = [None if partner is None else overlap.prediction.find(partner) for partner in labels]
+    return [region for region in regions if region is not None]

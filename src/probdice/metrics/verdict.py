@@ -61,7 +61,7 @@ def verdict_of(comparison: Comparison) -> str:
     """
     if available(lambda: comparison.score) == 1:
         return f"Both sides are equal{' after merging' if comparison.merges else ''}."
-    return "; ".join([*_opening(comparison), *_worst(comparison)]) + "."
+    return "; ".join([*_overlap_clauses(comparison), *_worst_clauses(comparison)]) + "."
 
 
 def worst_first(groups: Sequence[Group]) -> list[int]:
@@ -88,8 +88,8 @@ def worst_first(groups: Sequence[Group]) -> list[int]:
 
 def worst_group(groups: Sequence[Group]) -> Group | None:
     """Return the group with the lowest Dice among the groups that are not faint, or None."""
-    counted = [group for group in groups if not group.faint and not isnan(group.dice)]
-    return counted[worst_first(counted)[0]] if counted else None
+    counted_groups = [group for group in groups if not group.faint and not isnan(group.dice)]
+    return counted_groups[worst_first(counted_groups)[0]] if counted_groups else None
 
 
 def lowest_matched(groups: Sequence[Group]) -> Group | None:
@@ -197,24 +197,26 @@ def explained_of(comparison: Comparison) -> dict[Side, float]:
         return dict.fromkeys(SIDES, nan)
 
 
-def _opening(comparison: Comparison) -> list[str]:
+def _overlap_clauses(comparison: Comparison) -> list[str]:
     """Return clauses about the overlap and, if it is low, about a possible reason."""
     name, dice = "mean Dice", comparison.mean_dice
     if comparison.background is not None:
         name, dice = "foreground Dice", comparison.foreground_dice
     if isnan(dice):
         return [f"The {name} is unknown"]
-    overlap = f"{overlap_in_words(dice)} ({name} {decimal(dice, 2)}{_without(comparison)})"
+    overlap = (
+        f"{overlap_in_words(dice)} ({name} {decimal(dice, 2)}{_mean_without_pair(comparison)})"
+    )
     if dice >= GOOD:
         return [overlap]
     adjusted = available(lambda: comparison.adjusted_score)
     if adjusted >= AGREEING:
-        agreeing = f"but most {words_of(comparison).many} agree"
-        return [f"{overlap}, {agreeing} (adjusted score {decimal(adjusted, 2)})"]
-    return [overlap, *_splitting(comparison)]
+        agreement_text = f"but most {words_of(comparison).many} agree"
+        return [f"{overlap}, {agreement_text} (adjusted score {decimal(adjusted, 2)})"]
+    return [overlap, *_split_clauses(comparison)]
 
 
-def _without(comparison: Comparison) -> str:
+def _mean_without_pair(comparison: Comparison) -> str:
     """Return the mean Dice without a pair that may be the background, or ""."""
     pair = largest_pair(comparison)
     if pair is None:
@@ -223,49 +225,58 @@ def _without(comparison: Comparison) -> str:
     return "" if isnan(mean) else f", {decimal(mean, 2)} without {name_in_text(pair)}"
 
 
-def _splitting(comparison: Comparison) -> list[str]:
+def _split_clauses(comparison: Comparison) -> list[str]:
     """Return a clause for sides that have the same regions but split them differently.
 
     A side splits regions if some of its regions are unmatched or merged.
     """
-    split = {side for side in SIDES if comparison.unmatched[side]}
-    split |= {merge.side for merge in comparison.merges}
+    split_sides = {side for side in SIDES if comparison.unmatched[side]}
+    split_sides |= {merge.side for merge in comparison.merges}
     shares = explained_of(comparison)
     reference, prediction = (percent(shares[side], 0) for side in SIDES)
-    explained = {side for side in SIDES if shares[side] >= DETERMINED}
-    if len(split) == len(explained) == 2:
+    explained_sides = {side for side in SIDES if shares[side] >= DETERMINED}
+    if len(split_sides) == len(explained_sides) == 2:
         explained_shares = f"{reference} of the reference and {prediction} of the prediction"
         return [f"the same regions, split differently ({explained_shares} explained)"]
-    if "prediction" in split and "reference" in explained:
+    if "prediction" in split_sides and "reference" in explained_sides:
         return [f"the prediction splits regions of the reference and explains {reference} of it"]
-    if "reference" in split and "prediction" in explained:
+    if "reference" in split_sides and "prediction" in explained_sides:
         joins = "the prediction joins regions of the reference"
         return [f"{joins}, which explains {prediction} of the prediction"]
     return []
 
 
-def _worst(comparison: Comparison) -> list[str]:
+def _worst_clauses(comparison: Comparison) -> list[str]:
     """Return clauses about unmatched regions and the group of lowest Dice."""
     matched = [group for group in comparison.groups if side_of(group) is None and not group.faint]
-    lowest = lowest_matched(matched) if len(matched) > 1 else None
-    unmatched = _unmatched(comparison)
+    lowest_group = lowest_matched(matched) if len(matched) > 1 else None
+    unmatched = _unmatched_clause(comparison)
     if not unmatched:
         weakest = (
-            f"weakest in {name_in_text(lowest)} (Dice {decimal(lowest.dice, 2)})" if lowest else ""
+            f"weakest in {name_in_text(lowest_group)} (Dice {decimal(lowest_group.dice, 2)})"
+            if lowest_group
+            else ""
         )
         return [*filter(None, [weakest]), "every region matched"]
-    if lowest is None:
+    if lowest_group is None:
         return [unmatched]
-    return [unmatched, f"lowest matched Dice {decimal(lowest.dice, 2)} in {name_in_text(lowest)}"]
+    return [
+        unmatched,
+        f"lowest matched Dice {decimal(lowest_group.dice, 2)} in {name_in_text(lowest_group)}",
+    ]
 
 
-def _unmatched(comparison: Comparison) -> str:
+def _unmatched_clause(comparison: Comparison) -> str:
     """Return a clause about the unmatched regions that names the largest one, or ""."""
     count = sum(len(labels) for labels in comparison.unmatched.values())
-    worst = worst_group([group for group in comparison.groups if side_of(group)])
-    if not count or worst is None:
+    worst_unmatched = worst_group([group for group in comparison.groups if side_of(group)])
+    if not count or worst_unmatched is None:
         return ""
     if count == 1:
-        return f"{name_in_text(worst)} unmatched (Dice 0)"
-    largest = name_in_text(worst) if all(comparison.unmatched.values()) else name_of(worst)
-    return f"{unmatched_in_words(comparison)} unmatched (Dice 0), largest: {largest}"
+        return f"{name_in_text(worst_unmatched)} unmatched (Dice 0)"
+    largest_name = (
+        name_in_text(worst_unmatched)
+        if all(comparison.unmatched.values())
+        else name_of(worst_unmatched)
+    )
+    return f"{unmatched_in_words(comparison)} unmatched (Dice 0), largest: {largest_name}"

@@ -22,10 +22,10 @@ __all__ = [
     "check_side",
     "compared_pixels",
     "labels_remedy",
-    "no_ignored_labels",
     "one_of",
     "reject",
-    "renormalised",
+    "reject_ignored_labels",
+    "renormalise",
     "uncompiled",
 ]
 
@@ -49,7 +49,7 @@ class Batch:
         Number of regions, including empty regions.
     shape : tuple of int
         Shape of one image.
-    ignored : tuple of int
+    ignored_labels : tuple of int
         Labels whose pixels are excluded.
     activation : {"softmax", "sigmoid"} or None
         Converts the values to probabilities.
@@ -59,7 +59,7 @@ class Batch:
     values: Tensor
     regions: int
     shape: tuple[int, ...]
-    ignored: tuple[int, ...] = ()
+    ignored_labels: tuple[int, ...] = ()
     activation: Activation = None
 
     @property
@@ -90,8 +90,8 @@ class Batch:
 def one_of(kind: Any, value: Any, name: str) -> Any:
     """Return the value of an option; raise an error if it is not a value of the literal type."""
     if value not in get_args(kind):
-        known = ", ".join(repr(option) for option in get_args(kind))
-        raise InputError(f"{name} must be one of {known}, found {value!r}")
+        allowed_values = ", ".join(repr(option) for option in get_args(kind))
+        raise InputError(f"{name} must be one of {allowed_values}, found {value!r}")
     return value
 
 
@@ -100,7 +100,7 @@ def as_batch(
     name: str,
     regions: int,
     *,
-    ignored: tuple[int, ...] = (),
+    ignored_labels: tuple[int, ...] = (),
     activation: Activation = None,
 ) -> Batch:
     """Read integers as labels, and other numbers as probabilities or logits."""
@@ -118,7 +118,7 @@ def as_batch(
         if values.dtype != torch.uint8:
             values = values.to(torch.uint8 if values.dtype == torch.bool else torch.int64)
         shape = tuple(values.shape[1:])
-        return Batch(name, values.reshape(len(values), prod(shape)), regions, shape, ignored)
+        return Batch(name, values.reshape(len(values), prod(shape)), regions, shape, ignored_labels)
     channels = values.shape[1] if values.dim() > 1 else 0
     if channels != regions and not (channels == 1 and regions == 2):
         content = "logits" if activation else "probabilities"
@@ -127,13 +127,13 @@ def as_batch(
             f"{tuple(values.shape)}. For labels, use an integer type: {name}.long()."
         )
     check_channels(channels, activation, name)
-    no_ignored_labels(ignored, name)
-    rough = values.dtype == torch.bfloat16 and activation is None
+    reject_ignored_labels(ignored_labels, name)
+    is_rounded = values.dtype == torch.bfloat16 and activation is None
     shape = tuple(values.shape[2:])
     values = values.to(torch.promote_types(values.dtype, torch.float32))
     values = values.reshape(len(values), channels, prod(shape))
-    if rough and channels == regions:
-        values = renormalised(values)
+    if is_rounded and channels == regions:
+        values = renormalise(values)
     return Batch(name, values, regions, shape, activation=activation)
 
 
@@ -150,12 +150,13 @@ def check_channels(channels: int, activation: Activation, name: str) -> None:
         )
 
 
-def no_ignored_labels(ignored: Sequence[int], name: str) -> None:
+def reject_ignored_labels(ignored_labels: Sequence[int], name: str) -> None:
     """Reject ignored labels for a tensor of probabilities."""
-    if ignored:
+    if ignored_labels:
+        labels = ignored_labels[0] if len(ignored_labels) == 1 else tuple(ignored_labels)
         raise InputError(
-            f"ignore_index={ignored[0] if len(ignored) == 1 else tuple(ignored)} is a label, but "
-            f"{name} contains probabilities. Use mask instead of ignore_index."
+            f"ignore_index={labels} is a label, but {name} contains probabilities. "
+            f"Use mask instead of ignore_index."
         )
 
 
@@ -173,7 +174,7 @@ def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
     )
 
 
-def renormalised(values: Tensor) -> Tensor:
+def renormalise(values: Tensor) -> Tensor:
     """Divide probabilities by their sum if it differs from 1 only by bfloat16 rounding."""
     total = values.sum(dim=1, keepdim=True)
     return torch.where((total - 1).abs() <= ROUGH, values / total, values)
@@ -183,8 +184,8 @@ def check_alike(preds: Batch, target: Batch) -> None:
     """Reject a batch if its two sides differ in shape or device."""
     if (len(preds), preds.shape) != (len(target), target.shape):
         remedy = ""
-        for side, across in ((preds, target), (target, preds)):
-            if side.crisp and side.shape[1:] == across.shape:
+        for side, other_side in ((preds, target), (target, preds)):
+            if side.crisp and side.shape[1:] == other_side.shape:
                 remedy = labels_remedy(side.name, side.shape[0], side.regions)
         raise InputError(
             f"preds has {len(preds)} images of shape {preds.shape} but target has {len(target)} "
@@ -221,7 +222,7 @@ def compared_pixels(target: Batch, mask: Tensor | None) -> Tensor:
     inside = torch.ones_like(values, dtype=torch.bool)
     if mask is not None:
         inside &= mask.to(values.device)
-    for label in target.ignored:
+    for label in target.ignored_labels:
         inside &= values != label
     return inside
 
@@ -230,13 +231,13 @@ def check_side(side: Batch, inside: Tensor) -> None:
     """Reject unknown labels and invalid probabilities at the compared pixels."""
     values = side.values
     if side.crisp:
-        bad = (values < 0) | (values >= side.regions)
+        is_invalid = (values < 0) | (values >= side.regions)
     else:
-        bad = ~((values.sum(dim=1) - 1).abs() <= TOLERANCE) | (values < 0).any(dim=1)
-    bad &= inside
-    if not bool(bad.any()):
+        is_invalid = ~((values.sum(dim=1) - 1).abs() <= TOLERANCE) | (values < 0).any(dim=1)
+    is_invalid &= inside
+    if not bool(is_invalid.any()):
         return
-    image, pixel = bad.nonzero()[0].tolist()
+    image, pixel = is_invalid.nonzero()[0].tolist()
     if not side.crisp:
         fault = examine_values(values[image, :, pixel, None].cpu().numpy(), "error")
         if fault is not None:

@@ -10,7 +10,7 @@ from probdice.method.matching import Matching, find_groups
 from probdice.method.overlap import Overlap
 from probdice.method.sides import Both
 from probdice.method.similarity import Similarity
-from probdice.torch.batches import Batch, renormalised
+from probdice.torch.batches import Batch, renormalise
 from probdice.torch.sums import overlap_of, sums_of
 
 __all__ = ["align", "target_regions"]
@@ -41,9 +41,9 @@ def target_regions(
     similarity, background, batch
         As in `RegionDiceLoss`. The backgrounds of both sides correspond to each other.
     """
-    both: Background | None = None if background is None else Both(background, background)
+    backgrounds: Background | None = None if background is None else Both(background, background)
     sides = [
-        Batch(name, renormalised(values.detach()), values.shape[1], shape)
+        Batch(name, renormalise(values.detach()), values.shape[1], shape)
         for name, values in (("preds", p), ("target", q))
     ]
     parts = [slice(None)] if batch else [slice(k, k + 1) for k in range(len(p))]
@@ -51,7 +51,7 @@ def target_regions(
     for part in parts:
         preds, target = (side[part] for side in sides)
         overlap = _overlap(preds, target, None if inside is None else inside[part], similarity)
-        row = np.full(p.shape[1], -1) if overlap is None else _matches(overlap, both)
+        row = np.full(p.shape[1], -1) if overlap is None else _matches(overlap, backgrounds)
         if background is not None and background < q.shape[1]:
             row[background] = background  # even if one side lacks it
         rows.append(row)
@@ -67,11 +67,11 @@ def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
     regions = regions.expand(len(q), -1)
     has_region = regions >= 0
     index = regions.clamp(min=0)
-    aligned = q.gather(1, index[:, :, None].expand(-1, -1, q.shape[2])) * has_region[:, :, None]
+    target = q.gather(1, index[:, :, None].expand(-1, -1, q.shape[2])) * has_region[:, :, None]
     # Unmatched channels write to an additional column, which is then removed.
     has_channel = q.new_zeros(len(q), q.shape[1] + 1, dtype=torch.bool)
     has_channel.scatter_(1, torch.where(has_region, index, q.shape[1]), True)
-    return aligned, q * ~has_channel[:, :-1, None]
+    return target, q * ~has_channel[:, :-1, None]
 
 
 def _overlap(

@@ -42,11 +42,14 @@ def background_of(
         sides = dict(background)
     else:
         position = classes.index(background) if background in classes else -1
-        known = 0 <= position < len(clusters)
-        sides = {"reference": background, "prediction": clusters[position] if known else background}
-    for side, what, labels in zip(SIDES, ("classes", "clusters"), (classes, clusters), strict=True):
+        has_cluster = 0 <= position < len(clusters)
+        sides = {
+            "reference": background,
+            "prediction": clusters[position] if has_cluster else background,
+        }
+    for side, name, labels in zip(SIDES, ("classes", "clusters"), (classes, clusters), strict=True):
         if sides.get(side) not in labels:
             raise InputError(
-                f"background must be one of the {what} {labels}, found {sides.get(side)!r}"
+                f"background must be one of the {name} {labels}, found {sides.get(side)!r}"
             )
     return sides

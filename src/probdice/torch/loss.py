@@ -228,8 +228,8 @@ class RegionDiceLoss(nn.Module):
         sums = region_sums(p, q, unmatched, pixels, self.batch)
         if self.measure == "score":
             return score_loss(sums)
-        of_regions = dice_loss if self.measure == "dice" else foreground_loss
-        return of_regions(sums, self._region_weights(p))
+        loss_of_regions = dice_loss if self.measure == "dice" else foreground_loss
+        return loss_of_regions(sums, self._region_weights(p))
 
     def _read(
         self, preds: Tensor, target: Any, mask: Any, resize: bool
@@ -246,7 +246,7 @@ class RegionDiceLoss(nn.Module):
             mask,
             axes=preds.dim() - 2,
             regions=classes if self.match == "labels" else None,
-            ignored=self.ignored,
+            ignored_labels=self.ignored,
             dtype=torch.promote_types(preds.dtype, torch.float32),
         )
         shape = preds.shape[2:]
@@ -372,8 +372,14 @@ def region_dice_loss(
 def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Tensor:
     """Check class weights and convert them to a tensor."""
     tensor = torch.as_tensor(weights, dtype=torch.float32).detach().clone()
-    counted = [float(weight) for k, weight in enumerate(tensor.tolist()) if k != background]
-    if tensor.dim() != 1 or min(counted, default=-1) < 0 or not sum(counted) > 0:
+    foreground_weights = [
+        float(weight) for k, weight in enumerate(tensor.tolist()) if k != background
+    ]
+    if (
+        tensor.dim() != 1
+        or min(foreground_weights, default=-1) < 0
+        or not sum(foreground_weights) > 0
+    ):
         raise InputError(
             f"class_weights must be non-negative numbers, at least one of them positive, found "
             f"{weights!r}"

@@ -62,11 +62,11 @@ def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
     A region that is absent from the target contributes its mean probability, since its Dice is 0
     for any prediction and has no gradient. An unmatched target region contributes 1.
     """
-    absent = sums.target == 0
-    volumes = torch.where(absent, sums.pixels[:, None], sums.prediction + sums.target)
-    losses = torch.where(absent, sums.prediction, sums.difference) / volumes
-    missed = (sums.unmatched > 0).sum(dim=1)
-    return ((losses * weights).sum(dim=1) + missed) / (weights.sum() + missed)
+    is_absent = sums.target == 0
+    volumes = torch.where(is_absent, sums.pixels[:, None], sums.prediction + sums.target)
+    losses = torch.where(is_absent, sums.prediction, sums.difference) / volumes
+    unmatched_count = (sums.unmatched > 0).sum(dim=1)
+    return ((losses * weights).sum(dim=1) + unmatched_count) / (weights.sum() + unmatched_count)
 
 
 def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
@@ -74,13 +74,13 @@ def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 
     If the target has no foreground, the loss is the mean probability of the foreground.
     """
-    missed = sums.unmatched.sum(dim=1)
+    unmatched_volume = sums.unmatched.sum(dim=1)
     prediction = (sums.prediction * weights).sum(dim=1)
-    target = (sums.target * weights).sum(dim=1) + missed
-    difference = (sums.difference * weights).sum(dim=1) + missed
-    absent = target == 0
-    volumes = torch.where(absent, sums.pixels, prediction + target)
-    return torch.where(absent, prediction, difference) / volumes
+    target = (sums.target * weights).sum(dim=1) + unmatched_volume
+    difference = (sums.difference * weights).sum(dim=1) + unmatched_volume
+    is_absent = target == 0
+    volumes = torch.where(is_absent, sums.pixels, prediction + target)
+    return torch.where(is_absent, prediction, difference) / volumes
 
 
 def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> Tensor:

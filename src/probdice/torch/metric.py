@@ -182,7 +182,7 @@ class RegionDice(Metric):
         self.activation = one_of(Activation, activation, "activation")
         self.classes = classes_of(names, self.regions[0])
         self.clusters = clusters_of(self.classes if match == "labels" else (), self.regions[1])
-        self._named = names is not None
+        self._has_names = names is not None
         self.background = background_of(background, self.classes, self.clusters)
         self.options = CompareOptions.of(
             similarity=similarity, match=match, merge=merge, background=self.background
@@ -217,7 +217,7 @@ class RegionDice(Metric):
             self.add_state(name, default, dist_reduce_fx="sum")
         # torchmetrics shares one state between metrics of a collection whose states are equal after
         # the first batch. The digest separates metrics whose sums may differ in a later batch.
-        self.add_state("options_digest", self._digest(), dist_reduce_fx=_own)
+        self.add_state("options_digest", self._digest(), dist_reduce_fx=_last_digest)
 
     def _digest(self) -> Tensor:
         """Return eight bytes that differ between metrics whose `update` adds different sums."""
@@ -244,19 +244,19 @@ class RegionDice(Metric):
             "correspondence": self.correspondence,
             "ignore_index": self.ignored,
             "background": self.background,
-            "names": list(self.classes) if self._named else None,
+            "names": list(self.classes) if self._has_names else None,
         }
         return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> Metric:
         """Move the sums to another device. The sums keep their type, so they are not rounded."""
 
-        def moved(tensor: Tensor) -> Tensor:
-            converted = fn(tensor)
-            same = converted.dtype == tensor.dtype
-            return converted if same else tensor.to(converted.device)
+        def move(tensor: Tensor) -> Tensor:
+            result = fn(tensor)
+            same_type = result.dtype == tensor.dtype
+            return result if same_type else tensor.to(result.device)
 
-        return super()._apply(moved, exclude_state)
+        return super()._apply(move, exclude_state)
 
     def update(self, preds: Tensor, target: Tensor, mask: Tensor | None = None) -> None:
         """Add a batch.
@@ -273,18 +273,18 @@ class RegionDice(Metric):
         uncompiled(self._add_batch)(preds, target, mask)
 
     def _add_batch(self, preds: Tensor, target: Tensor, mask: Tensor | None) -> None:
-        reference = as_batch(target, "target", self.regions[0], ignored=self.ignored)
+        reference = as_batch(target, "target", self.regions[0], ignored_labels=self.ignored)
         prediction = as_batch(preds, "preds", self.regions[1], activation=self.activation)
         check_alike(prediction, reference)
         images = len(reference)
         if mask is not None:
-            flat = images, prod(reference.shape)
-            mask = check_mask(mask, (images, *reference.shape)).reshape(flat)
+            flat_shape = images, prod(reference.shape)
+            mask = check_mask(mask, (images, *reference.shape)).reshape(flat_shape)
         if self.correspondence == "image":
             for k in range(images):
-                one = slice(k, k + 1)
-                inside = None if mask is None else mask[one]
-                self._add_image(prediction[one], reference[one], inside)
+                image = slice(k, k + 1)
+                inside = None if mask is None else mask[image]
+                self._add_image(prediction[image], reference[image], inside)
             return
         if not self._from_sums(prediction, reference):
             raise InputError(
@@ -336,7 +336,7 @@ class RegionDice(Metric):
             check_side(side.probabilities(), inside)
         if not bool(inside.any()):
             return None
-        names = (self.classes, self.clusters) if self._named else ((), ())
+        names = (self.classes, self.clusters) if self._has_names else ((), ())
         return compare_images(images_of(prediction, reference, mask, names), self.options)
 
     def _compare(self, sums: Sums, crisp: tuple[bool, bool]) -> Comparison | None:
@@ -389,13 +389,13 @@ class RegionDice(Metric):
             Another metric, or its ``metric_state``.
         """
         if isinstance(incoming_state, RegionDice):
-            own, incoming = (
+            current, incoming = (
                 (metric.correspondence, metric.regions) for metric in (self, incoming_state)
             )
-            if own != incoming:
+            if current != incoming:
                 raise InputError(
                     f"a metric of {incoming[1]} regions with correspondence={incoming[0]!r} cannot "
-                    f"be added to a metric of {own[1]} with correspondence={own[0]!r}"
+                    f"be added to a metric of {current[1]} with correspondence={current[0]!r}"
                 )
         super().merge_state(incoming_state)
         self._computed = None  # otherwise torchmetrics would return the previous result
@@ -423,11 +423,11 @@ class RegionDice(Metric):
 
         If classes were merged, this is the class that was matched before merging.
         """
-        merged = {merge.region for merge in self.result.merges if merge.side == "reference"}
+        merged_labels = {merge.region for merge in self.result.merges if merge.side == "reference"}
         mapping: dict[Label, Label] = {}
         for group in self.result.groups:
-            matched = [label for label in group.reference if label not in merged]
-            mapping |= {label: matched[0] for label in group.prediction if matched}
+            matched_labels = [label for label in group.reference if label not in merged_labels]
+            mapping |= {label: matched_labels[0] for label in group.prediction if matched_labels}
         return dict(sorted(mapping.items()))
 
     def plot(self, kind: "Kind" = "correspondence") -> "Figure":
@@ -441,6 +441,6 @@ class RegionDice(Metric):
         return self.result.plot(kind)
 
 
-def _own(states: Tensor) -> Tensor:
+def _last_digest(states: Tensor) -> Tensor:
     """Reduce the digests of several metrics to one; all digests are equal."""
     return states[-1]

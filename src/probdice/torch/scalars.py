@@ -26,10 +26,10 @@ def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
     `foreground` adds the measures that require a background.
     """
     means = [f"mean_{measure}" for measure in MEASURES]
-    others = [*OF_FOREGROUND, "adjusted_foreground_score", *OF_FOREGROUND_CLASSES]
-    of_classes = [f"{measure}_{label}" for measure in MEASURES for label in classes]
+    foreground_keys = [*OF_FOREGROUND, "adjusted_foreground_score", *OF_FOREGROUND_CLASSES]
+    class_keys = [f"{measure}_{label}" for measure in MEASURES for label in classes]
     scores = ["score", "matched_score", *OF_CHANCE, *OF_LABELS, "accuracy"]
-    return [*scores, *means, *(others if foreground else ()), *of_classes]
+    return [*scores, *means, *(foreground_keys if foreground else ()), *class_keys]
 
 
 def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
@@ -42,23 +42,26 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
     with suppress(NeedsImages):
-        detached = result.detach()
-        values |= {"chance": detached.chance, "adjusted_score": detached.adjusted_score}
+        detached_result = result.detach()
+        values |= {
+            "chance": detached_result.chance,
+            "adjusted_score": detached_result.adjusted_score,
+        }
     if result.overlap.crisp:
         values |= {f"explained_{side}": result.explained[side] for side in SIDES}
-    of_class = _classes(result)
+    values_by_class = _classes(result)
     values["accuracy"] = _accuracy(result)
     for k, measure in enumerate(MEASURES):
-        several = {label: of_class.get(label, (nan,) * 3)[k] for label in classes}
-        values[f"mean_{measure}"] = _mean(several.values())
-        values |= {f"{measure}_{label}": value for label, value in several.items()}
-    return values | _foreground(result, classes, of_class)
+        class_values = {label: values_by_class.get(label, (nan,) * 3)[k] for label in classes}
+        values[f"mean_{measure}"] = _mean(class_values.values())
+        values |= {f"{measure}_{label}": value for label, value in class_values.items()}
+    return values | _foreground(result, classes, values_by_class)
 
 
 def in_steps(value: float) -> tuple[int, int]:
     """Return a number as the sum of integer multiples of 2⁻³⁰ and 2⁻⁶⁰."""
-    first = floor(value * STEP)
-    return first, round((value * STEP - first) * STEP)
+    whole_steps = floor(value * STEP)
+    return whole_steps, round((value * STEP - whole_steps) * STEP)
 
 
 def mean_of_steps(total: Sequence[int], count: int) -> float:
@@ -67,7 +70,9 @@ def mean_of_steps(total: Sequence[int], count: int) -> float:
 
 
 def _foreground(
-    result: Comparison, classes: Sequence[Label], of_class: dict[Label, tuple[float, float, float]]
+    result: Comparison,
+    classes: Sequence[Label],
+    values_by_class: dict[Label, tuple[float, float, float]],
 ) -> dict[str, float]:
     """Return the numbers of the foreground; none without a background."""
     if result.background is None:
@@ -76,18 +81,24 @@ def _foreground(
     with suppress(NeedsImages):
         name = "adjusted_foreground_score"
         values[name] = getattr(result.detach(), name)
-    place = result.background_regions.reference
-    background = None if place is None else result.overlap.reference.label(place)
-    inside = [of_class[label] for label in classes if label in of_class and label != background]
+    background_region = result.background_regions.reference
+    background = (
+        None if background_region is None else result.overlap.reference.label(background_region)
+    )
+    foreground_values = [
+        values_by_class[label]
+        for label in classes
+        if label in values_by_class and label != background
+    ]
     for name, k in zip(OF_FOREGROUND_CLASSES, (0, 2), strict=True):
-        values[name] = _mean(entry[k] for entry in inside)
+        values[name] = _mean(entry[k] for entry in foreground_values)
     return values
 
 
 def _mean(values: Iterable[float]) -> float:
     """Return the mean of the defined values; NaN if there are none."""
-    defined = [value for value in values if not isnan(value)]
-    return sum(defined) / len(defined) if defined else nan
+    known_values = [value for value in values if not isnan(value)]
+    return sum(known_values) / len(known_values) if known_values else nan
 
 
 def _accuracy(result: Comparison) -> float:

@@ -59,11 +59,11 @@ class Sums:
     @classmethod
     def zeros(cls, regions: tuple[int, int]) -> "Sums":
         """Return the sums over no pixels."""
-        whole = [torch.zeros(count, dtype=torch.int64) for count in regions]
-        real = [torch.zeros(count, dtype=torch.float64) for count in regions]
+        counts = [torch.zeros(count, dtype=torch.int64) for count in regions]
+        volumes = [torch.zeros(count, dtype=torch.float64) for count in regions]
         pixels = torch.zeros((), dtype=torch.int64)
         savings = torch.zeros(regions, dtype=torch.float64)
-        return cls(pixels, real[0], real[1], whole[0], whole[1], savings)
+        return cls(pixels, volumes[0], volumes[1], counts[0], counts[1], savings)
 
     def by_name(self) -> dict[str, Tensor]:
         """Return every sum by the name of its attribute."""
@@ -79,16 +79,18 @@ class Sums:
         sides = []
         volumes = self.reference_volumes, self.prediction_volumes
         likeliest = self.reference_likeliest, self.prediction_likeliest
-        for values, counts, whole, shown in zip(volumes, likeliest, crisp, labels, strict=True):
+        for values, counts, is_crisp, side_labels in zip(
+            volumes, likeliest, crisp, labels, strict=True
+        ):
             array = values.cpu().numpy()
-            keys = np.flatnonzero(array) if whole else np.arange(array.size)
+            keys = np.flatnonzero(array) if is_crisp else np.arange(array.size)
             sides.append(
                 Regions(
                     keys,
-                    array[keys].astype(np.int64 if whole else np.float64),
-                    whole,
-                    {k: label for k, label in enumerate(shown) if isinstance(label, str)},
-                    likeliest=None if whole else counts.cpu().numpy(),
+                    array[keys].astype(np.int64 if is_crisp else np.float64),
+                    is_crisp,
+                    {k: label for k, label in enumerate(side_labels) if isinstance(label, str)},
+                    likeliest=None if is_crisp else counts.cpu().numpy(),
                     numbers={k: k for k in range(array.size)},
                 )
             )
@@ -112,10 +114,10 @@ def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
     for regions, count in zip(sides, (target.regions, preds.regions), strict=True):
         volumes.append(np.zeros(count))
         likeliest.append(np.zeros(count, np.int64))
-        used = regions.volumes > 0  # an ignored label has no pixels and need not be a region
-        keys, pixels = regions.keys[used], regions.likeliest
-        volumes[-1][keys] = regions.volumes[used]
-        likeliest[-1][keys] = (regions.volumes if pixels is None else pixels)[used]
+        is_occupied = regions.volumes > 0  # an ignored label has no pixels and need not be a region
+        keys, pixels = regions.keys[is_occupied], regions.likeliest
+        volumes[-1][keys] = regions.volumes[is_occupied]
+        likeliest[-1][keys] = (regions.volumes if pixels is None else pixels)[is_occupied]
     savings = np.zeros((target.regions, preds.regions))
     meeting = overlap.meeting
     savings[sides[0].keys[meeting.rows], sides[1].keys[meeting.columns]] = meeting.savings
@@ -127,26 +129,26 @@ def overlap_of(
     preds: Batch, target: Batch, mask: Tensor | None, similarity: Similarity
 ) -> Overlap | None:
     """Return the overlap of a batch, computed by the engine; None if all pixels are excluded."""
-    if mask is None and not target.ignored and target.crisp and preds.crisp:
+    if mask is None and not target.ignored_labels and target.crisp and preds.crisp:
         p, q = (side.values.reshape(-1).numpy() for side in (target, preds))
         if not p.size:
             return None
-        checked = Checked(labels_overlap(Both({}, {}), p, q, similarity))
+        result = Checked(labels_overlap(Both({}, {}), p, q, similarity))
     else:
         images = images_of(preds, target, mask)
         # The rows of one image are contiguous; the rows of several images would be copied.
-        most = max(prod(target.shape), FEW_PIXELS)
-        blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=most)
+        block_pixels = max(prod(target.shape), FEW_PIXELS)
+        blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=block_pixels)
         if not blocks.blocks:
             return None
-        checked = run_pass(overlap_pass(similarity), blocks, torch.get_num_threads())
-        for side, fault in zip((target, preds), checked.faults, strict=True):
+        result = run_pass(overlap_pass(similarity), blocks, torch.get_num_threads())
+        for side, fault in zip((target, preds), result.faults, strict=True):
             if fault is not None:
                 reject(side, fault, *blocks.place(fault.first))
-    overlap = checked.overlap
-    for side, own in ((target, overlap.reference), (preds, overlap.prediction)):
-        used = own.keys[own.volumes > 0]
-        if used.size and not 0 <= used[0] <= used[-1] < side.regions:
+    overlap = result.overlap
+    for side, regions in ((target, overlap.reference), (preds, overlap.prediction)):
+        occupied_keys = regions.keys[regions.volumes > 0]
+        if occupied_keys.size and not 0 <= occupied_keys[0] <= occupied_keys[-1] < side.regions:
             check_side(side, compared_pixels(target, mask))
     return overlap if overlap.pixels else None
 
@@ -166,12 +168,12 @@ def images_of(
 def _segmentation(batch: Batch, names: Sequence[Label]) -> Segmentation:
     """Return a batch as a segmentation. The engine computes softmax values that are never 0."""
     name_of = {k: name for k, name in enumerate(names) if isinstance(name, str)}
-    logits = batch.activation == "softmax"
-    array = (batch if logits else batch.probabilities()).values.contiguous().cpu().numpy()
+    has_logits = batch.activation == "softmax"
+    array = (batch if has_logits else batch.probabilities()).values.contiguous().cpu().numpy()
     if batch.crisp:
-        return Segmentation.from_labels(array, ignore=batch.ignored, names=name_of)
-    read = Segmentation.from_logits if logits else Segmentation.from_probabilities
-    return replace(read(array, axis=1), names=name_of)
+        return Segmentation.from_labels(array, ignore=batch.ignored_labels, names=name_of)
+    create = Segmentation.from_logits if has_logits else Segmentation.from_probabilities
+    return replace(create(array, axis=1), names=name_of)
 
 
 def sums_in_torch(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
@@ -196,12 +198,12 @@ def sums_in_torch(preds: Batch, target: Batch, mask: Tensor | None = None) -> Su
     return Sums(inside.sum(), *volumes, *likeliest, savings)
 
 
-def _minima(side: Batch, across: Tensor) -> Tensor:
+def _minima(side: Batch, other_values: Tensor) -> Tensor:
     """Return Σ min(p_i, q_j), computed one region of the first side at a time."""
     rows = []
     for i in range(side.regions):
-        row = (side.values == i).to(across.dtype) if side.crisp else side.values[:, i]
-        rows.append(torch.minimum(row[:, None], across).sum(dim=(0, 2), dtype=torch.float64))
+        row = (side.values == i).to(other_values.dtype) if side.crisp else side.values[:, i]
+        rows.append(torch.minimum(row[:, None], other_values).sum(dim=(0, 2), dtype=torch.float64))
     return torch.stack(rows)
 
 
@@ -218,5 +220,5 @@ def _likeliest(side: Batch, inside: Tensor) -> Tensor:
 
     if side.crisp:
         return _volumes(side, inside).to(torch.int64)
-    tied = side.values.amax(dim=1, keepdim=True) - side.values <= TIED
-    return (tied & inside[:, None]).sum(dim=(0, 2))
+    is_tied = side.values.amax(dim=1, keepdim=True) - side.values <= TIED
+    return (is_tied & inside[:, None]).sum(dim=(0, 2))

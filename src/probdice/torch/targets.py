@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from probdice.errors import InputError
-from probdice.torch.batches import check_mask, labels_remedy, no_ignored_labels
+from probdice.torch.batches import check_mask, labels_remedy, reject_ignored_labels
 
 __all__ = ["average_to", "read_target"]
 
@@ -18,7 +18,7 @@ def read_target(
     *,
     axes: int,
     regions: int | None,
-    ignored: Sequence[int],
+    ignored_labels: Sequence[int],
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor | None]:
     """Return probabilities (N, regions, …), and the included pixels (N, …), or None for all pixels.
@@ -33,26 +33,26 @@ def read_target(
         Number of axes of an image.
     regions : int or None
         Number of classes; None to read the number from the target.
-    ignored : sequence of int
+    ignored_labels : sequence of int
         Labels whose pixels are excluded.
     dtype : torch.dtype
         Type of the probabilities.
     """
     if target.is_floating_point():
-        no_ignored_labels(ignored, "target")
+        reject_ignored_labels(ignored_labels, "target")
         q = _probabilities(target.to(dtype), axes, regions)
         return q, None if mask is None else check_mask(mask, (len(q), *q.shape[2:]))
     if target.dim() != 1 + axes:
-        one_axis_more = target.dim() == 2 + axes
-        remedy = labels_remedy("target", target.shape[1], regions) if one_axis_more else ""
+        has_extra_axis = target.dim() == 2 + axes
+        remedy = labels_remedy("target", target.shape[1], regions) if has_extra_axis else ""
         raise InputError(
             f"target must contain labels of shape (N, …) with {axes} axes after the first, found "
             f"shape {tuple(target.shape)}{remedy}"
         )
     inside = None if mask is None else check_mask(mask, target.shape)
-    for label in ignored:
-        included = target != label
-        inside = included if inside is None else inside & included
+    for label in ignored_labels:
+        is_included = target != label
+        inside = is_included if inside is None else inside & is_included
     labels = target.long() if inside is None else torch.where(inside, target, 0).long()
     if regions is None:
         regions = int(labels.max()) + 1
@@ -67,9 +67,9 @@ def average_to(
     """Return the mean probabilities on a coarser grid, and the included pixels of that grid."""
     if inside is None:
         return interpolate(q, size, mode="area"), None
-    counted = interpolate(inside[:, None].to(q.dtype), size, mode="area")
+    included_share = interpolate(inside[:, None].to(q.dtype), size, mode="area")
     total = interpolate(torch.where(inside[:, None], q, 0), size, mode="area")
-    return torch.where(counted > 0, total / counted, 0), counted[:, 0] > 0
+    return torch.where(included_share > 0, total / included_share, 0), included_share[:, 0] > 0
 
 
 def _probabilities(target: Tensor, axes: int, regions: int | None) -> Tensor:
