@@ -166,7 +166,7 @@ def evaluate(
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
         Whether methods are ordered by their mean rank within cases, by their mean (the median if a
-        value is infinite), or by the number of other methods that they beat significantly.
+        value is infinite), or by the share of other methods that they beat significantly.
     column : str, iterable of str or mapping, optional
         Measures from CSV files with the columns case, method and the name of the measure, as
         ``"NAME=FILE"`` or ``{"NAME": FILE}``. Lower values are better by default. If higher values

@@ -2,7 +2,7 @@
 
 "rank-then-aggregate" ranks the methods within every case and orders them by their mean rank.
 "aggregate-then-rank" orders the methods by their mean value, or by the median if a value is
-infinite. "test-based" orders the methods by the number of other methods that they beat in a
+infinite. "test-based" orders the methods by the share of other methods that they beat in a
 one-sided test (`paired_test`), like the significance ranking of challengeR (Wiesenfarth et al.,
 2021, https://doi.org/10.1038/s41598-021-82017-6).
 
@@ -244,7 +244,7 @@ def _aggregates_sentence(titles: Sequence[str], test: str) -> str:
 
 def _tests_sentence(titles: Sequence[str], test: str) -> str:
     return (
-        f"Methods are ordered by the number of other methods that they beat in "
+        f"Methods are ordered by the share of other methods that they beat in "
         f"{join_names(titles)}, in one-sided {test}s at α = {ALPHA:g} without correction "
         f"(test-based).{_tie_sentences(titles)}"
     )

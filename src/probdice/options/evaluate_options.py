@@ -49,8 +49,8 @@ SCHEMES: dict[Scheme, SchemeWords] = {  # `evaluation.ranking_schemes` orders th
         "By the mean, or the median if a value is infinite",
     ),
     "test-based": SchemeWords(
-        "by the number of other methods that each method beats significantly",
-        "By the number of other methods that the method beats significantly",
+        "by the share of other methods that each method beats significantly",
+        "By the share of other methods that the method beats significantly",
     ),
 }
 DEFAULT_SCHEME: Scheme = "rank-then-aggregate"
