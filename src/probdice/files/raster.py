@@ -301,6 +301,8 @@ def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
         shape, dtype, offset = tuple(series.shape), series.dtype, series.dataoffset
     if dtype is None:
         raise FormatError("contains values of a type that tifffile does not support")
+    if not all(isinstance(length, int | np.integer) for length in shape):  # ImageJ metadata
+        raise corrupt(f"its shape must contain whole numbers, found {shape}")
     needed = math.prod(shape) * dtype.itemsize
     if offset is not None:
         offset = whole_number(offset, "StripOffsets")
