@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Ready, Soft
 from probdice.engine.grids import Block
-from probdice.engine.group_passes import Members, known, pixel_ranges, row_groups
+from probdice.engine.group_passes import Members, matching_codes, pixel_ranges, row_groups
 from probdice.engine.passes import Pass, summed
 from probdice.method.overlap import Floats, Integers
 from probdice.method.pixel_passes import Distribution, Lists, Moments
@@ -54,22 +54,22 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
     from probdice.engine import kernels
 
     sides = Both(*ready.sides)
-    own = sides.map(lambda side: _products(side, side) if isinstance(side, Soft) else None)
+    products = sides.map(lambda side: _products(side, side) if isinstance(side, Soft) else None)
     volumes = Both(*(_volumes(side, keys[name]) for name, side in sides.to_dict().items()))
     p, q = sides
     if isinstance(p, Soft) and isinstance(q, Soft):
-        between = _products(p, q)
+        cross_products = _products(p, q)
     else:
         crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
         assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
         sums = np.zeros((crisp.labels.size, soft.rows.shape[0]))
         kernels.label_rows.group_sums(crisp.codes, soft.rows, soft.start, sums)
         labels = keys.reference if crisp is p else keys.prediction
-        between = np.zeros((labels.size, sums.shape[1]))
-        codes, places = known(crisp.labels, labels)
-        between[places] = sums[codes]
-        between = between if crisp is p else between.T
-    return Moments(volumes, own, between)
+        cross_products = np.zeros((labels.size, sums.shape[1]))
+        codes, places = matching_codes(crisp.labels, labels)
+        cross_products[places] = sums[codes]
+        cross_products = cross_products if crisp is p else cross_products.T
+    return Moments(volumes, products, cross_products)
 
 
 def _products(p: Soft, q: Soft) -> Floats:
@@ -87,7 +87,7 @@ def _volumes(side: Soft | Crisp, keys: NDArray[Any]) -> Floats:
         return sums
     volumes = np.zeros(keys.size)
     counts = np.bincount(side.codes, minlength=side.labels.size)
-    codes, places = known(side.labels, keys)
+    codes, places = matching_codes(side.labels, keys)
     volumes[places] = counts[codes]
     return volumes
 
@@ -107,10 +107,10 @@ def distribution(side: Soft, bins: int) -> Distribution:
     return Distribution(counts, sums)
 
 
-def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
+def _sum_of_both(parts: Iterable[Both[Distribution]]) -> Both[Distribution]:
     return reduce(
         lambda a, b: Both(a.reference + b.reference, a.prediction + b.prediction),
-        several,
+        parts,
     )
 
 
