@@ -130,13 +130,13 @@ def test_moments_are_sums_of_products(kinds):
     found = moment_passes.moments(ready, keys)
     rows = [x if x.ndim == 2 else np.stack([x == k for k in range(n)]).astype(float)
             for x, n in ((p, 3), (q, 4))]  # fmt: skip
-    np.testing.assert_allclose(found.between, rows[0] @ rows[1].T, atol=1e-12)
+    np.testing.assert_allclose(found.cross_products, rows[0] @ rows[1].T, atol=1e-12)
     for side, x in zip(("reference", "prediction"), rows, strict=True):
         np.testing.assert_allclose(found.volumes[side], x.sum(1), atol=1e-12)
-        if found.own[side] is not None:
-            np.testing.assert_allclose(found.own[side], x @ x.T, atol=1e-12)
+        if found.products[side] is not None:
+            np.testing.assert_allclose(found.products[side], x @ x.T, atol=1e-12)
     twice = found + found
-    np.testing.assert_allclose(twice.between, 2 * found.between)
+    np.testing.assert_allclose(twice.cross_products, 2 * found.cross_products)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint16, np.int64, np.uint64])

@@ -417,7 +417,11 @@ def test_the_matrix_is_in_the_order_of_the_matching():
     result = compare([1, 1, 1, 2, 2, 2, 2, 2], [9, 9, 7, 7, 7, 7, 5, 5])
     matrix = matrix_of(result)
     assert [result.overlap.prediction.label(k) for k in matrix.order.prediction] == [9, 7, 5]
-    assert (matrix.paired.reference, matrix.paired.prediction, matrix.step) == (2, 2, 1)
+    assert (matrix.matched_counts.reference, matrix.matched_counts.prediction, matrix.step) == (
+        2,
+        2,
+        1,
+    )
     nan = np.nan
     expected = [[4 / 5, 2 / 7, nan], [nan, 6 / 9, 4 / 7]]  # Dice of overlapping pairs
     np.testing.assert_allclose(matrix.cells, expected, atol=1e-12)

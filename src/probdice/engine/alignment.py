@@ -79,8 +79,12 @@ def moved_onto(
     The second value is the field of view of the prediction if pixels outside it are excluded, and
     None otherwise. The third value contains a note if the prediction was resampled.
     """
-    to, own = reference.geometry, prediction.geometry
-    if interpolation is not None and to is own is None and reference.shape != prediction.shape:
+    target, geometry = reference.geometry, prediction.geometry
+    if (
+        interpolation is not None
+        and target is geometry is None
+        and reference.shape != prediction.shape
+    ):
         raise InputError(
             f"reference has shape {reference.shape} and prediction has shape {prediction.shape}, "
             f"but neither has a geometry: ",
@@ -94,24 +98,24 @@ def moved_onto(
             ),
             *_misread(reference, prediction),
         )
-    if interpolation is None or to is None or own is None:
+    if interpolation is None or target is None or geometry is None:
         return aligned(reference, prediction, tolerance=tolerance), None, ()
-    if own.steps_onto(to)[2] <= tolerance:
-        return prediction.onto(to, tolerance=tolerance), None, ()
+    if geometry.steps_onto(target)[2] <= tolerance:
+        return prediction.onto(target, tolerance=tolerance), None, ()
     try:
-        moved, view = resample(
-            prediction, to, interpolation, background=background, tolerance=tolerance
+        resampled, view = resample(
+            prediction, target, interpolation, background=background, tolerance=tolerance
         )
     except ProbdiceError as error:
         raise error.prefixed(f"prediction{file_of(prediction, reference)}: ") from None
-    if same_lattice(placed(own, to), tolerance) is not None:
-        how = "cropped or padded to the grid of the reference, without interpolation"
+    if same_lattice(placed(geometry, target), tolerance) is not None:
+        action = "cropped or padded to the grid of the reference, without interpolation"
     elif interpolation == "nearest":
-        nearest = f"the nearest {words_for_axes(len(to.shape)).one}"
-        how = f"resampled onto the grid of the reference by {nearest}"
+        nearest = f"the nearest {words_for_axes(len(target.shape)).one}"
+        action = f"resampled onto the grid of the reference by {nearest}"
     else:
-        how = "interpolated linearly onto the grid of the reference"
-    return moved, view, (Note("resampled", (f"The prediction was {how}.",)),)
+        action = "interpolated linearly onto the grid of the reference"
+    return resampled, view, (Note("resampled", (f"The prediction was {action}.",)),)
 
 
 def within(mask: Array | None, views: Sequence[Array]) -> Array | None:
@@ -199,17 +203,17 @@ def mask_on(
         raise InputError(
             f"mask has shape {tuple(array.shape)} but the images have shape {reference.shape}"
         )
-    return _whole_mask(array) if array.dtype.kind == "f" else (array, 0)
+    return _boolean_mask(array) if array.dtype.kind == "f" else (array, 0)
 
 
-def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
+def _boolean_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
     """Convert a floating-point mask to booleans, and return it with its number of NaN values.
 
     Pixels with NaN are outside the mask. Fractions and infinite values are rejected.
     """
     values = np.asarray(mask[(slice(None),) * len(mask.shape)])
-    known = np.isfinite(values)
-    wrong = np.isinf(values) | (known & (values != np.floor(np.where(known, values, 0))))
+    finite = np.isfinite(values)
+    wrong = np.isinf(values) | (finite & (values != np.floor(np.where(finite, values, 0))))
     if wrong.any():
         place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
         raise InputError(
@@ -217,7 +221,7 @@ def _whole_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
             f"{words_for_axes(len(place)).one} {place}. "
             f"Use a threshold, as in mask > 0.5."
         )
-    return known & (values != 0), int(np.isnan(values).sum())
+    return finite & (values != 0), int(np.isnan(values).sum())
 
 
 def one_hot_axis(side: Segmentation) -> int | None:
@@ -235,8 +239,8 @@ def one_hot_axis(side: Segmentation) -> int | None:
 
 def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
     """Return a hint if an array was probably misread as labels or as probabilities."""
-    for side, across in (sides, sides[::-1]):
-        axis = one_hot_axis(side) if len(side.shape) == len(across.shape) + 1 else None
+    for side, opposite in (sides, sides[::-1]):
+        axis = one_hot_axis(side) if len(side.shape) == len(opposite.shape) + 1 else None
         if axis is not None:
             return (
                 ". The integers were read as labels but look one-hot encoded. ",
@@ -246,7 +250,7 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
                     command="Store the values as floating-point numbers.",
                 ),
             )
-        if not side.crisp and tuple(side.array.shape) == across.shape:
+        if not side.crisp and tuple(side.array.shape) == opposite.shape:
             return (
                 ". The first axis of a floating-point array is the region axis. ",
                 Option(
@@ -256,7 +260,7 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
                     command="Store labels as integers.",
                 ),
             )
-        if not side.crisp and tuple(side.array.shape[:-1]) == across.shape:
+        if not side.crisp and tuple(side.array.shape[:-1]) == opposite.shape:
             return (
                 ". The first axis was read as the region axis, but the region axis seems to be the "
                 "last axis. ",
@@ -269,23 +273,26 @@ def _misread(*sides: Segmentation) -> tuple[str | Option, ...]:
     return ()
 
 
-def file_of(image: Segmentation | Array, *others: Segmentation) -> str:
+def file_of(image: Segmentation | Array, *other_images: Segmentation) -> str:
     """Return the file name of an image in parentheses, or "" if the image has no file."""
     if not isinstance(image, Segmentation) or not image.source:
         return ""
-    return f" ({short_paths(image.source, *(other.source for other in others))[0]})"
+    return f" ({short_paths(image.source, *(other.source for other in other_images))[0]})"
 
 
 def _side_by_side(**images: Segmentation) -> str:
     """Return the geometries of two images as a table."""
-    (first, left), (second, right) = (
+    (first, first_facts), (second, second_facts) = (
         (name, {} if image.geometry is None else image.geometry.describe())
         for name, image in images.items()
     )
-    width = max(len(text) for text in (*left.values(), first))
+    width = max(len(text) for text in (*first_facts.values(), first))
     rows = [f"{'':>10}  {first:<{width}}  {second}"]
-    keys = dict.fromkeys((*left, *right))
-    rows += [f"{key:>10}  {left.get(key, ''):<{width}}  {right.get(key, '')}" for key in keys]
+    keys = dict.fromkeys((*first_facts, *second_facts))
+    rows += [
+        f"{key:>10}  {first_facts.get(key, ''):<{width}}  {second_facts.get(key, '')}"
+        for key in keys
+    ]
     return "\n".join(rows)
 
 

@@ -207,8 +207,8 @@ class Blocks:
 
 def _traversal(arrays: Sequence[Array], axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the spatial axes in descending order of the strides of the largest array."""
-    stored = [array for array in arrays if isinstance(array, np.ndarray)]
-    if not stored or not axes or all([array.flags.c_contiguous for array in stored]):
+    numpy_arrays = [array for array in arrays if isinstance(array, np.ndarray)]
+    if not numpy_arrays or not axes or all([array.flags.c_contiguous for array in numpy_arrays]):
         return axes
-    strides = max((array.nbytes, array.strides[-len(axes) :]) for array in stored)[1]
+    strides = max((array.nbytes, array.strides[-len(axes) :]) for array in numpy_arrays)[1]
     return tuple(sorted(axes, key=lambda axis: -abs(strides[axis])))

@@ -36,10 +36,10 @@ class AbsoluteKernels:
         return LabelPairSums(counts, volumes, likeliest, None, savings, sound)
 
     def joined(
-        self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
+        self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
         """Sum |p − q| of each group with each unmatched row added."""
-        absolute.joined(*own, unmatched, *across, size, into)
+        absolute.joined(*groups, unmatched, *opposite, size, into)
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
@@ -78,15 +78,17 @@ class AitchisonKernels:
         return LabelPairSums(counts, volumes, likeliest, losses, savings, sound)
 
     def joined(
-        self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
+        self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
         """Sum 1 − f of each group with each unmatched row added.
 
         The vectors are binary. The second entry of a vector is the sum of all other rows.
         """
-        own_rest = _rest(own.rows, np.concatenate([own.members, unmatched]))
-        across_rest = _rest(across.rows, across.members)
-        aitchison.joined(*own, own_rest, unmatched, *across, across_rest, size, self.floor, into)
+        rest_rows = _remaining_rows(groups.rows, np.concatenate([groups.members, unmatched]))
+        opposite_rest = _remaining_rows(opposite.rows, opposite.members)
+        aitchison.joined(
+            *groups, rest_rows, unmatched, *opposite, opposite_rest, size, self.floor, into
+        )
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
@@ -96,6 +98,6 @@ class AitchisonKernels:
         return result
 
 
-def _rest(rows: Rows, members: Integers) -> NDArray[Any]:
+def _remaining_rows(rows: Rows, members: Integers) -> NDArray[Any]:
     """Return the rows that belong to no group."""
     return np.setdiff1d(np.arange(rows.shape[0]), members)

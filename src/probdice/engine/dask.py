@@ -79,8 +79,8 @@ def image(
         source: Any = array
         if not has_type(source, "dask", "Array"):
             source = library.from_array(array, chunks=_lengths(blocks.blocks, array.shape))
-        own = (-1 - k,) * (len(array.shape) - len(axes))  # region axes are independent
-        pairs += [source.rechunk(_lengths(blocks.blocks, array.shape)), (*own, *axes)]
+        region_axes = (-1 - k,) * (len(array.shape) - len(axes))  # region axes are independent
+        pairs += [source.rechunk(_lengths(blocks.blocks, array.shape)), (*region_axes, *axes)]
     return library.blockwise(
         partial(_piece, work, dtype=dtype),
         axes if rows is None else (0, *axes),
@@ -151,15 +151,15 @@ class _Work:
 
     def __call__(self, block: Block, *values: NDArray[Any]) -> Any:
         """Return the result of one block."""
-        given = iter(values)
-        whole = self.sides[0].shape
-        around = block if not self.halo else block.around(self.halo, whole)
+        iterator = iter(values)
+        image_shape = self.sides[0].shape
+        around = block if not self.halo else block.around(self.halo, image_shape)
         start = tuple(part.start for part in around.box)
         try:
             parts = [
                 _Part(
                     shape,
-                    np.asarray(next(given) if store is None else store[_box(around, shape)]),
+                    np.asarray(next(iterator) if store is None else store[_box(around, shape)]),
                     start,
                 )
                 for shape, store in zip(self.shapes, self.stores, strict=True)
@@ -175,19 +175,21 @@ class _Work:
             raise _failure(block, error) from error
 
 
-def _visited(work: _Work, block: Block, made: Callable[..., list[Any]], *shared: Any) -> Any:
+def _visit_block(work: _Work, block: Block, compute: Callable[..., list[Any]], *inputs: Any) -> Any:
     try:
-        values = made(*shared)
+        values = compute(*inputs)
     except Exception as error:
         raise _failure(block, error) from error
     return work(block, *values)
 
 
-def _made(tasks: dict[Any, Any], keys: list[Any], names: list[Any], *shared: Any) -> list[Any]:
-    """Return the values of these keys. `shared` contains the results of the tasks in `names`."""
+def _compute_values(
+    tasks: dict[Any, Any], keys: list[Any], names: list[Any], *inputs: Any
+) -> list[Any]:
+    """Return the values of these keys. `inputs` contains the results of the tasks in `names`."""
     from dask import get
 
-    values: list[Any] = get({**tasks, **dict(zip(names, shared, strict=True))}, keys)
+    values: list[Any] = get({**tasks, **dict(zip(names, inputs, strict=True))}, keys)
     return values
 
 
@@ -234,19 +236,19 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
     sent = [array for array in arrays if not travels(array)]
     name = f"{task.name}-{uuid4().hex}"
 
-    def tasks(some: Grid) -> list[Any]:
+    def tasks(batch: Grid) -> list[Any]:
         # With its own key, this object is sent once per worker instead of once per task.
-        shared = delayed(work, name=f"{name}-work-{some[0]}", traverse=False)
-        visited = delayed(_visited, pure=False)
+        shared_work = delayed(work, name=f"{name}-work-{batch[0]}", traverse=False)
+        visit_block = delayed(_visit_block, pure=False)
         return [
-            visited(shared, block, *made, dask_key_name=f"{name}-{block}")
-            for block, made in zip(some, _fused(sent, some, task.halo), strict=True)
+            visit_block(shared_work, block, *arguments, dask_key_name=f"{name}-{block}")
+            for block, arguments in zip(batch, _fused_tasks(sent, batch, task.halo), strict=True)
         ]
 
     return tasks
 
 
-def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
+def _fused_tasks(arrays: Sequence[Array], batch: Grid, halo: int) -> list[list[Any]]:
     """Return, per block, the function that computes the values of these arrays, and its arguments.
 
     If only one block requires a task of a Dask array, which is mostly the read of a chunk, the task
@@ -257,17 +259,18 @@ def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
     from dask.delayed import Delayed
 
     graph: dict[Any, Any] = {}
-    held: dict[Any, Any] = {}  # chunks that are already in the memory of workers
-    wanted: list[list[Any]] = [[] for _ in some]
+    held_chunks: dict[Any, Any] = {}  # chunks that are already in the memory of workers
+    block_keys: list[list[Any]] = [[] for _ in batch]
     for array in arrays:
-        keys, tasks = _graph(array, some, halo)
+        keys, tasks = _graph(array, batch, halo)
         graph |= tasks
-        held |= _held(array)
+        held_chunks |= _held_chunks(array)
         for k, key in enumerate(keys):
-            wanted[k].append(key)
-    graph |= held
-    owner: dict[Any, int | None] = dict.fromkeys(held)  # None if several blocks require a task
-    for k, keys in enumerate(wanted):
+            block_keys[k].append(key)
+    graph |= held_chunks
+    # The owner of a task is None if several blocks require the task.
+    owner: dict[Any, int | None] = dict.fromkeys(held_chunks)
+    for k, keys in enumerate(block_keys):
         waiting = list(keys)
         while waiting:
             key = waiting.pop()
@@ -275,22 +278,26 @@ def _fused(arrays: Sequence[Array], some: Grid, halo: int) -> list[list[Any]]:
                 continue
             owner[key] = None if key in owner else k
             waiting += get_dependencies(graph, key)
-    common = {key: graph[key] for key, k in owner.items() if k is None and key not in held}
-    shared = {**{key: Delayed(key, common) for key in common}, **held}
-    own: list[dict[Any, Any]] = [{} for _ in some]
-    needed = [{key: shared[key] for key in keys if key in shared} for keys in wanted]
+    common = {key: graph[key] for key, k in owner.items() if k is None and key not in held_chunks}
+    separate_tasks = {**{key: Delayed(key, common) for key in common}, **held_chunks}
+    fused_tasks: list[dict[Any, Any]] = [{} for _ in batch]
+    inputs = [
+        {key: separate_tasks[key] for key in keys if key in separate_tasks} for keys in block_keys
+    ]
     for key, block in owner.items():
         if block is not None:
-            own[block][key] = graph[key]
-            others = get_dependencies(graph, key)
-            needed[block] |= {other: shared[other] for other in others if other in shared}
+            fused_tasks[block][key] = graph[key]
+            dependencies = get_dependencies(graph, key)
+            inputs[block] |= {
+                other: separate_tasks[other] for other in dependencies if other in separate_tasks
+            }
     return [
-        [partial(_made, own[k], wanted[k], list(results)), *results.values()]
-        for k, results in enumerate(needed)
+        [partial(_compute_values, fused_tasks[k], block_keys[k], list(results)), *results.values()]
+        for k, results in enumerate(inputs)
     ]
 
 
-def _held(array: Array) -> dict[Any, Any]:
+def _held_chunks(array: Array) -> dict[Any, Any]:
     """Return the chunks of an array that are in the memory of workers."""
     distributed = sys.modules.get("distributed")
     if distributed is None or not has_type(array, "dask", "Array"):
@@ -298,23 +305,25 @@ def _held(array: Array) -> dict[Any, Any]:
     return {future.key: future for future in distributed.futures_of(array)}
 
 
-def _graph(array: Array, some: Grid, halo: int) -> tuple[list[Any], dict[Any, Any]]:
+def _graph(array: Array, batch: Grid, halo: int) -> tuple[list[Any], dict[Any, Any]]:
     """Return one key per block, and the tasks that compute the part of the array in each block."""
-    boxes = [_box(block.around(halo, some.shape) if halo else block, array.shape) for block in some]
+    boxes = [
+        _box(block.around(halo, batch.shape) if halo else block, array.shape) for block in batch
+    ]
     if not has_type(array, "dask", "Array"):
         name = uuid4().hex
         values = {(name, k): np.asarray(array[box]) for k, box in enumerate(boxes)}
         return list(values), values
     import dask
 
-    whole: Any = array
+    dask_array: Any = array
     if halo:
-        parts = dask.optimize(*(whole[box].rechunk(-1) for box in boxes))
+        parts = dask.optimize(*(dask_array[box].rechunk(-1) for box in boxes))
     else:
-        part = whole[_box(some, array.shape)]
-        parts = dask.optimize(part.rechunk(_lengths(some, array.shape), method="tasks"))
+        part = dask_array[_box(batch, array.shape)]
+        parts = dask.optimize(part.rechunk(_lengths(batch, array.shape), method="tasks"))
     keys = [key for part in parts for key in dask.core.flatten(part.__dask_keys__())]
-    return keys, {key: made for part in parts for key, made in part.__dask_graph__().items()}
+    return keys, {key: task for part in parts for key, task in part.__dask_graph__().items()}
 
 
 def _origin(array: Array) -> Array:
@@ -327,14 +336,18 @@ def _origin(array: Array) -> Array:
         return array
     from dask.array.core import getter
 
-    whole: Any = array
-    origin = f"original-{whole.name}"
-    layers = getattr(whole.__dask_graph__(), "layers", {})
-    if set(layers) != {whole.name, origin}:
+    dask_array: Any = array
+    origin = f"original-{dask_array.name}"
+    layers = getattr(dask_array.__dask_graph__(), "layers", {})
+    if set(layers) != {dask_array.name, origin}:
         return array
-    reads = getattr(getattr(layers[whole.name], "task", None), "func", None) is getter
+    reads = getattr(getattr(layers[dask_array.name], "task", None), "func", None) is getter
     store: Array = layers[origin].get(origin)
-    if reads and travels(store) and (store.shape, store.dtype) == (whole.shape, whole.dtype):
+    if (
+        reads
+        and travels(store)
+        and (store.shape, store.dtype) == (dask_array.shape, dask_array.dtype)
+    ):
         return as_array(store)
     return array
 
@@ -366,18 +379,18 @@ def _on_this_machine(
 ) -> Iterator[R]:
     from dask.callbacks import Callback
 
-    watch, done = watcher.get(), 0
+    watch, finished_count = watcher.get(), 0
 
     def count(key: Any, *_: Any) -> None:
-        nonlocal done
+        nonlocal finished_count
         if watch is not None and key in keys:
-            done += 1
-            watch(done, len(grid))
+            finished_count += 1
+            watch(finished_count, len(grid))
 
-    for some in grid.rounds(most):
-        leaves = tasks(some)
+    for batch in grid.rounds(most):
+        leaves = tasks(batch)
         keys = {leaf.key for leaf in leaves}
-        with Callback(posttask=count), _naming_block(some, leaves):
+        with Callback(posttask=count), _naming_block(batch, leaves):
             result = _tree(leaves, add).compute()
         yield result
 
@@ -389,24 +402,24 @@ def _on_cluster(
     most: int,
     add: Callable[[Iterable[R]], R],
 ) -> Iterator[R]:
-    watch, done = watcher.get(), 0
+    watch, finished_count = watcher.get(), 0
     ahead = max(2, -(-AHEAD * sum(client.nthreads().values()) // most))
     running: deque[tuple[Any, Grid, list[Any]]] = deque()
     rounds = grid.rounds(most)
     try:
         while True:
-            for some in islice(rounds, ahead - len(running)):
-                leaves = tasks(some)
-                running.append((client.compute(_tree(leaves, add)), some, leaves))
+            for batch in islice(rounds, ahead - len(running)):
+                leaves = tasks(batch)
+                running.append((client.compute(_tree(leaves, add)), batch, leaves))
             if not running:
                 return
-            future, some, leaves = running[0]
-            with _naming_block(some, leaves):
+            future, batch, leaves = running[0]
+            with _naming_block(batch, leaves):
                 result = future.result()
             running.popleft()
-            done += len(some)
+            finished_count += len(batch)
             if watch is not None:
-                watch(done, len(grid))
+                watch(finished_count, len(grid))
             yield result
     finally:
         for future, _, _ in running:
@@ -424,7 +437,7 @@ def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
 
 
 @contextmanager
-def _naming_block(some: Grid, leaves: list[Any]) -> Iterator[None]:
+def _naming_block(batch: Grid, leaves: list[Any]) -> Iterator[None]:
     """Add the block in which an error occurred to the error.
 
     Errors from tasks of this module already name the block. After an error in a task that computes
@@ -436,10 +449,10 @@ def _naming_block(some: Grid, leaves: list[Any]) -> Iterator[None]:
         raise
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
-            failed_block = next((b for b, leaf in zip(some, leaves, strict=True)
-                           if str(leaf.key) in str(error)), some[0])  # fmt: skip
+            failed_block = next((b for b, leaf in zip(batch, leaves, strict=True)
+                           if str(leaf.key) in str(error)), batch[0])  # fmt: skip
             raise _failure(failed_block, error) from error
-        for block, leaf in zip(some, leaves, strict=True):
+        for block, leaf in zip(batch, leaves, strict=True):
             try:
                 leaf.compute()
             except ProbdiceError:

@@ -182,32 +182,32 @@ class LabelDecoder:
         fault = None
         if values.dtype.kind == "f":
             fault = examine_labels(values if inside is None else values[inside])
-            codes, labels = self._encoded_whole(values)
+            codes, labels = self._encode_floats(values)
             if labels.size == 0 and (inside is None or inside.size):  # code 0 needs a label
                 labels = np.zeros(1, self.dtype)
         else:
-            codes, labels = self._encoded(np.ascontiguousarray(values, self.dtype))
+            codes, labels = self._encode(np.ascontiguousarray(values, self.dtype))
         return Crisp(codes if inside is None else codes[inside], labels), fault
 
-    def _encoded_whole(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    def _encode_floats(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return a code for every floating-point value and the label of every code.
 
         Values that are not whole numbers get an arbitrary code. These values are outside the mask,
         or they cause an error.
         """
-        whole = whole_numbers(values)
-        if whole.all():
-            return self._encoded(values.astype(self.dtype))
-        whole_codes, labels = self._encoded(values[whole].astype(self.dtype))
+        is_whole = whole_numbers(values)
+        if is_whole.all():
+            return self._encode(values.astype(self.dtype))
+        whole_codes, labels = self._encode(values[is_whole].astype(self.dtype))
         codes = np.zeros(values.size, np.int32)
-        codes[whole] = whole_codes
+        codes[is_whole] = whole_codes
         return codes, labels
 
-    def _encoded(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    def _encode(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return a code for every value and the label of every code."""
-        unsigned = values.view(f"u{values.itemsize}")
-        into = self.scratch.array("codes", unsigned.shape, np.dtype(np.int32))
-        codes, labels = encoded(unsigned, into)
+        unsigned_values = values.view(f"u{values.itemsize}")
+        into = self.scratch.array("codes", unsigned_values.shape, np.dtype(np.int32))
+        codes, labels = encoded(unsigned_values, into)
         return codes, labels.view(values.dtype)
 
 

@@ -32,9 +32,9 @@ class DefinitionKernels:
         q_alone = [self._losses(EMPTY, vector) for vector in q_binary]
         savings = np.zeros((len(p), len(q)))
         for i, j in np.ndindex(savings.shape):
-            both = (p[i] > 0) & (q[j] > 0)
-            pair = self._losses(p_binary[i][:, both], q_binary[j][:, both])
-            savings[i, j] = _saved(p_alone[i][both], q_alone[j][both], pair).sum()
+            common = (p[i] > 0) & (q[j] > 0)
+            pair = self._losses(p_binary[i][:, common], q_binary[j][:, common])
+            savings[i, j] = _pixel_savings(p_alone[i][common], q_alone[j][common], pair).sum()
         volumes = p.sum(axis=1), q.sum(axis=1)
         likeliest = _likeliest(p), _likeliest(q)
         losses = _totals(p_alone), _totals(q_alone)
@@ -49,21 +49,21 @@ class DefinitionKernels:
         certain_alone = np.full(codes.size, self.similarity.disagreement)
         for j, vector in enumerate(_auxiliaries(q)):
             alone = self._losses(EMPTY, vector)
-            saved = _saved(certain_alone, alone, self._losses(CERTAIN, vector))
-            savings[:, j] = np.bincount(codes, np.where(q[j] > 0, saved, 0), labels)
+            pixel_savings = _pixel_savings(certain_alone, alone, self._losses(CERTAIN, vector))
+            savings[:, j] = np.bincount(codes, np.where(q[j] > 0, pixel_savings, 0), labels)
             losses[j] = alone.sum()
         counts = np.bincount(codes, minlength=labels)
         return LabelPairSums(counts, q.sum(axis=1), _likeliest(q), losses, savings, False)
 
     def joined(
-        self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
+        self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
         """Sum 1 − f of each group with each unmatched row of its own side added."""
-        p, q = (_columns(side.rows, side.start, size) for side in (own, across))
-        for g in range(own.bounds.size - 1):
-            vector = _binary(q, _members(across, g))
+        p, q = (_columns(side.rows, side.start, size) for side in (groups, opposite))
+        for g in range(groups.bounds.size - 1):
+            vector = _binary(q, _members(opposite, g))
             for u, row in enumerate(unmatched):
-                grown = _binary(p, np.append(_members(own, g), row))
+                grown = _binary(p, np.append(_members(groups, g), row))
                 into[g, u] += self._losses(grown, vector).sum()
 
     def pixels(
@@ -101,8 +101,8 @@ def _auxiliaries(rows: Floats) -> list[Floats]:
 
 
 def _binary(rows: Floats, members: Integers) -> Floats:
-    others = np.delete(rows, members, axis=0)
-    return np.stack([rows[members].sum(axis=0), others.sum(axis=0)])
+    other_rows = np.delete(rows, members, axis=0)
+    return np.stack([rows[members].sum(axis=0), other_rows.sum(axis=0)])
 
 
 def _members(side: RowGroups, group: int) -> Integers:
@@ -110,7 +110,7 @@ def _members(side: RowGroups, group: int) -> Integers:
     return members
 
 
-def _saved(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
+def _pixel_savings(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
     """Return the saving of a pair of regions at every pixel, relative to the two single regions."""
     return np.maximum((p_alone + q_alone - pair) / 2, 0)
 

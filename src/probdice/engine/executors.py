@@ -45,17 +45,17 @@ class Threads:
         return task.add(run(partial(task.visit, blocks), blocks.blocks, self.workers or cores()))
 
 
-_chosen: ContextVar[Executor | None] = ContextVar("executor", default=None)
+_executor: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
 
 @contextmanager
 def using(executor: Executor) -> Iterator[None]:
     """Run passes with this executor, except passes that write to the memory of this process."""
-    token = _chosen.set(executor)
+    token = _executor.set(executor)
     try:
         yield
     finally:
-        _chosen.reset(token)
+        _executor.reset(token)
 
 
 def run_pass(
@@ -66,10 +66,10 @@ def run_pass(
     With `local`, the pass runs in this process, because it writes to the memory of this process.
     `local` takes precedence over `using`, whose executor may use other processes.
     """
-    chosen = None if local else _chosen.get()
-    if chosen is not None:
+    executor = None if local else _executor.get()
+    if executor is not None:
         add = partial(_add_and_report, task.add, len(blocks.blocks))
-        return chosen.run(replace(task, add=add), blocks)
+        return executor.run(replace(task, add=add), blocks)
     if blocks.only is None:
         return executor_for(blocks, workers, local=local).run(task, blocks)
     result, watch = task.visit(blocks, blocks.only), watcher.get()

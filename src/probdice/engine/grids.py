@@ -44,10 +44,10 @@ class Block:
         """
         start, split = 0, False  # whether a previous axis was longer than one pixel
         for part, length in zip(self.box, shape, strict=True):
-            own = part.stop - part.start
-            if split and own != length:
+            extent = part.stop - part.start
+            if split and extent != length:
                 return None
-            split = split or own != 1
+            split = split or extent != 1
             start = start * length + part.start
         return range(start, start + self.size)
 
@@ -65,9 +65,9 @@ class Block:
     ) -> NDArray[Any]:
         """Return the values of the compared pixels as a box, with `fill` at all other pixels."""
         if inside is not None:
-            whole = np.full(self.size, fill, values.dtype)
-            whole[inside] = values
-            values = whole
+            all_values = np.full(self.size, fill, values.dtype)
+            all_values[inside] = values
+            values = all_values
         return values.reshape(self.shape)
 
     def __str__(self) -> str:
@@ -183,31 +183,31 @@ def cut_along_chunks(
     weights = np.array([store.nbytes for store in stores], np.float64)
     # Number of pixels in the largest block, and number of times that the chunks of each store are
     # decoded, for every combination of cuts.
-    sizes, again = np.ones(1), np.ones((1, len(stores)))
+    sizes, decodings = np.ones(1), np.ones((1, len(stores)))
     for along_axis in ways:
         longest = np.array([way.longest for way in along_axis], np.float64)
-        repeats = np.stack([way.again for way in along_axis])
+        repeats = np.stack([way.decodings for way in along_axis])
         sizes = (sizes[:, None] * longest).reshape(-1)
-        again = (again[:, None] * repeats).reshape(sizes.size, len(stores))
-    decoded = again @ weights
+        decodings = (decodings[:, None] * repeats).reshape(sizes.size, len(stores))
+    decoded_bytes = decodings @ weights
     fits = sizes <= max(largest, sizes.min())
-    cheap = fits & (decoded <= CHEAP * decoded[fits].min(initial=np.inf))
+    cheap = fits & (decoded_bytes <= CHEAP * decoded_bytes[fits].min(initial=np.inf))
     deviation = np.where(cheap, np.abs(np.log(sizes / most)), np.inf)
-    chosen = np.unravel_index(int(np.argmin(deviation)), [len(along_axis) for along_axis in ways])
-    return Grid(shape, [along_axis[k].edges for along_axis, k in zip(ways, chosen, strict=True)])
+    best = np.unravel_index(int(np.argmin(deviation)), [len(along_axis) for along_axis in ways])
+    return Grid(shape, [along_axis[k].edges for along_axis, k in zip(ways, best, strict=True)])
 
 
 @dataclass(frozen=True)
 class _Cuts:
     """One way to cut an axis.
 
-    `edges` are the positions of the cuts, and `longest` is the length of the longest part. `again`
-    is the mean number of times that a chunk is decoded, for each store.
+    `edges` are the positions of the cuts, and `longest` is the length of the longest part.
+    `decodings` is the mean number of times that a chunk is decoded, for each store.
     """
 
     edges: tuple[int, ...]
     longest: int
-    again: NDArray[np.float64]
+    decodings: NDArray[np.float64]
 
 
 def _ways_to_cut(
@@ -222,11 +222,11 @@ def _ways_to_cut(
     `grids` contains the edges of the chunks of each store. If there is a `target`, only its chunks
     are used.
     """
-    followed = [target] if target is not None else list(dict.fromkeys(grids))
-    if len(followed) > 1:  # also cut at the edges that all stores share
-        followed.append(tuple(sorted(set(followed[0]).intersection(*followed[1:]))))
+    edge_lists = [target] if target is not None else list(dict.fromkeys(grids))
+    if len(edge_lists) > 1:  # also cut at the edges that all stores share
+        edge_lists.append(tuple(sorted(set(edge_lists[0]).intersection(*edge_lists[1:]))))
     ways: dict[tuple[int, ...], None] = {}
-    for edges in followed:
+    for edges in edge_lists:
         together = 1
         while together < len(edges) - 1:
             ways[(*edges[:-1:together], length)] = None

@@ -27,8 +27,8 @@ __all__ = [
     "agreement",
     "joined",
     "joined_pass",
-    "known",
     "map_visit",
+    "matching_codes",
     "numbers_visit",
     "pixel_ranges",
     "row_groups",
@@ -43,16 +43,25 @@ def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass[Scores]:
 
 
 def joined_pass(
-    similarity: Similarity, side: Side, own: Lists, across: Lists, unmatched: Sequence[int]
+    similarity: Similarity,
+    side: Side,
+    members: Lists,
+    opposite_members: Lists,
+    unmatched: Sequence[int],
 ) -> Pass[Floats]:
     """Return a pass that sums 1 − f of each group with each unmatched region of `side` added.
 
-    `own` and `across` list the regions of the groups on `side` and on the other side. Regions are
-    given by channel or label.
+    `members` and `opposite_members` list the regions of the groups on `side` and on the other side.
+    Regions are given by channel or label.
     """
     place = SIDES.index(side)
     visit = partial(
-        _joined, similarity=similarity, place=place, own=own, across=across, unmatched=unmatched
+        _joined,
+        similarity=similarity,
+        place=place,
+        members=members,
+        opposite_members=opposite_members,
+        unmatched=unmatched,
     )
     return Pass(visit, summed)
 
@@ -84,7 +93,7 @@ class Members:
         """Return the group of each label, or `none` for a label that belongs to no group."""
         keys, numbers = self._ascending
         groups = np.full(labels.size, none, np.int64)
-        codes, places = known(labels, keys)
+        codes, places = matching_codes(labels, keys)
         groups[codes] = numbers[places]
         return groups
 
@@ -96,10 +105,10 @@ class Members:
         least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         in_range = (keys >= least) & (keys <= most)
         keys, numbers = keys[in_range], numbers[in_range]
-        stored = keys.astype(dtype).view(f"u{dtype.itemsize}")
-        labels = np.empty_like(stored)
+        unsigned_keys = keys.astype(dtype).view(f"u{dtype.itemsize}")
+        labels = np.empty_like(unsigned_keys)
         slots = np.full(2 << max(keys.size, 1).bit_length(), -1, np.int32)
-        kernels.labels.encode(stored, slots, labels, np.empty(keys.size, np.int32))
+        kernels.labels.encode(unsigned_keys, slots, labels, np.empty(keys.size, np.int32))
         return slots, labels, np.append(numbers, -1)
 
     @cached_property
@@ -152,12 +161,12 @@ def _joined(
     block: Block,
     similarity: Similarity,
     place: int,
-    own: Lists,
-    across: Lists,
+    members: Lists,
+    opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> Floats:
     ready = blocks.ready(block)
-    return joined(ready, similarity, place, own, across, unmatched, blocks.dtype)
+    return joined(ready, similarity, place, members, opposite_members, unmatched, blocks.dtype)
 
 
 def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]) -> Scores:
@@ -194,26 +203,27 @@ def joined(
     ready: Ready,
     similarity: Similarity,
     place: int,
-    own: Lists,
-    across: Lists,
+    members: Lists,
+    opposite_members: Lists,
     unmatched: Sequence[int],
     dtype: np.dtype[Any],
 ) -> Floats:
     """Return Σ (1 − f) of each group with each unmatched region of one side added.
 
-    `place` is the index of the side with the unmatched regions. `own` lists the regions of each
-    group on that side, and `across` lists the regions on the other side.
+    `place` is the index of the side with the unmatched regions. `members` lists the regions of each
+    group on that side, and `opposite_members` lists the regions on the other side.
     """
-    growing, across_side = ready.sides[place], ready.sides[1 - place]
-    total = np.zeros((len(own), len(unmatched)))
-    regions, regions_across = Members([*own, *([region] for region in unmatched)]), Members(across)
-    for start, stop in pixel_ranges(ready, len(own) + len(unmatched)):
-        rows, first, bounds, members = row_groups(growing, regions, start, stop, dtype)
-        last = bounds[len(own)]
+    growing_side, opposite_side = ready.sides[place], ready.sides[1 - place]
+    total = np.zeros((len(members), len(unmatched)))
+    regions = Members([*members, *([region] for region in unmatched)])
+    opposite_regions = Members(opposite_members)
+    for start, stop in pixel_ranges(ready, len(members) + len(unmatched)):
+        rows, first, bounds, group_rows = row_groups(growing_side, regions, start, stop, dtype)
+        last = bounds[len(members)]
         kernels_of(similarity).joined(
-            RowGroups(rows, first, bounds[: len(own) + 1], members[:last]),
-            members[last:],
-            row_groups(across_side, regions_across, start, stop, dtype),
+            RowGroups(rows, first, bounds[: len(members) + 1], group_rows[:last]),
+            group_rows[last:],
+            row_groups(opposite_side, opposite_regions, start, stop, dtype),
             stop - start,
             total,
         )
@@ -252,9 +262,9 @@ def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + step, ready.size)
 
 
-def known(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers]:
+def matching_codes(labels: NDArray[Any], keys: NDArray[Any]) -> tuple[Integers, Integers]:
     """Return the codes whose labels are among the keys, and the positions of their keys."""
-    whole = labels.astype(keys.dtype)
-    places = np.minimum(np.searchsorted(keys, whole), max(keys.size - 1, 0))
-    codes = np.flatnonzero(keys[places] == whole) if keys.size else np.zeros(0, np.int64)
+    typed_labels = labels.astype(keys.dtype)
+    places = np.minimum(np.searchsorted(keys, typed_labels), max(keys.size - 1, 0))
+    codes = np.flatnonzero(keys[places] == typed_labels) if keys.size else np.zeros(0, np.int64)
     return codes, places[codes]

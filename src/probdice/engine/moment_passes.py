@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Ready, Soft
 from probdice.engine.grids import Block
-from probdice.engine.group_passes import Members, known, pixel_ranges, row_groups
+from probdice.engine.group_passes import Members, matching_codes, pixel_ranges, row_groups
 from probdice.engine.passes import Pass, summed
 from probdice.method.overlap import Floats, Integers
 from probdice.method.pixel_passes import Distribution, Lists, Moments
@@ -58,18 +58,18 @@ def moments(ready: Ready, keys: Both[NDArray[Any]]) -> Moments:
         return _soft_moments(p, q)
     crisp, soft = (p, q) if isinstance(p, Crisp) else (q, p)
     assert isinstance(crisp, Crisp) and isinstance(soft, Soft)
-    own = _soft_moments(soft, replace(soft, rows=soft.rows[:0]))
+    soft_moments = _soft_moments(soft, replace(soft, rows=soft.rows[:0]))
     labels = keys.reference if crisp is p else keys.prediction
-    codes, places = known(crisp.labels, labels)
+    codes, places = matching_codes(crisp.labels, labels)
     counts, sums = np.zeros(labels.size), np.zeros((crisp.labels.size, soft.rows.shape[0]))
     counts[places] = np.bincount(crisp.codes, minlength=crisp.labels.size)[codes]
     kernels.label_rows.group_sums(crisp.codes, soft.rows, soft.start, sums)
-    between = np.zeros((labels.size, sums.shape[1]))
-    between[places] = sums[codes]
-    volumes, products = own.volumes.reference, own.own.reference
+    cross_products = np.zeros((labels.size, sums.shape[1]))
+    cross_products[places] = sums[codes]
+    volumes, products = soft_moments.volumes.reference, soft_moments.products.reference
     if crisp is p:
-        return Moments(Both(counts, volumes), Both(None, products), between)
-    return Moments(Both(volumes, counts), Both(products, None), between.T)
+        return Moments(Both(counts, volumes), Both(None, products), cross_products)
+    return Moments(Both(volumes, counts), Both(products, None), cross_products.T)
 
 
 def _soft_moments(p: Soft, q: Soft) -> Moments:

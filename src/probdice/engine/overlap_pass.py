@@ -42,12 +42,12 @@ class Checked:
     faults: tuple[Fault | None, ...] = (None, None)
 
     @classmethod
-    def total(cls, several: Iterable["Checked"]) -> "Checked":
+    def total(cls, parts: Iterable["Checked"]) -> "Checked":
         """Return the sum of the overlaps, with the invalid values of all parts."""
         faults: list[Fault | None] = [None, None]
 
         def overlaps() -> Iterator[Overlap]:
-            for checked in several:
+            for checked in parts:
                 for k, fault in enumerate(checked.faults):
                     earlier = faults[k]
                     faults[k] = earlier + fault if earlier and fault else earlier or fault
@@ -103,10 +103,10 @@ def labels_overlap(
 
     if p.itemsize == q.itemsize == 1 and p.size >= FEW_PIXELS:
         return _bytes_overlap(names, p, q, similarity)
-    wide = p.dtype == q.dtype == np.int64
-    if wide or (p.size <= MANY_PIXELS and np.uint64 not in (p.dtype, q.dtype)):
-        whole = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
-        p_labels, q_labels, meeting = kernels.labels.count_range(*whole, FEW_CELLS)
+    both_int64 = p.dtype == q.dtype == np.int64
+    if both_int64 or (p.size <= MANY_PIXELS and np.uint64 not in (p.dtype, q.dtype)):
+        values = p.astype(np.int64, copy=False), q.astype(np.int64, copy=False)
+        p_labels, q_labels, meeting = kernels.labels.count_range(*values, FEW_CELLS)
         if meeting.size:
             return Overlap(
                 similarity,
@@ -118,7 +118,7 @@ def labels_overlap(
     p_met, q_met, counts = _runs(p, q)
     p_labels, rows = np.unique(p_met, return_inverse=True)
     q_labels, columns = np.unique(q_met, return_inverse=True)
-    return _listed(names, p_labels, q_labels, rows, columns, counts, similarity)
+    return _overlap_of_pairs(names, p_labels, q_labels, rows, columns, counts, similarity)
 
 
 def _bytes_overlap(
@@ -131,36 +131,36 @@ def _bytes_overlap(
     labels = [np.arange(256, dtype=np.uint8).view(side.dtype) for side in (p, q)]
     # Most of the 256 labels do not occur.
     rows, columns = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
-    return _counted(
+    return _overlap_of_table(
         names, labels[0][rows], labels[1][columns], table[np.ix_(rows, columns)], similarity
     )
 
 
 def _crisp_overlap(names: Both[Names], p: Crisp, q: Crisp, similarity: Similarity) -> Overlap:
     rows, columns, counts = _runs(p.codes, q.codes)
-    return _listed(names, p.labels, q.labels, rows, columns, counts, similarity)
+    return _overlap_of_pairs(names, p.labels, q.labels, rows, columns, counts, similarity)
 
 
 def _runs(p: NDArray[Any], q: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
     """Return the pairs of integers that occur, in any order, and the number of pixels of each."""
     from probdice.engine import kernels
 
-    p_whole, q_whole = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
-    capacity, pairs, done = FEW_PAIRS, 0, 0
-    p_met, q_met = np.empty(capacity, p_whole.dtype), np.empty(capacity, q_whole.dtype)
+    p_values, q_values = p.view(f"u{p.itemsize}"), q.view(f"u{q.itemsize}")
+    capacity, pairs, pixel_count = FEW_PAIRS, 0, 0
+    p_met, q_met = np.empty(capacity, p_values.dtype), np.empty(capacity, q_values.dtype)
     counts = np.empty(capacity, np.int64)
     while True:
         slots = np.full(4 * capacity, -1, np.int32)
-        pairs, done = kernels.labels.count_runs(
-            p_whole, q_whole, done, pairs, slots, p_met, q_met, counts
+        pairs, pixel_count = kernels.labels.count_runs(
+            p_values, q_values, pixel_count, pairs, slots, p_met, q_met, counts
         )
-        if done == p.size:
+        if pixel_count == p.size:
             return p_met[:pairs].view(p.dtype), q_met[:pairs].view(q.dtype), counts[:pairs]
         capacity *= 8
         p_met, q_met, counts = (np.resize(array, capacity) for array in (p_met, q_met, counts))
 
 
-def _counted(
+def _overlap_of_table(
     names: Both[Names],
     p_labels: NDArray[Any],
     q_labels: NDArray[Any],
@@ -182,7 +182,7 @@ def _counted(
     )
 
 
-def _listed(
+def _overlap_of_pairs(
     names: Both[Names],
     p_labels: NDArray[Any],
     q_labels: NDArray[Any],

@@ -158,27 +158,27 @@ class Images:
         """Return the overlap and the notes on the images. Only this pass checks the values."""
         if 0 in self.reference.shape:
             raise InputError(*self._why_empty())
-        checked = self._run(overlap_pass(similarity))
-        if checked.faults != (None, None):
-            side, fault = next((s, f) for s, f in zip(SIDES, checked.faults, strict=True) if f)
+        result = self._run(overlap_pass(similarity))
+        if result.faults != (None, None):
+            side, fault = next((s, f) for s, f in zip(SIDES, result.faults, strict=True) if f)
             raise self._fault_error(side, fault)
-        if checked.overlap.pixels == 0:
+        if result.overlap.pixels == 0:
             raise InputError(*self._why_empty())
-        overlap = _described(checked.overlap, self.reference, self.prediction)
+        overlap = _with_details(result.overlap, self.reference, self.prediction)
         input_notes = self.notes
         if self.view is not None and self.outside_counts:
             text = f"{self.outside_counts} and left out. To count them as background, use "
             input_notes = (*input_notes, Note("outside", (text, BACKGROUND, ".")))
-        ignored = self.reference.ignore
-        if not ignored:
+        ignored_labels = self.reference.ignore
+        if not ignored_labels:
             return overlap, input_notes
         keys = set(overlap.reference.keys.tolist())
         notes = (
             Note("ignore", (f"The ignored label {label} does not occur in the reference",))
-            for label in dict.fromkeys(ignored)
+            for label in dict.fromkeys(ignored_labels)
             if label not in keys
         )
-        return _without(overlap, ignored), (*input_notes, *notes)
+        return _without_labels(overlap, ignored_labels), (*input_notes, *notes)
 
     @cached_property
     def outside_counts(self) -> str:
@@ -196,8 +196,8 @@ class Images:
         overlap = left_out._run(overlap_pass(Absolute())).overlap
         if not overlap.pixels:
             return ""
-        overlap = _described(overlap, left_out.reference, left_out.prediction)
-        regions = _without(overlap, self.reference.ignore).reference
+        overlap = _with_details(overlap, left_out.reference, left_out.prediction)
+        regions = _without_labels(overlap, self.reference.ignore).reference
         order = sorted(regions.occupied.tolist(), key=lambda k: -regions.volumes[k])
         digits = "d" if regions.crisp else ".1f"
         counts = listed([f"{regions.label(k)}: {regions.volumes[k]:{digits}}" for k in order])
@@ -220,16 +220,16 @@ class Images:
         self,
         similarity: Similarity,
         side: Side,
-        own: Lists,
-        across: Lists,
+        members: Lists,
+        opposite_members: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
         """Return Σ (1 − f) of each group with each unmatched region of `side` added.
 
-        `own` and `across` are the regions of the groups on `side` and on the other side. Regions
-        are given by channel or label.
+        `members` and `opposite_members` are the regions of the groups on `side` and on the other
+        side. Regions are given by channel or label.
         """
-        return self._run(joined_pass(similarity, side, own, across, unmatched))
+        return self._run(joined_pass(similarity, side, members, opposite_members, unmatched))
 
     def scores(self, similarity: Similarity, groups: Both[Lists]) -> Scores:
         """Compare the groups of both sides at every pixel."""
@@ -322,7 +322,7 @@ class Images:
         return [f"reference and prediction have no {pixels}: their shape is {self.reference.shape}"]
 
 
-def _described(overlap: Overlap, reference: Segmentation, prediction: Segmentation) -> Overlap:
+def _with_details(overlap: Overlap, reference: Segmentation, prediction: Segmentation) -> Overlap:
     """Return the overlap with the names, colours and classes of the regions of both sides."""
     if reference.names or reference.colours or reference.origins:
         overlap = replace(overlap, reference=_region_details(overlap.reference, reference))
@@ -342,17 +342,17 @@ def _region_details(regions: Regions, side: Segmentation) -> Regions:
     )
 
 
-def _without(overlap: Overlap, ignored: Sequence[int]) -> Overlap:
+def _without_labels(overlap: Overlap, labels: Sequence[int]) -> Overlap:
     """Return an overlap without the ignored labels of the reference."""
     regions = overlap.reference
-    used = np.array([key not in ignored for key in regions.keys.tolist()], np.bool_)
-    places = np.cumsum(used) - 1
-    names = {key: name for key, name in regions.names.items() if key not in ignored}
+    present = np.array([key not in labels for key in regions.keys.tolist()], np.bool_)
+    places = np.cumsum(present) - 1
+    names = {key: name for key, name in regions.names.items() if key not in labels}
     meeting = overlap.meeting
     return Overlap(
         overlap.similarity,
         overlap.pixels,
-        replace(regions, keys=regions.keys[used], volumes=regions.volumes[used], names=names),
+        replace(regions, keys=regions.keys[present], volumes=regions.volumes[present], names=names),
         overlap.prediction,
         Pairs(places[meeting.rows], meeting.columns, meeting.savings),
     )

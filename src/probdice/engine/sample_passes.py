@@ -44,14 +44,14 @@ def _sample(
 ) -> Samples:
     """Return the indices of the ranks in a block and the pixels, by the block's first pixel."""
     if starts is None:
-        chosen = ranks.map(lambda numbers: _within(block, numbers, blocks.shape))
-        if not any(places.size for places, _ in chosen):
+        selection = ranks.map(lambda numbers: _in_block(block, numbers, blocks.shape))
+        if not any(places.size for places, _ in selection):
             return {}
     ready = blocks.ready(block)
     if starts is not None:
         first = starts[block.start]
         bounds = ranks.map(lambda ranks: np.searchsorted(ranks, [first, first + ready.size]))
-        chosen = Both(
+        selection = Both(
             *(
                 (np.arange(*bounds[side]), ranks[side][slice(*bounds[side])] - first)
                 for side in SIDES
@@ -59,7 +59,7 @@ def _sample(
         )
     samples = []
     for name, side in zip(SIDES, ready.sides, strict=True):
-        places, pixels = chosen[name]
+        places, pixels = selection[name]
         if isinstance(side, Crisp):
             samples.append((places, side.labels[side.codes[pixels]]))
         else:
@@ -67,7 +67,7 @@ def _sample(
     return {block.start: Both(*samples)}
 
 
-def _within(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
+def _in_block(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
     """Return the indices of the pixel numbers that are in a block, and their positions in it.
 
     `numbers` must be in ascending order.

@@ -120,7 +120,7 @@ class Several:
     @classmethod
     def of(
         cls,
-        named: Mapping[str, Segmentation],
+        segmentations: Mapping[str, Segmentation],
         *,
         mask: Segmentation | Array | None = None,
         workers: int | None = None,
@@ -133,19 +133,19 @@ class Several:
         The grid with the smallest pixels is used. The choice does not depend on the order of the
         segmentations.
         """
-        first = min(named, key=lambda name: _place(named[name]))
+        first = min(segmentations, key=lambda name: _place(segmentations[name]))
         sides, views, notes = {}, [], []
-        kept: list[Array] = []
-        for name, side in named.items():
+        label_masks: list[Array] = []
+        for name, side in segmentations.items():
             try:
-                moved, view, moves = moved_onto(
-                    named[first], side, tolerance, interpolation, background
+                aligned, view, moves = moved_onto(
+                    segmentations[first], side, tolerance, interpolation, background
                 )
             except ProbdiceError as error:
                 raise error.prefixed(f"{first} and {name}, as reference and prediction: ") from None
-            sides[name] = replace(moved, ignore=())
-            if moved.ignore:
-                kept.append(WithoutLabels(moved.array, moved.ignore))
+            sides[name] = replace(aligned, ignore=())
+            if aligned.ignore:
+                label_masks.append(WithoutLabels(aligned.array, aligned.ignore))
             if view is not None:
                 views.append(view)
                 notes.append(_outside_note(name, view))
@@ -153,16 +153,16 @@ class Several:
                 notes.append(
                     Note("resampled", (f"{name} was resampled onto the grid of {first}.",))
                 )
-        array = None if mask is None else mask_on(named[first], mask, tolerance)[0]
+        array = None if mask is None else mask_on(segmentations[first], mask, tolerance)[0]
         file = "" if mask is None else file_of(mask)
         return cls(
             sides,
-            within(array, [*views, *kept]),
+            within(array, [*views, *label_masks]),
             workers or cores(),
             file,
             tuple(notes),
-            tuple(dict.fromkeys(label for side in named.values() for label in side.ignore)),
-            within(None, kept),
+            tuple(dict.fromkeys(label for side in segmentations.values() for label in side.ignore)),
+            within(None, label_masks),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -200,9 +200,9 @@ class Several:
         """Return the content of each segmentation. This pass also checks the values."""
         contents: dict[str, Content] = {}
         if self._blocks.blocks:
-            task = Pass(partial(_described, names=self.names), _Described.total)
-            described = run_pass(task, self._blocks, self.workers)
-            contents = dict(zip(self.names, described.contents(), strict=True))
+            task = Pass(partial(_described, names=self.names), _BlockContents.total)
+            description = run_pass(task, self._blocks, self.workers)
+            contents = dict(zip(self.names, description.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
             pixels = words_for_axes(len(self.any.shape)).many
             raise InputError(f"there are no {pixels} to compare: {self._reason_for_no_pixels()}")
@@ -258,8 +258,8 @@ class Reader:
 
     def read(self, box: tuple[slice, ...]) -> Decision:
         """Return the decisions at the pixels of a box, in C order."""
-        decoded, _ = self.decoder.read(Block(box, 0), None)
-        return _decision(decoded, self.number_of, self.classes)
+        pixels, _ = self.decoder.read(Block(box, 0), None)
+        return _decision(pixels, self.number_of, self.classes)
 
 
 def _decision(side: Soft | Crisp, number_of: Mapping[int, int], classes: int) -> Decision:
@@ -282,7 +282,12 @@ def _worked(
     work: Callable[[list[Decision]], R],
 ) -> R:
     sides = blocks.ready(block).sides
-    return work([_decision(side, of, classes) for side, of in zip(sides, numbers, strict=True)])
+    return work(
+        [
+            _decision(side, number_of, classes)
+            for side, number_of in zip(sides, numbers, strict=True)
+        ]
+    )
 
 
 def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
@@ -302,15 +307,15 @@ class _Pattern:
     blocks: list[tuple[bytes, Integers]]
 
     @classmethod
-    def total(cls, several: Sequence["_Pattern"]) -> "_Pattern":
+    def total(cls, parts: Sequence["_Pattern"]) -> "_Pattern":
         """Combine the patterns of several parts of an image, in the order of the parts."""
         number_of: dict[int, int] = {}
         blocks = []
-        for one in several:
-            for label in one.labels:
+        for part in parts:
+            for label in part.labels:
                 number_of.setdefault(label, len(number_of))
-            places = np.array([number_of[label] for label in one.labels], np.int64)
-            blocks += [(digest, places[local]) for digest, local in one.blocks]
+            places = np.array([number_of[label] for label in part.labels], np.int64)
+            blocks += [(digest, places[local]) for digest, local in part.blocks]
         return cls(list(number_of), blocks)
 
     def content(self) -> Content:
@@ -336,37 +341,39 @@ class _Rows:
     def content(self) -> Content:
         digests = [blake2b(b"".join(row), digest_size=16).digest() for row in self.digests]
         order = sorted(range(len(digests)), key=digests.__getitem__)
-        whole = blake2b(b"".join(digests[k] for k in order), digest_size=16)
-        return Content(np.array(order, np.int64), whole.digest())
+        digest = blake2b(b"".join(digests[k] for k in order), digest_size=16)
+        return Content(np.array(order, np.int64), digest.digest())
 
 
 @dataclass(frozen=True, eq=False)
-class _Described:
+class _BlockContents:
     """The contents of some blocks of every segmentation."""
 
     sides: tuple[_Pattern | _Rows, ...]
 
     @classmethod
-    def total(cls, several: Iterable["_Described"]) -> "_Described":
+    def total(cls, descriptions: Iterable["_BlockContents"]) -> "_BlockContents":
         """Combine the contents of all parts."""
-        sides: Iterable[tuple[Any, ...]] = zip(*(one.sides for one in several), strict=True)
+        sides: Iterable[tuple[Any, ...]] = zip(*(one.sides for one in descriptions), strict=True)
         return cls(tuple(type(parts[0]).total(parts) for parts in sides))
 
     def contents(self) -> list[Content]:
         return [side.content() for side in self.sides]
 
 
-def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _Described:
+def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _BlockContents:
     """Return the contents of a block. Raise an error if the values of any side are invalid."""
     ready = blocks.ready(block)
     for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
         if fault is None and isinstance(side, Soft):
             fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
         if fault is not None:
-            moved = blocks.located(fault, block, ready.inside)
-            first, worst = (blocks.place(pixel) for pixel in (moved.first, moved.worst))
-            raise InputError(f"{name}: ", *moved.message(first, worst))
-    return _Described(tuple(_pattern(side) for side in ready.sides))
+            located_fault = blocks.located(fault, block, ready.inside)
+            first, worst = (
+                blocks.place(pixel) for pixel in (located_fault.first, located_fault.worst)
+            )
+            raise InputError(f"{name}: ", *located_fault.message(first, worst))
+    return _BlockContents(tuple(_pattern(side) for side in ready.sides))
 
 
 def _pattern(side: Soft | Crisp) -> _Pattern | _Rows:
@@ -379,9 +386,9 @@ def _pattern(side: Soft | Crisp) -> _Pattern | _Rows:
     first[side.codes[::-1]] = np.arange(side.size - 1, -1, -1)  # the first pixel is written last
     order = np.argsort(first, kind="stable")
     order = order[first[order] < side.size]
-    renumbered = np.zeros(side.labels.size, np.int32)
-    renumbered[order] = np.arange(order.size)
-    digest = blake2b(renumbered[side.codes].data, digest_size=16).digest()
+    new_codes = np.zeros(side.labels.size, np.int32)
+    new_codes[order] = np.arange(order.size)
+    digest = blake2b(new_codes[side.codes].data, digest_size=16).digest()
     return _Pattern(side.labels[order].tolist(), [(digest, np.arange(order.size))])
 
 
@@ -389,7 +396,7 @@ def _combinations(
     blocks: Blocks, block: Block, numbers: Sequence[Mapping[int, int]]
 ) -> Combinations:
     sides = [side for side in blocks.ready(block).sides if isinstance(side, Crisp)]
-    codes, counts = _combined(sides)
+    codes, counts = _code_combinations(sides)
     classes = np.empty((len(counts), len(sides)), np.int64)
     for k, (side, number_of) in enumerate(zip(sides, numbers, strict=True)):
         of_code = [number_of.get(label, -1) for label in side.labels.tolist()]
@@ -397,14 +404,14 @@ def _combinations(
     return Combinations(classes, counts)
 
 
-def _combined(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
+def _code_combinations(sides: Sequence[Crisp]) -> tuple[Integers, Integers]:
     """Return the combinations of codes, one per row, and the number of pixels of each."""
     codes, rows = sides[0].codes, np.arange(sides[0].labels.size)[:, None]
     for side in sides[1:]:
         pairs = (codes.astype(np.uint64) << np.uint64(32)) | side.codes.astype(np.uint64)
         codes, keys = encoded(pairs, np.empty(pairs.size, np.int32))
-        before, added = keys >> np.uint64(32), keys & np.uint64(2**32 - 1)
-        rows = np.column_stack([rows[before.astype(np.int64)], added.astype(np.int64)])
+        row_codes, side_codes = keys >> np.uint64(32), keys & np.uint64(2**32 - 1)
+        rows = np.column_stack([rows[row_codes.astype(np.int64)], side_codes.astype(np.int64)])
     return rows, np.bincount(codes, minlength=len(rows))
 
 

@@ -78,7 +78,7 @@ class BlockKernels(Protocol):
         """Compute the sums for each label and each pair of a label and a probabilistic region."""
 
     def joined(
-        self, own: RowGroups, unmatched: Integers, across: RowGroups, size: int, into: Floats
+        self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
         """Sum 1 − f of each group with each unmatched row of its own side added."""
 

@@ -133,11 +133,11 @@ class _Pairs:
 
     @classmethod
     def of(
-        cls, both: Both[Cells], sets: Integers, blocks: Blocks, shapes: Shapes, workers: int
+        cls, side_cells: Both[Cells], sets: Integers, blocks: Blocks, shapes: Shapes, workers: int
     ) -> "_Pairs":
         sizes = cell_counts(blocks.shape)
         lows, highs, sides = [], [], []
-        for cells, numbers in zip(both, sets.T, strict=True):
+        for cells, numbers in zip(side_cells, sets.T, strict=True):
             side, low, high = _by_set(cells, int(numbers.max(initial=-1)) + 1, sizes)
             lows.append(low[numbers])
             highs.append(high[numbers])
@@ -197,12 +197,12 @@ class _Pairs:
         return Elements(points, *self._distances(surface.part, other.pyramid))
 
     def _surfaces(self, pair: int) -> list[Surface]:
-        def assembled(side: Collected, number: int) -> Surface:
+        def assemble(side: Collected, number: int) -> Surface:
             some = slice(side.starts[number], side.starts[number + 1])
             cells = side.cells[some], side.configurations[some]
             return surfaces.assemble(*cells, self.sizes, self.boxes[pair], self.shapes, DENSE)
 
-        return list(map(assembled, self.sides, self.sets[pair]))
+        return list(map(assemble, self.sides, self.sets[pair]))
 
     def _directed(self, surface: Surface, other: Surface) -> Directed:
         part, shared = surfaces.differing(surface.part, other.pyramid, self.shapes)

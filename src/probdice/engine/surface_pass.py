@@ -67,15 +67,15 @@ def _cells(
     shapes: Shapes,
 ) -> Both[Cells]:
     box = tuple(slice(max(part.start - 1, 0), part.stop) for part in block.box)
-    read = Block(box, 0)  # a cell lies between a pixel and the previous pixel
-    ready = blocks.ready(read)
+    read_block = Block(box, 0)  # a cell lies between a pixel and the previous pixel
+    ready = blocks.ready(read_block)
     first = np.array([0, *(part.start for part in block.box)][-3:], np.int64)
     ends = zip(block.box, blocks.shape, strict=True)
     last = [1, *(part.stop + (part.stop == length) for part, length in ends)][-3:]
 
-    def collected(codes: Codes, sets: Sequence[int]) -> Cells:
+    def collect(codes: Codes, sets: Sequence[int]) -> Cells:
         numbers = np.array([*sets, surfaces.OUTSIDE, surfaces.NONE], np.int32)
-        image = read.shaped(codes, ready.inside, len(sets))
+        image = read_block.shaped(codes, ready.inside, len(sets))
         place = first, last - first, cell_counts(blocks.shape)
         pixels = image.reshape((1, *image.shape)[-3:]), numbers
         cells = Cells.empty(image.size)  # more than most images need
@@ -87,13 +87,13 @@ def _cells(
 
     def of_side(side: Crisp | Soft, layers: list[Members]) -> Cells:
         return Cells.joined(
-            [collected(*numbered) for numbered in _numbered(side, layers, levels, blocks.dtype)]
+            [collect(*set_codes) for set_codes in _set_codes(side, layers, levels, blocks.dtype)]
         )
 
     return Both(*map(of_side, ready.sides, groups))
 
 
-def _numbered(
+def _set_codes(
     side: Crisp | Soft, layers: list[Members], levels: tuple[float, ...], dtype: np.dtype[Any]
 ) -> Iterator[tuple[Codes, Sequence[int]]]:
     """Yield a code per pixel, and the set number of every code (−1 for a code without a set).
@@ -117,15 +117,15 @@ def _numbered(
 def _layers(groups: Lists) -> list[Members]:
     """Divide the groups into layers so that no two groups in a layer share a region."""
     layers: list[list[Sequence[int]]] = []
-    occupied: list[set[int]] = []
+    layer_regions: list[set[int]] = []
     for k, regions in enumerate(groups):
-        free = (n for n, used in enumerate(occupied) if used.isdisjoint(regions))
+        free = (n for n, labels in enumerate(layer_regions) if labels.isdisjoint(regions))
         layer = next(free, len(layers))
         if layer == len(layers):
             layers.append([()] * len(groups))
-            occupied.append(set())
+            layer_regions.append(set())
         layers[layer][k] = regions
-        occupied[layer].update(regions)
+        layer_regions[layer].update(regions)
     return [Members(layer) for layer in layers]
 
 

@@ -28,9 +28,9 @@ def run(visit: Callable[[B], R], blocks: Sequence[B], workers: int) -> Iterator[
 def watched(results: Iterable[R], total: int) -> Iterator[R]:
     """Yield the same results. The watcher is called before each result, and may raise an error."""
     watch = watcher.get()
-    for done, result in enumerate(results, start=1):
+    for count, result in enumerate(results, start=1):
         if watch is not None:
-            watch(done, total)
+            watch(count, total)
         yield result
 
 

@@ -73,12 +73,12 @@ def largest_total(
         return _sparse(rows, columns, savings, shape)
     table = np.zeros(shape)
     table[rows, columns] = np.negative(savings)
-    chosen: Integers = (table.argmin(axis=1)[rows] == columns).nonzero()[0]
+    selected_pairs: Integers = (table.argmin(axis=1)[rows] == columns).nonzero()[0]
     # The sum of the row minima is a lower bound. It is reached if their columns are all different.
-    if len(set(columns[chosen].tolist())) == chosen.size:
-        return chosen
-    chosen = (least_total(table)[rows] == columns).nonzero()[0]
-    return chosen
+    if len(set(columns[selected_pairs].tolist())) == selected_pairs.size:
+        return selected_pairs
+    selected_pairs = (least_total(table)[rows] == columns).nonzero()[0]
+    return selected_pairs
 
 
 def least_total(table: NDArray[np.float64]) -> Integers:
@@ -104,16 +104,18 @@ def _sparse(
         exponent = BITS - int(np.frexp(savings.max())[1])
         savings = np.maximum(np.rint(np.ldexp(savings, exponent)), 1)
     rows, columns, savings = (np.ascontiguousarray(a, np.int64) for a in (rows, columns, savings))
-    chosen = np.zeros(rows.size, np.bool_)
-    left = np.arange(rows.size, dtype=np.int64)
+    is_selected = np.zeros(rows.size, np.bool_)
+    undecided = np.arange(rows.size, dtype=np.int64)
     best = np.empty((6, max(shape)), np.int64)
-    taken = np.zeros((2, max(shape)), np.bool_)
-    count = _kernels().take_dominant(rows, columns, savings, left, best, taken, chosen)
+    is_taken = np.zeros((2, max(shape)), np.bool_)
+    count = _kernels().take_dominant(rows, columns, savings, undecided, best, is_taken, is_selected)
     if count > 0:
-        left = left[:count]
-        left = left[np.argsort(rows[left], kind="stable")]
-        chosen[_augmented(left, rows[left], columns[left], savings[left], shape)] = True
-    return chosen.nonzero()[0]
+        undecided = undecided[:count]
+        undecided = undecided[np.argsort(rows[undecided], kind="stable")]
+        is_selected[
+            _augmented(undecided, rows[undecided], columns[undecided], savings[undecided], shape)
+        ] = True
+    return is_selected.nonzero()[0]
 
 
 def _augmented(
@@ -155,12 +157,12 @@ def _augmented(
     waiting = np.flatnonzero((owners < 0) & (state[3, : shape[1]] > 0))
     if waiting.size > 0:
         order = np.lexsort((-savings, columns))
-        chosen = np.flatnonzero(edges[rows[order]] == order)
+        pairs = np.flatnonzero(edges[rows[order]] == order)
         index, rows, columns, savings = (a[order] for a in (index, columns, rows, savings))
         table = rows, columns, savings, _starts(rows, shape[1])
         state[:2], state[2:4] = -1, state[3:1:-1].copy()
         edges, owners = state[0, : shape[1]], state[1, : shape[0]]
-        edges[rows[chosen]], owners[columns[chosen]] = chosen, rows[chosen]
+        edges[rows[pairs]], owners[columns[pairs]] = pairs, rows[pairs]
         _kernels().search(table, waiting, state, -1)
     return index[edges[edges >= 0]]
 

@@ -24,25 +24,25 @@ def shortest_paths(costs: Any) -> Any:
         for k in range(columns):
             unseen[k] = columns - k - 1
         lengths[:] = np.inf
-        left, length, row, end = columns, 0.0, first, -1
+        count, length, row, end = columns, 0.0, first, -1
         while end < 0:
             nearest, shortest = -1, np.inf
-            for k in range(left):
+            for k in range(count):
                 column = unseen[k]
-                reached = length + costs[row, column] - row_prices[row] - column_prices[column]
-                if reached < lengths[column]:
-                    lengths[column], path[column] = reached, row
+                new_length = length + costs[row, column] - row_prices[row] - column_prices[column]
+                if new_length < lengths[column]:
+                    lengths[column], path[column] = new_length, row
                 free = owners[column] < 0
                 if lengths[column] < shortest or (lengths[column] == shortest and free):
                     nearest, shortest = k, lengths[column]
             length, column = shortest, unseen[nearest]
-            left -= 1
-            unseen[nearest], unseen[left] = unseen[left], column  # move seen columns to the end
+            count -= 1
+            unseen[nearest], unseen[count] = unseen[count], column  # move seen columns to the end
             row = owners[column]
             if row < 0:
                 end = column
         row_prices[first] += length
-        for k in range(left, columns):
+        for k in range(count, columns):
             column = unseen[k]
             if owners[column] >= 0:
                 row_prices[owners[column]] += length - lengths[column]
@@ -59,15 +59,21 @@ def shortest_paths(costs: Any) -> Any:
 
 @kernel
 def take_dominant(
-    rows: Any, columns: Any, savings: Any, left: Any, best: Any, taken: Any, chosen: Any
+    rows: Any,
+    columns: Any,
+    savings: Any,
+    undecided: Any,
+    best: Any,
+    is_taken: Any,
+    is_selected: Any,
 ) -> int:
     """Choose pairs that are part of an optimum, and return the number of undecided pairs.
 
-    The undecided pairs are the first entries of `left`. The saving of a chosen pair is at least the
+    These pairs are the first entries of `undecided`. The saving of a chosen pair is at least the
     sum of the savings of the second-best pairs of its row and of its column, so the chosen pair can
     replace these two pairs without loss.
     """
-    taken_rows, taken_columns = taken[0], taken[1]
+    taken_rows, taken_columns = is_taken[0], is_taken[1]
     row_best, row_first, row_second = best[0], best[1], best[2]
     column_best, column_first, column_second = best[3], best[4], best[5]
     count = rows.size
@@ -75,7 +81,7 @@ def take_dominant(
         for i in range(row_first.size):
             row_first[i] = row_second[i] = column_first[i] = column_second[i] = 0
         for a in range(count):
-            k = left[a]
+            k = undecided[a]
             i, j, s = rows[k], columns[k], savings[k]
             if s > row_first[i]:
                 row_second[i] = row_first[i]
@@ -96,15 +102,15 @@ def take_dominant(
             j = columns[k]
             rival = column_second[j] if column_best[j] == k else column_first[j]
             if not taken_columns[j] and row_first[i] >= row_second[i] + rival:
-                chosen[k] = True
+                is_selected[k] = True
                 taken_rows[i] = True
                 taken_columns[j] = True
         before = count
         count = 0
         for a in range(before):
-            k = left[a]
+            k = undecided[a]
             if not (taken_rows[rows[k]] or taken_columns[columns[k]]):
-                left[count] = k
+                undecided[count] = k
                 count += 1
         if 16 * (before - count) <= before:  # another round would cost more than it saves
             return count
@@ -351,7 +357,7 @@ def refine(table: Any, state: Any) -> None:
     that the exchange increases the total saving.
     """
     _, columns, savings, starts = table
-    edges, owners, u, v, rival, seen = state[0], state[1], state[2], state[3], state[4], state[5]
+    edges, owners, u, v, rival, walk = state[0], state[1], state[2], state[3], state[4], state[5]
     rival[:] = -1
     sweep = 0
     changed = True
@@ -382,13 +388,13 @@ def refine(table: Any, state: Any) -> None:
             u[i] = savings[edges[i]] - v[j]
         if sweep % SWEEPS > 0:
             continue
-        seen[:] = -1
+        walk[:] = -1
         for start in range(starts.size - 1):
             i = start
-            while i >= 0 and seen[i] < 0 and rival[i] >= 0 and edges[i] >= 0:
-                seen[i] = start
+            while i >= 0 and walk[i] < 0 and rival[i] >= 0 and edges[i] >= 0:
+                walk[i] = start
                 i = owners[columns[rival[i]]]
-            if i < 0 or seen[i] != start:
+            if i < 0 or walk[i] != start:
                 continue
             gain = savings[rival[i]] - savings[edges[i]]
             k = owners[columns[rival[i]]]

@@ -45,8 +45,8 @@ def check_background(background: Background, overlaps: Sequence[Overlap]) -> Non
     """Reject a background name that no region of these overlaps has."""
     for side in SIDES:
         name = background[side]
-        known = any(overlap.side(one).knows(name) for overlap in overlaps for one in SIDES)
-        if isinstance(name, str) and not known:
+        exists = any(overlap.side(one).knows(name) for overlap in overlaps for one in SIDES)
+        if isinstance(name, str) and not exists:
             raise InputError(
                 named_background(background),
                 f": no region is called {name!r}. Use the label or the name of a region.",
@@ -98,8 +98,8 @@ def foreground_share(common: Floats, group: int | None, pixels: float) -> float:
     """
     background = 0.0 if group is None else float(common[group])
     foreground = float(common.sum()) - background
-    rest = pixels - background
-    return min(max(foreground / rest, 0.0), 1.0) if rest > 0 else nan
+    remaining_pixels = pixels - background
+    return min(max(foreground / remaining_pixels, 0.0), 1.0) if remaining_pixels > 0 else nan
 
 
 def _index(place: int | None) -> int:
@@ -110,23 +110,23 @@ def _find(overlap: Overlap, background: Background, side: Side) -> int | None:
     regions, label = overlap.side(side), background[side]
     if regions.knows(label):
         return regions.find(label)
-    across = overlap.side(other(side)).counterpart(label)
+    counterpart = overlap.side(other(side)).counterpart(label)
     if isinstance(label, str):
         if regions.names:
             return None
-        if isinstance(across, int):
-            return regions.find(across)
-        problem, has = "name", "no names"
+        if isinstance(counterpart, int):
+            return regions.find(counterpart)
+        problem, available = "name", "no names"
     else:
         if regions.crisp or regions.numbers or regions.unlabelled:
             return None
-        if isinstance(across, str):
-            return regions.find(across)
-        problem, has = "label", "names only"
+        if isinstance(counterpart, str):
+            return regions.find(counterpart)
+        problem, available = "label", "names only"
     raise InputError(
         named_background(background),
-        f": the regions of the {side} have {has} ({_listed(regions)}), so its background cannot be "
-        f"found by {problem}. Use ",
+        f": the regions of the {side} have {available} ({_listed(regions)}), so its background "
+        f"cannot be found by {problem}. Use ",
         Option(
             "background",
             python='background={"reference": …, "prediction": …}',

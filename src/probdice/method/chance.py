@@ -67,11 +67,11 @@ class _Agreement:
     foreground: float
     background: float = 0.0
 
-    def chance(self, unit: float, *, named: bool) -> Chance:
+    def chance(self, unit: float, *, has_background: bool) -> Chance:
         """Return the chance levels of label maps. `unit` is the cost of a pixel that disagrees."""
         level = 1 - unit * (1 - self.foreground - self.background)
-        rest = 1 - self.background
-        share = self.foreground / rest if named and rest > 0 else nan
+        remaining_share = 1 - self.background
+        share = self.foreground / remaining_share if has_background and remaining_share > 0 else nan
         return Chance(level, foreground=share)
 
 
@@ -82,15 +82,19 @@ def chance_of(
 
     `matched` is the correspondence before merging. It is reused if the matching fixes the groups.
     """
-    background, given = matching.background, matching.fixes_groups
-    places, named = find_background(overlap, background), background is not None
+    background, fixes_groups = matching.background, matching.fixes_groups
+    places, has_background = find_background(overlap, background), background is not None
     if overlap.crisp and matching.by_overlap:
-        merged = sides_to_merge(matching.merge)
-        return _largest_with_largest(overlap, merged, places).chance(overlap.unit, named=named)
-    if overlap.crisp and given:
-        return _given_agreement(overlap, matched, places).chance(overlap.unit, named=named)
-    several = given and not known_from_table(overlap, matched).all()
-    if overlap.separable and not several:
+        merged_sides = sides_to_merge(matching.merge)
+        return _largest_with_largest(overlap, merged_sides, places).chance(
+            overlap.unit, has_background=has_background
+        )
+    if overlap.crisp and fixes_groups:
+        return _given_agreement(overlap, matched, places).chance(
+            overlap.unit, has_background=has_background
+        )
+    has_soft_groups = fixes_groups and not known_from_table(overlap, matched).all()
+    if overlap.separable and not has_soft_groups:
         try:
             independent = _independent(overlap, images)
             return _from_table(independent, matching, matched)
@@ -105,13 +109,13 @@ def chance_of(
     return _sampled(overlap, matching, matched, images)
 
 
-def _largest_with_largest(overlap: Overlap, merged: Sequence[Side], places: Places) -> _Agreement:
+def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Places) -> _Agreement:
     """Return the agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
     pixels = overlap.pixels
     shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
     pairs = min(share.size for share in shares)
     agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
-    for side in merged:
+    for side in sides:
         largest = float(shares[other(side)].max(initial=0))
         agreement += float(shares[side][pairs:].sum()) * largest
     background = 1.0
@@ -260,15 +264,15 @@ def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Pass
     matching_half = halves[0].overlap(overlap.similarity)
     rule = _sample_rule(matching_half, matching.match, overlap, matched)
     sample_groups = correspond(matching_half, replace(matching, match=rule), halves[0]).groups
-    given = Given(_labelled(matching_half, sample_groups))
-    scored = halves[1].overlap(overlap.similarity)
-    groups = correspond(scored, matching.given(given), halves[1]).groups
-    lists = key_lists(scored, groups)
+    sample_matching = Given(_labelled(matching_half, sample_groups))
+    scoring_half = halves[1].overlap(overlap.similarity)
+    groups = correspond(scoring_half, matching.given(sample_matching), halves[1]).groups
+    lists = key_lists(scoring_half, groups)
     f = halves[1].map(overlap.similarity, lists).astype(np.float64)
     chance = Chance(float(f.mean()), float(f.std() / sqrt(f.size)))
     if matching.background is None:
         return chance
-    group = background_group(groups, find_background(scored, matching.background))
+    group = background_group(groups, find_background(scoring_half, matching.background))
     share, error = _sampled_foreground(parts[1], lists, group)
     return replace(chance, foreground=share, foreground_error=error)
 
@@ -278,19 +282,19 @@ def _sampled_foreground(
 ) -> tuple[float, float]:
     """Return the foreground score of sampled pixels, and the standard error of this ratio."""
     pixels = samples.reference.shape[-1]
-    foreground, rest = np.zeros(pixels), np.ones(pixels)
+    foreground, remaining_shares = np.zeros(pixels), np.ones(pixels)
     for group, members in enumerate(zip(*lists, strict=True)):
         common = np.minimum(
             *(_probabilities(side, keys) for side, keys in zip(samples, members, strict=True))
         )
         if group == background:
-            rest -= common
+            remaining_shares -= common
         else:
             foreground += common
-    if rest.mean() <= 0:
+    if remaining_shares.mean() <= 0:
         return nan, 0.0
-    share = float(foreground.mean() / rest.mean())
-    deviation = (foreground - share * rest).std() / rest.mean()
+    share = float(foreground.mean() / remaining_shares.mean())
+    deviation = (foreground - share * remaining_shares).std() / remaining_shares.mean()
     return share, float(deviation / sqrt(pixels))
 
 

@@ -22,11 +22,11 @@ def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
     counts = meeting.savings.astype(np.float64)
     shares: dict[Side, float] = {}
     for side in SIDES:
-        given = meeting.columns if side == "reference" else meeting.rows
+        predictors = meeting.columns if side == "reference" else meeting.rows
         volumes = overlap.side(side).volumes.astype(np.float64)
-        given_volumes = overlap.side(other(side)).volumes.astype(np.float64)
+        predictor_volumes = overlap.side(other(side)).volumes.astype(np.float64)
         variance = float(np.sum(volumes * (1 - volumes / pixels)))
-        unexplained = float(np.sum(counts * (1 - counts / given_volumes[given])))
+        unexplained = float(np.sum(counts * (1 - counts / predictor_volumes[predictors])))
         constant = variance <= CONSTANT * pixels
         shares[side] = nan if constant else min(max(1 - unexplained / variance, 0.0), 1.0)
     return shares
@@ -37,22 +37,22 @@ def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
     shares: dict[Side, float] = {}
     means = moments.volumes.map(lambda volumes: volumes / pixels)
     for side in SIDES:
-        across = other(side)
-        between = moments.between if side == "reference" else moments.between.T
-        covariance = between - np.outer(moments.volumes[side], means[across])
-        variance = _variance(moments.own[side], moments.volumes[side], pixels)
+        predictor = other(side)
+        cross_products = moments.cross_products if side == "reference" else moments.cross_products.T
+        covariance = cross_products - np.outer(moments.volumes[side], means[predictor])
+        variance = _variance(moments.products[side], moments.volumes[side], pixels)
         if variance <= CONSTANT * pixels:
             shares[side] = nan
             continue
-        products = moments.own[across]
+        products = moments.products[predictor]
         if products is None:  # for a label map, regression predicts the mean within each label
-            volumes = moments.volumes[across]
+            volumes = moments.volumes[predictor]
             occupied = volumes > 0
-            determined = float(np.sum(covariance[:, occupied] ** 2 / volumes[occupied]))
+            explained_variance = float(np.sum(covariance[:, occupied] ** 2 / volumes[occupied]))
         else:
-            own = products - np.outer(moments.volumes[across], means[across])
-            determined = _determined(covariance, own)
-        shares[side] = min(max(determined / variance, 0.0), 1.0)
+            predictor_covariance = products - np.outer(moments.volumes[predictor], means[predictor])
+            explained_variance = _explained_variance(covariance, predictor_covariance)
+        shares[side] = min(max(explained_variance / variance, 0.0), 1.0)
     return shares
 
 
@@ -62,9 +62,9 @@ def _variance(products: Floats | None, volumes: Floats, pixels: int) -> float:
     return float(np.sum(squares - volumes**2 / pixels))
 
 
-def _determined(covariance: Floats, own: Floats) -> float:
+def _explained_variance(covariance: Floats, predictor_covariance: Floats) -> float:
     """Return tr(C_qp C_pp⁺ C_pq)."""
-    values, vectors = np.linalg.eigh(own)
+    values, vectors = np.linalg.eigh(predictor_covariance)
     positive = values > DROPPED * max(float(values.max(initial=0)), 0.0)
     projected: NDArray[Any] = covariance @ vectors[:, positive]
     return float(np.sum(projected**2 / values[positive]))

@@ -40,17 +40,17 @@ class Groups:
             numbers[side][unmatched] = np.arange(next_group, next_group + unmatched.size)
             next_group += unmatched.size
         last = np.iinfo(np.int64).max
-        first = Both(*(np.full(next_group, last, np.int64) for _ in SIDES))
+        lowest = Both(*(np.full(next_group, last, np.int64) for _ in SIDES))
         for side in SIDES:
             occupied = overlap.side(side).occupied
-            np.minimum.at(first[side], numbers[side][occupied], occupied)
-        used = np.flatnonzero((first.reference < last) | (first.prediction < last))
-        one_sided = (first.reference[used] == last) | (first.prediction[used] == last)
-        order = used[np.lexsort((first.prediction[used], first.reference[used], one_sided))]
-        new = np.full(next_group + 1, -1, np.int64)  # the last entry is for group −1
-        new[order] = np.arange(order.size)
+            np.minimum.at(lowest[side], numbers[side][occupied], occupied)
+        groups = np.flatnonzero((lowest.reference < last) | (lowest.prediction < last))
+        one_sided = (lowest.reference[groups] == last) | (lowest.prediction[groups] == last)
+        order = groups[np.lexsort((lowest.prediction[groups], lowest.reference[groups], one_sided))]
+        new_numbers = np.full(next_group + 1, -1, np.int64)  # the last entry is for group −1
+        new_numbers[order] = np.arange(order.size)
         matched = int(order.size - one_sided.sum())
-        return cls(new[numbers.reference], new[numbers.prediction], matched)
+        return cls(new_numbers[numbers.reference], new_numbers[numbers.prediction], matched)
 
     @cached_property
     def count(self) -> int:
@@ -130,11 +130,11 @@ def known_from_table(overlap: Overlap, groups: Groups) -> NDArray[np.bool_]:
     single = Both(*(sizes[side] <= 1 for side in SIDES))
     crisp = Both(overlap.reference.crisp, overlap.prediction.crisp)
     single_or_crisp = Both(*(single[side] | crisp[side] for side in SIDES))
-    known = single_or_crisp.reference & single_or_crisp.prediction
+    is_known = single_or_crisp.reference & single_or_crisp.prediction
     if overlap.similarity.separable:
         # The costs of unmatched regions are their volumes, which can be summed.
-        known |= (sizes.reference == 0) | (sizes.prediction == 0)
-    return np.asarray(known)
+        is_known |= (sizes.reference == 0) | (sizes.prediction == 0)
+    return np.asarray(is_known)
 
 
 def _sizes(numbers: Integers, count: int) -> Integers:

@@ -34,11 +34,11 @@ def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Inte
             Option("match", "overlap"),
             ".",
         )
-    chosen = (overlap.reference.volumes[rows] > 0) & (overlap.prediction.volumes[columns] > 0)
+    matchable = (overlap.reference.volumes[rows] > 0) & (overlap.prediction.volumes[columns] > 0)
     for places, region in zip((rows, columns), background, strict=True):
         if region is not None:
-            chosen &= places != region
-    return rows[chosen], columns[chosen]
+            matchable &= places != region
+    return rows[matchable], columns[matchable]
 
 
 def labels_by(overlap: Overlap) -> LabelsBy:
@@ -47,8 +47,8 @@ def labels_by(overlap: Overlap) -> LabelsBy:
     Regions correspond by name if both sides have at least one name that identifies a region. A name
     that two regions of a side share identifies neither region.
     """
-    named = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
-    return "name" if named else "number"
+    has_names = all(regions.places_by_name for regions in (overlap.reference, overlap.prediction))
+    return "name" if has_names else "number"
 
 
 def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
@@ -64,13 +64,13 @@ def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
     names = Both(reference.places_by_name, prediction.places_by_name)
     common = [name for name in names.reference if name in names.prediction]
     rows, columns = (np.array([side[name] for name in common], np.int64) for side in names)
-    named = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
-    paired = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
+    is_named = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
+    is_paired = Both(*(np.zeros(len(overlap.side(side)), np.bool_) for side in SIDES))
     for side, places, pairs in zip(SIDES, names, (rows, columns), strict=True):
-        named[side][list(places.values())] = True
-        paired[side][pairs] = True
-    by_number = ~paired.reference[i] & ~paired.prediction[j]
-    by_number &= ~(named.reference[i] & named.prediction[j])
+        is_named[side][list(places.values())] = True
+        is_paired[side][pairs] = True
+    by_number = ~is_paired.reference[i] & ~is_paired.prediction[j]
+    by_number &= ~(is_named.reference[i] & is_named.prediction[j])
     rows, columns = np.concatenate([rows, i[by_number]]), np.concatenate([columns, j[by_number]])
     order = np.argsort(rows)
     return rows[order], columns[order]
@@ -114,29 +114,29 @@ def _check_labels(overlap: Overlap) -> None:
             Option("match", "overlap"),
             ".",
         )
-    for side, across in (SIDES, SIDES[::-1]):
-        own, opposite = overlap.side(side), overlap.side(across)
+    for side, opposite_side in (SIDES, SIDES[::-1]):
+        regions, opposite = overlap.side(side), overlap.side(opposite_side)
         if labels_by(overlap) == "name":
             continue
-        if own.names and not opposite.names and not _numbers(own)[0].size:
+        if regions.names and not opposite.names and not _numbers(regions)[0].size:
             raise InputError(
-                f"the {side} has names ({listed(own.labels)}) but no numbers, and the {across} has "
-                f"numbers ({listed(opposite.labels)}) but no names. For ",
+                f"the {side} has names ({listed(regions.labels)}) but no numbers, and the "
+                f"{opposite_side} has numbers ({listed(opposite.labels)}) but no names. For ",
                 Option("match", "labels"),
                 ", assign names to the numbers with ",
-                Option("names", python=f"read(…, names=…) for the {across}"),
+                Option("names", python=f"read(…, names=…) for the {opposite_side}"),
                 "; otherwise use ",
                 Option("match", "overlap"),
                 ".",
             )
-        if own.unlabelled and not opposite.unlabelled:
-            numbers = _numbers(own)[0]
+        if regions.unlabelled and not opposite.unlabelled:
+            numbers = _numbers(regions)[0]
             unknown = ~np.isin(_numbers(opposite)[0], numbers)
             if unknown.any() or (not opposite.crisp and not opposite.numbers):
                 raise InputError(
-                    f"the channels of the {side} have no labels, and the labels of the {across} "
-                    f"({listed(opposite.labels)}) are not all channel numbers (0 to {len(own) - 1})"
-                    f". For ",
+                    f"the channels of the {side} have no labels, and the labels of the "
+                    f"{opposite_side} ({listed(opposite.labels)}) are not all channel numbers "
+                    f"(0 to {len(regions) - 1}). For ",
                     Option("match", "labels"),
                     ", store the labels of the channels in the file, or set them in Python with "
                     "Segmentation.from_probabilities(…, labels=…); otherwise use ",
@@ -147,19 +147,19 @@ def _check_labels(overlap: Overlap) -> None:
 
 def _common_label(overlap: Overlap) -> bool:
     """Return whether the two sides have a label in common, including labels without pixels."""
-    own, others = overlap.reference, overlap.prediction
+    reference, prediction = overlap.reference, overlap.prediction
     by_name = labels_by(overlap) == "name"
-    if by_name and own.unique_names.keys() & others.unique_names.keys():
+    if by_name and reference.unique_names.keys() & prediction.unique_names.keys():
         return True
-    named = own.unique_names.values(), others.unique_names.values()
-    p, q = _known_numbers(own), _known_numbers(others)
+    unique_keys = reference.unique_names.values(), prediction.unique_names.values()
+    p, q = _keys_by_number(reference), _keys_by_number(prediction)
     return any(
-        not (by_name and p[number] in named[0] and q[number] in named[1])
+        not (by_name and p[number] in unique_keys[0] and q[number] in unique_keys[1])
         for number in p.keys() & q.keys()
     )
 
 
-def _known_numbers(regions: Regions) -> dict[int, int]:
+def _keys_by_number(regions: Regions) -> dict[int, int]:
     """Return the labels or channels by number, including labels without pixels."""
     keys: list[int] = [*regions.keys.tolist(), *regions.names, *regions.numbers]
     unlabelled = set(regions.unlabelled)

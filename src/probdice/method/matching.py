@@ -123,7 +123,7 @@ def find_groups(overlap: Overlap, matching: Matching) -> Groups:
     if matching.background is not None:
         background = find_background(overlap, matching.background)
     if isinstance(rule, Fixed):
-        return _around_fixed(overlap, rule, background)
+        return _groups_around_fixed(overlap, rule, background)
     if isinstance(rule, Given):
         return groups_as_given(overlap, rule, background)
     rows, columns = RULES[rule].pairs(overlap, background)
@@ -164,16 +164,16 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
         overlap = within_classes(overlap)
     meeting = overlap.meeting
     shape = overlap.reference.keys.size, overlap.prediction.keys.size
-    chosen = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
-    rows, columns = meeting.rows[chosen], meeting.columns[chosen]
+    selected_pairs = largest_total(meeting.rows, meeting.columns, meeting.savings, shape)
+    rows, columns = meeting.rows[selected_pairs], meeting.columns[selected_pairs]
     if rows.size < max(shape):  # a region may be unmatched
         # An exchange requires an unmatched region with the same saving as the matched region.
         savings = meeting.savings
         row_savings, column_savings = (np.zeros(count, savings.dtype) for count in shape)
-        row_savings[rows] = column_savings[columns] = savings[chosen]
-        others = row_savings[meeting.rows] + column_savings[meeting.columns]
-        if np.count_nonzero(np.abs(others - savings) <= overlap.tie):
-            column_of = _exchanged(overlap, rows, columns)
+        row_savings[rows] = column_savings[columns] = savings[selected_pairs]
+        match_savings = row_savings[meeting.rows] + column_savings[meeting.columns]
+        if np.count_nonzero(np.abs(match_savings - savings) <= overlap.tie):
+            column_of = _columns_after_exchanges(overlap, rows, columns)
             rows, columns = np.flatnonzero(column_of >= 0), column_of[column_of >= 0]
     return rows, columns
 
@@ -198,13 +198,17 @@ def within_classes(overlap: Overlap) -> Overlap:
         rows, columns = np.divmod(cells, len(labels[1]))
         inside = (rows > 0) & (columns > 0)
         rows, columns, savings = rows[inside], columns[inside], savings[inside]
-        chosen = largest_total(rows, columns, savings, (len(labels[0]), len(labels[1])))
-        common += list(zip(rows[chosen].tolist(), columns[chosen].tolist(), strict=True))
+        selected_pairs = largest_total(rows, columns, savings, (len(labels[0]), len(labels[1])))
+        common += list(
+            zip(rows[selected_pairs].tolist(), columns[selected_pairs].tolist(), strict=True)
+        )
     class_of = np.full(len(labels[0]), -1, np.int64)
     for i, j in common:
         class_of[i] = j
-    same = class_of[p] == q
-    pairs = Pairs(meeting.rows[same], meeting.columns[same], meeting.savings[same])
+    same_class = class_of[p] == q
+    pairs = Pairs(
+        meeting.rows[same_class], meeting.columns[same_class], meeting.savings[same_class]
+    )
     return replace(overlap, meeting=pairs)
 
 
@@ -217,7 +221,7 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
     return np.array(codes, np.int64), labels
 
 
-def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
+def _columns_after_exchanges(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
     """Replace matched regions with better unmatched regions. Return the column of every row, or −1.
 
     If two regions overlap a third region equally, the region with the smaller cost against an empty
@@ -239,35 +243,35 @@ def _exchanged(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
 
 def _exchange(
     match_of: Integers,
-    taken_by: Integers,
+    owner_of: Integers,
     ends: Integers,
-    others: Integers,
+    opposite_ends: Integers,
     savings: NDArray[Any],
     cost: NDArray[Any],
     tie: float,
 ) -> bool:
     """Replace matches of one side with unmatched regions. Return whether a match was replaced."""
-    saved = np.full(match_of.size, -1, savings.dtype)
-    paired = match_of[ends] == others
-    saved[ends[paired]] = savings[paired]
-    equal = (match_of[ends] >= 0) & (np.abs(savings - saved[ends]) <= tie)
-    offers = np.flatnonzero(equal & (taken_by[others] < 0))
-    offers = offers[cost[others[offers]] < cost[match_of[ends[offers]]] - tie]
+    match_savings = np.full(match_of.size, -1, savings.dtype)
+    is_match = match_of[ends] == opposite_ends
+    match_savings[ends[is_match]] = savings[is_match]
+    equal = (match_of[ends] >= 0) & (np.abs(savings - match_savings[ends]) <= tie)
+    offers = np.flatnonzero(equal & (owner_of[opposite_ends] < 0))
+    offers = offers[cost[opposite_ends[offers]] < cost[match_of[ends[offers]]] - tie]
     if not offers.size:
         return False
     # A region can replace a match only if both have the same saving.
-    order = np.flatnonzero(equal)[np.argsort(others[equal], kind="stable")]
-    starts = np.searchsorted(others[order], np.arange(taken_by.size + 1))
-    waiting = [(cost[k], k) for k in np.unique(others[offers]).tolist()]
+    order = np.flatnonzero(equal)[np.argsort(opposite_ends[equal], kind="stable")]
+    starts = np.searchsorted(opposite_ends[order], np.arange(owner_of.size + 1))
+    waiting = [(cost[k], k) for k in np.unique(opposite_ends[offers]).tolist()]
     heapify(waiting)
     while waiting:
         region_cost, region = heappop(waiting)
-        if taken_by[region] >= 0:
+        if owner_of[region] >= 0:
             continue
         for end in ends[order[starts[region] : starts[region + 1]]].tolist():
             match = int(match_of[end])
             if region_cost < cost[match] - tie:
-                match_of[end], taken_by[region], taken_by[match] = region, end, -1
+                match_of[end], owner_of[region], owner_of[match] = region, end, -1
                 heappush(waiting, (cost[match], match))
                 break
     return True
@@ -334,13 +338,13 @@ def knows(overlap: Overlap, label: Label) -> bool:
     return any(overlap.side(side).knows(label) for side in SIDES)
 
 
-def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
+def _groups_around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
     """Match the given pairs whose regions exist, and match the remaining regions by overlap."""
     numbers, next_group = numbers_of_fixed(overlap, fixed, background)
     meeting = overlap.meeting
     free = (numbers["reference"][meeting.rows] < 0) & (numbers["prediction"][meeting.columns] < 0)
-    rest = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
-    rows, columns = _by_overlap(replace(overlap, meeting=rest))
+    free_pairs = Pairs(meeting.rows[free], meeting.columns[free], meeting.savings[free])
+    rows, columns = _by_overlap(replace(overlap, meeting=free_pairs))
     next_groups = next_group + np.arange(rows.size)
     numbers["reference"][rows] = next_groups
     numbers["prediction"][columns] = next_groups

@@ -12,7 +12,7 @@ from probdice.method.groups import Groups
 from probdice.method.overlap import Overlap
 from probdice.method.sides import SIDES, Side, other
 
-__all__ = ["MERGING", "Join", "Joined", "Merging", "merge_unmatched", "sides_to_merge"]
+__all__ = ["MERGING", "Join", "JoinedLosses", "Merging", "merge_unmatched", "sides_to_merge"]
 
 Merging = Literal["none", "prediction", "reference", "both"]  # sides whose regions may merge
 MERGING: tuple[Merging, ...] = get_args(Merging)
@@ -22,7 +22,7 @@ ORDER: tuple[Side, Side] = ("prediction", "reference")  # the first side merges 
 # The arguments are a side, the members of several groups on that side and on the other side, and
 # unmatched regions of that side. The result is Σ (1 − f) of each group (rows) with each unmatched
 # region added (columns).
-Joined = Callable[
+JoinedLosses = Callable[
     [Side, Sequence[Sequence[int]], Sequence[Sequence[int]], Sequence[int]], NDArray[Any]
 ]
 
@@ -51,7 +51,7 @@ def merge_unmatched(
     groups: Groups,
     costs: NDArray[Any],
     sides: Sequence[Side],
-    joined: Joined,
+    joined_losses: JoinedLosses,
     *,
     by_table: bool = False,
 ) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
@@ -61,7 +61,7 @@ def merge_unmatched(
     ----------
     costs : ndarray
         Σ (1 − f) of each group, in multiples of `Overlap.unit`.
-    joined : callable
+    joined_losses : callable
         Computes the costs that require the pixels.
     by_table : bool
         Whether all gains are computed from the overlap table. This is necessary without the images.
@@ -77,19 +77,19 @@ def merge_unmatched(
     """
     if not groups.matched or not any(groups.unmatched(side).size for side in sides):
         return groups, costs, ()
-    joining = _Joining(overlap, groups, costs, sides, joined, by_table)
+    joining = _Joining(overlap, groups, costs, sides, joined_losses, by_table)
     joins = tuple(joining.run())
     numbers = {side: groups.numbers(side).copy() for side in ORDER}
     for join in joins:
         numbers[join.side][join.region] = join.group
-    merged = Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
-    before = costs.copy()
-    before[: groups.matched] = joining.cost
-    after = np.empty(merged.count, before.dtype)
+    merged_groups = Groups.of_numbers(overlap, numbers["reference"], numbers["prediction"])
+    old_costs = costs.copy()
+    old_costs[: groups.matched] = joining.cost
+    new_costs = np.empty(merged_groups.count, old_costs.dtype)
     for side in ORDER:
         occupied = overlap.side(side).occupied
-        after[merged.numbers(side)[occupied]] = before[numbers[side][occupied]]
-    return merged, after, joins
+        new_costs[merged_groups.numbers(side)[occupied]] = old_costs[numbers[side][occupied]]
+    return merged_groups, new_costs, joins
 
 
 class _Joining:
@@ -101,11 +101,11 @@ class _Joining:
         groups: Groups,
         costs: NDArray[Any],
         sides: Sequence[Side],
-        joined: Joined,
+        joined_losses: JoinedLosses,
         by_table: bool,
     ) -> None:
         self.overlap = overlap
-        self.joined = joined
+        self.joined_losses = joined_losses
         self.by_table = by_table
         self.cost = costs[: groups.matched].tolist()
         self.alone = {side: overlap.alone[side].tolist() for side in ORDER}
@@ -118,19 +118,21 @@ class _Joining:
         }
         self.meeting = {side: self._neighbours(side) for side in ORDER}
         # Per side and unmatched region, the saving with the other side of each group.
-        self.saved: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
+        self.group_savings: dict[Side, dict[int, dict[int, Any]]] = {side: {} for side in ORDER}
         self.gain: dict[tuple[int, int, int], Any] = {}
         self.heap: list[tuple[Any, int, int, int]] = []
         self.ready: list[tuple[int, int, int, Any]] = []  # tied merges, in tie-breaking order
         self.level: Any = 0  # the largest gain when the ready merges were taken from the heap
         group_of = {side: groups.numbers(side).tolist() for side in ORDER}
         for side in ORDER:
-            across = group_of[other(side)]
+            opposite_groups = group_of[other(side)]
             for region in self.unmatched[side]:
-                saved = self.saved[side].setdefault(region, {})
+                region_savings = self.group_savings[side].setdefault(region, {})
                 for neighbour, saving in self.meeting[side].get(region, ()):
-                    if across[neighbour] < groups.matched:
-                        saved[across[neighbour]] = saved.get(across[neighbour], 0) + saving
+                    if opposite_groups[neighbour] < groups.matched:
+                        region_savings[opposite_groups[neighbour]] = (
+                            region_savings.get(opposite_groups[neighbour], 0) + saving
+                        )
             self._measure(side, range(groups.matched))
         heapify(self.heap)
 
@@ -185,37 +187,40 @@ class _Joining:
         self.unmatched[side].discard(region)
         self.members[side][group].append(region)
         self.cost[group] = max(self.cost[group] - gain, 0)  # sums may exceed 1 by rounding
-        across = other(side)
+        opposite = other(side)
         for neighbour, saving in self.meeting[side].get(region, ()):
-            if neighbour in self.unmatched[across]:
-                saved = self.saved[across][neighbour]
-                saved[group] = saved.get(group, 0) + saving
-                if self._additive(across, group):
+            if neighbour in self.unmatched[opposite]:
+                neighbour_savings = self.group_savings[opposite][neighbour]
+                neighbour_savings[group] = neighbour_savings.get(group, 0) + saving
+                if self._additive(opposite, group):
                     self._offer(
-                        across, neighbour, group, self._from_table(across, neighbour, group)
+                        opposite, neighbour, group, self._from_table(opposite, neighbour, group)
                     )
-        for changed in ORDER:
-            if not self._additive(changed, group):
-                self._measure(changed, [group])
+        for changed_side in ORDER:
+            if not self._additive(changed_side, group):
+                self._measure(changed_side, [group])
 
     def _measure(self, side: Side, groups: Sequence[int]) -> None:
         """Compute the gain from merging each unmatched region of a side into each of the groups."""
         additive = {g for g in groups if self._additive(side, g)}
         if additive:
             for region in self.unmatched[side]:
-                for group in self.saved[side][region]:
+                for group in self.group_savings[side][region]:
                     if group in additive:
                         self._offer(side, region, group, self._from_table(side, region, group))
         unmatched = sorted(self.unmatched[side])
         by_pixels = [g for g in groups if not self._additive(side, g)] if unmatched else []
         if by_pixels:
-            own, across = self.members[side], self.members[other(side)]
-            losses = self.joined(
-                side, [own[g] for g in by_pixels], [across[g] for g in by_pixels], unmatched
+            members, opposite_members = self.members[side], self.members[other(side)]
+            losses = self.joined_losses(
+                side,
+                [members[g] for g in by_pixels],
+                [opposite_members[g] for g in by_pixels],
+                unmatched,
             )
             for group, row in zip(by_pixels, losses.tolist(), strict=True):
                 for region, loss in zip(unmatched, row, strict=True):
-                    if group in self.saved[side][region]:
+                    if group in self.group_savings[side][region]:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
@@ -228,7 +233,7 @@ class _Joining:
         return overlap.similarity.separable or (len(self.members[other(side)][group]) == 1)
 
     def _from_table(self, side: Side, region: int, group: int) -> Any:
-        return 2 * self.saved[side][region][group] - self.alone[side][region]
+        return 2 * self.group_savings[side][region][group] - self.alone[side][region]
 
     def _offer(self, side: Side, region: int, group: int, gain: Any) -> None:
         key = ORDER.index(side), region, group
@@ -238,16 +243,16 @@ class _Joining:
     def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
         """Return the regions that each unmatched region overlaps, and their savings."""
         meeting = self.overlap.meeting
-        ends, others = meeting.rows, meeting.columns
+        ends, opposite_ends = meeting.rows, meeting.columns
         if side == "prediction":
-            ends, others = others, ends
+            ends, opposite_ends = opposite_ends, ends
         unmatched = np.zeros(len(self.overlap.side(side)), np.bool_)
         unmatched[list(self.unmatched[side])] = True
         pairs = np.flatnonzero(unmatched[ends])
         neighbours: dict[int, list[tuple[int, Any]]] = {}
         for region, neighbour, saving in zip(
             ends[pairs].tolist(),
-            others[pairs].tolist(),
+            opposite_ends[pairs].tolist(),
             meeting.savings[pairs].tolist(),
             strict=True,
         ):

@@ -162,8 +162,8 @@ class Overlap:
             )
         )
         meeting = self.meeting
-        at = places.reference[meeting.rows], places.prediction[meeting.columns]
-        weights[at] -= 2 * meeting.savings
+        cells = places.reference[meeting.rows], places.prediction[meeting.columns]
+        weights[cells] -= 2 * meeting.savings
         weights *= self.unit / self.pixels
         np.clip(weights, 0, 1, out=weights)
         weights.flags.writeable = False

@@ -42,7 +42,7 @@ def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
                 f"written by another version of probdice"
             )
         reference, prediction = (Regions.from_dict(content[side]) for side in SIDES)
-        whole = reference.crisp and prediction.crisp
+        crisp = reference.crisp and prediction.crisp
         overlap = Overlap(
             similarity_from_dict(content["similarity"]),
             index(content["pixels"]),
@@ -51,7 +51,7 @@ def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
             Pairs(
                 np.asarray(content["rows"], np.int64),
                 np.asarray(content["columns"], np.int64),
-                np.asarray(content["savings"], np.int64 if whole else np.float64),
+                np.asarray(content["savings"], np.int64 if crisp else np.float64),
             ),
         )
         if not all(_conditions(overlap)):
@@ -87,8 +87,8 @@ def _conditions(overlap: Overlap) -> Iterator[bool]:
             yield bool(np.all((counts >= 0) & (counts <= overlap.pixels)))
             yield bool(np.any(regions.present))
     yield bool(np.all(np.isfinite(meeting.savings) & (meeting.savings > 0)))
-    yield _within(meeting.rows, len(overlap.reference))
-    yield _within(meeting.columns, len(overlap.prediction))
+    yield _in_range(meeting.rows, len(overlap.reference))
+    yield _in_range(meeting.columns, len(overlap.prediction))
     pairs = meeting.rows * len(overlap.prediction) + meeting.columns
     yield np.unique(pairs).size == pairs.size
 
@@ -98,7 +98,7 @@ def _equally_long(*arrays: NDArray[Any]) -> bool:
     return all(array.shape == (arrays[0].size,) for array in arrays)
 
 
-def _within(indices: Integers, count: int) -> bool:
+def _in_range(indices: Integers, count: int) -> bool:
     return not indices.size or (int(indices.min()) >= 0 and int(indices.max()) < count)
 
 
@@ -137,7 +137,7 @@ def read_overlap(name: str) -> Overlap:
     """Read an overlap from a file written by `write_overlap`."""
     try:
         with Path(name).open("rb") as stream:
-            return overlap_from_dict(_stored(stream))
+            return overlap_from_dict(_file_content(stream))
     except OSError as error:
         raise FormatError(f"{name}: cannot be read: {error.strerror or error}") from error
     except ProbdiceError as error:
@@ -148,7 +148,7 @@ def read_overlap(name: str) -> Overlap:
         ) from None
 
 
-def _stored(stream: BinaryIO) -> dict[str, Any]:
+def _file_content(stream: BinaryIO) -> dict[str, Any]:
     """Return the content of a file, for `overlap_from_dict`.
 
     A small file may decompress to huge arrays, so the sizes are checked first. The compression
@@ -159,10 +159,11 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
 
     archive = zipfile.ZipFile(stream)
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-    known = {f"{side}_{field}" for side in SIDES for field in ARRAYS}
-    known |= {"header", "rows", "columns", "savings"}
-    known.add("allow_pickle")  # earlier versions stored this option as an array with NumPy 1.26
-    if unknown := members.keys() - known:
+    array_names = {f"{side}_{field}" for side in SIDES for field in ARRAYS}
+    array_names |= {"header", "rows", "columns", "savings"}
+    # Earlier versions stored this option as an array with NumPy 1.26.
+    array_names.add("allow_pickle")
+    if unknown := members.keys() - array_names:
         raise FormatError(f"corrupt file: unknown array {min(unknown)!r}")
 
     def array(name: str, most: int) -> NDArray[Any]:
@@ -174,15 +175,15 @@ def _stored(stream: BinaryIO) -> dict[str, Any]:
     def packed(name: str) -> NDArray[Any]:
         return array(name, MOST_PACKED * members[name].compress_size)
 
-    plain: dict[str, Any] = dict(json.loads(packed("header").tobytes()))
+    content: dict[str, Any] = dict(json.loads(packed("header").tobytes()))
     counts = []
     for side in SIDES:
         keys = packed(f"{side}_keys")
-        plain[side] = plain[side] | {"keys": keys, "losses": None, "likeliest": None}
+        content[side] = content[side] | {"keys": keys, "losses": None, "likeliest": None}
         for field in ("volumes", "losses", "likeliest"):
             if f"{side}_{field}" in members:
-                plain[side][field] = array(f"{side}_{field}", 8 * keys.size)
+                content[side][field] = array(f"{side}_{field}", 8 * keys.size)
         counts.append(keys.size)
     rows = array("rows", 8 * math.prod(counts))
     columns, savings = (array(name, 8 * rows.size) for name in ("columns", "savings"))
-    return plain | {"rows": rows, "columns": columns, "savings": savings}
+    return content | {"rows": rows, "columns": columns, "savings": savings}

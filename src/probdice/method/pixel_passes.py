@@ -40,12 +40,12 @@ class Scores:
 class Moments:
     """Σ p, Σ p pᵀ and Σ p qᵀ over a set of pixels, from which explained shares are computed.
 
-    `own` contains Σ p pᵀ for a side with probabilities and None for a label map.
+    `products` contains Σ p pᵀ for a side with probabilities and None for a label map.
     """
 
     volumes: Both[Floats]
-    own: Both[Floats | None]
-    between: Floats
+    products: Both[Floats | None]
+    cross_products: Floats
 
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(
@@ -53,10 +53,10 @@ class Moments:
             Both(
                 *(
                     None if a is None or b is None else a + b
-                    for a, b in zip(self.own, other.own, strict=True)
+                    for a, b in zip(self.products, other.products, strict=True)
                 )
             ),
-            self.between + other.between,
+            self.cross_products + other.cross_products,
         )
 
 
@@ -111,8 +111,8 @@ class Passes(Protocol):
         self,
         similarity: Similarity,
         side: Side,
-        own: Lists,
-        across: Lists,
+        members: Lists,
+        opposite_members: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
         """Return Σ (1 − f) of each group with each unmatched region of `side` added."""

@@ -46,11 +46,12 @@ def shown_names(
     if len(set(names.values())) == len(names):
         return names
     counts = Counter(names.values())
-    shared = {key: name for key, name in names.items() if counts[name] > 1}
-    shown = {**names, **_numbered(shared, number_of)}
-    if len(set(shown.values())) < len(shown):  # a region is named "mass (2)" in its source
-        shown = {**names, **_numbered(names, number_of)}
-    return shown
+    shared_names = {key: name for key, name in names.items() if counts[name] > 1}
+    displayed_names = {**names, **_numbered(shared_names, number_of)}
+    # A region may be named "mass (2)" in its source.
+    if len(set(displayed_names.values())) < len(displayed_names):
+        displayed_names = {**names, **_numbered(names, number_of)}
+    return displayed_names
 
 
 def _numbered(names: Mapping[int, str], number_of: Callable[[int], int | None]) -> dict[int, str]:
@@ -70,16 +71,18 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
     >>> shown_labels([0, 17, None], {2: "liver"})
     (0, 17, 'liver')
     """
-    shown = shown_names(names, lambda channel: labels[channel])
-    return tuple(shown.get(k, k if label is None else label) for k, label in enumerate(labels))
+    displayed_names = shown_names(names, lambda channel: labels[channel])
+    return tuple(
+        displayed_names.get(k, k if label is None else label) for k, label in enumerate(labels)
+    )
 
 
 def listed(labels: Sequence[Label], most: int = 6) -> str:
     """Format the first labels and the number of remaining labels; return a dash without labels."""
     if not labels:
         return "–"
-    rest = f", … {len(labels) - most} more" if len(labels) > most else ""
-    return ", ".join(str(label) for label in labels[:most]) + rest
+    suffix = f", … {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(str(label) for label in labels[:most]) + suffix
 
 
 def as_channels(
@@ -90,15 +93,15 @@ def as_channels(
     If neither labels nor names are given, the numbers are 0, 1, …. An integer in `names` is a
     label.
     """
-    for what, values in (("labels", labels), ("names", names)):
+    for argument, values in (("labels", labels), ("names", names)):
         if values is not None and (isinstance(values, str | Mapping) or len(values) != count):
             raise InputError(
-                f"{what} must be a list of {count} {what}, one per region, found {values!r}"
+                f"{argument} must be a list of {count} {argument}, one per region, found {values!r}"
             )
     if labels is None and names is None:
         return tuple(range(count)), {}
-    given = [None] * count if labels is None else labels
-    numbers = [None if label is None else whole_number(label, "labels") for label in given]
+    channel_labels = [None] * count if labels is None else labels
+    numbers = [None if label is None else whole_number(label, "labels") for label in channel_labels]
     name_of: dict[int, str] = {}
     for k, name in enumerate(() if names is None else names):
         if isinstance(name, str):
@@ -110,9 +113,9 @@ def as_channels(
     return tuple(numbers), name_of
 
 
-def whole_number(value: object, what: str) -> int:
-    """Return the value as an integer, or raise an error that names the argument `what`."""
+def whole_number(value: object, argument: str) -> int:
+    """Return the value as an integer, or raise an error that names the argument."""
     try:
         return index(cast(SupportsIndex, value))
     except TypeError:
-        raise InputError(f"{what}: expected whole numbers, found {value!r}") from None
+        raise InputError(f"{argument}: expected whole numbers, found {value!r}") from None

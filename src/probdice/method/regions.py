@@ -131,8 +131,8 @@ class Regions:
 
     @cached_property
     def _keys_by_name(self) -> dict[str, int]:
-        shown = {name: key for key, name in self._shown_names.items()}
-        return {**shown, **self.unique_names}
+        displayed_keys = {name: key for key, name in self._shown_names.items()}
+        return {**displayed_keys, **self.unique_names}
 
     @cached_property
     def unique_names(self) -> dict[str, int]:
@@ -146,9 +146,11 @@ class Regions:
         if not self.names:
             return {}
         keys = as_integers(list(self.unique_names.values()))
-        _, places, chosen = np.intersect1d(self.keys.astype(keys.dtype), keys, return_indices=True)
+        _, places, name_indices = np.intersect1d(
+            self.keys.astype(keys.dtype), keys, return_indices=True
+        )
         names = list(self.unique_names)
-        return {names[k]: int(place) for k, place in zip(chosen, places, strict=True)}
+        return {names[k]: int(place) for k, place in zip(name_indices, places, strict=True)}
 
     @cached_property
     def unlabelled(self) -> tuple[int, ...]:
@@ -202,8 +204,8 @@ class Regions:
         """The labels of empty regions, including labels that have no pixels."""
         empty = [self.label(k) for k in np.flatnonzero(self.volumes == 0).tolist()]
         if self.names or self.numbers:
-            known = set(self.keys.tolist())
-            empty += [self.label_of(key) for key in self._named_or_numbered if key not in known]
+            keys = set(self.keys.tolist())
+            empty += [self.label_of(key) for key in self._named_or_numbered if key not in keys]
         return tuple(empty)
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,17 +249,17 @@ class Regions:
         )
 
 
-def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
+def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
     """Combine the regions of one side of several overlaps.
 
     Also return their indices in the result.
     """
-    first = several[0]
+    first = parts[0]
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
     numbers: dict[int, int] = {}
     origins: dict[int, Label] = {}
-    for regions in several:
+    for regions in parts:
         colours = {**regions.colours, **colours}
         numbers = {**regions.numbers, **numbers}
         origins = {**regions.origins, **origins}
@@ -277,15 +279,15 @@ def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, lis
                     f"{name!r}) cannot be added"
                 )
     keys = first.keys
-    if any(not np.array_equal(regions.keys, keys) for regions in several[1:]):
-        keys = _union([regions.keys for regions in several])
-    places = [np.searchsorted(keys, regions.keys) for regions in several]
+    if any(not np.array_equal(regions.keys, keys) for regions in parts[1:]):
+        keys = _union([regions.keys for regions in parts])
+    places = [np.searchsorted(keys, regions.keys) for regions in parts]
     volumes = np.zeros(keys.size, first.volumes.dtype)
     losses = None if first.losses is None else np.zeros(keys.size)
     # If these counts are missing in one overlap, they are also missing in the sum.
-    known = all(regions.likeliest is not None for regions in several)
-    likeliest = np.zeros(keys.size, np.int64) if known else None
-    for regions, place in zip(several, places, strict=True):
+    has_likeliest = all(regions.likeliest is not None for regions in parts)
+    likeliest = np.zeros(keys.size, np.int64) if has_likeliest else None
+    for regions, place in zip(parts, places, strict=True):
         volumes[place] += regions.volumes
         if losses is not None and regions.losses is not None:
             losses[place] += regions.losses
@@ -295,17 +297,17 @@ def united_regions(several: Sequence[Regions], side: Side) -> tuple[Regions, lis
     return total, places
 
 
-def _union(several: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _union(key_arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return the ascending union of keys as integers. NumPy would convert mixed types to float."""
-    if len({keys.dtype for keys in several}) > 1:
-        several = [as_integers(keys.tolist()) for keys in several]
-        if len({keys.dtype for keys in several}) > 1:
-            if any(keys.size and int(keys[0]) < 0 for keys in several):
+    if len({keys.dtype for keys in key_arrays}) > 1:
+        key_arrays = [as_integers(keys.tolist()) for keys in key_arrays]
+        if len({keys.dtype for keys in key_arrays}) > 1:
+            if any(keys.size and int(keys[0]) < 0 for keys in key_arrays):
                 raise InputError(
                     "overlaps with labels below 0 and labels of at least 2⁶³ cannot be added"
                 )
-            several = [keys.astype(np.uint64) for keys in several]
-    return np.unique(np.concatenate(several))
+            key_arrays = [keys.astype(np.uint64) for keys in key_arrays]
+    return np.unique(np.concatenate(key_arrays))
 
 
 def as_integers(keys: Any) -> NDArray[Any]:

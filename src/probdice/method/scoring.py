@@ -64,17 +64,19 @@ def correspond(overlap: Overlap, matching: Matching, images: Passes | None) -> C
         return Correspondence(matched, matched, ())
     sides = sides_to_merge(matching.merge)
 
-    def joined(side: Side, own: Lists, across: Lists, unmatched: Sequence[int]) -> NDArray[Any]:
-        return joined_losses(overlap, images, side, own, across, unmatched)
+    def losses_after_joining(
+        side: Side, members: Lists, opposite_members: Lists, unmatched: Sequence[int]
+    ) -> NDArray[Any]:
+        return joined_losses(overlap, images, side, members, opposite_members, unmatched)
 
-    before = group_costs(overlap, matched, images)
+    matched_costs = group_costs(overlap, matched, images)
     by_table = images is None and nearly_additive(overlap)
     background = find_background(overlap, matching.background)
     foreground = within_classes(without_background(overlap, background))
-    groups, after, joins = merge_unmatched(
-        foreground, matched, before, sides, joined, by_table=by_table
+    groups, merged_costs, joins = merge_unmatched(
+        foreground, matched, matched_costs, sides, losses_after_joining, by_table=by_table
     )
-    return Correspondence(matched, groups, joins, after)
+    return Correspondence(matched, groups, joins, merged_costs)
 
 
 def measure(
@@ -144,8 +146,8 @@ def group_costs(overlap: Overlap, groups: Groups, images: Passes | None) -> NDAr
     for group in unknown.tolist():
         members = {side: groups.regions(side, group).tolist() for side in SIDES}
         side: Side = "reference" if len(members["reference"]) > 1 else "prediction"
-        *rest, last = members[side]  # the cost of `rest` with `last` added is the group's cost
-        losses = joined_losses(overlap, images, side, [rest], [members[other(side)]], [last])
+        *first, last = members[side]  # the cost of `first` with `last` added is the group's cost
+        losses = joined_losses(overlap, images, side, [first], [members[other(side)]], [last])
         total[group] = losses[0, 0]
     return total
 
@@ -154,8 +156,8 @@ def joined_losses(
     overlap: Overlap,
     images: Passes | None,
     side: Side,
-    own: Lists,
-    across: Lists,
+    group_members: Lists,
+    opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> NDArray[Any]:
     """Compute Σ (1 − f) of groups with unmatched regions added, in a pass over the pixels."""
@@ -166,13 +168,13 @@ def joined_losses(
         )
     keys = Both(overlap.reference.keys, overlap.prediction.keys)
 
-    def named(lists: Lists, of: Side) -> Lists:
-        return [[int(keys[of][k]) for k in members] for members in lists]
+    def as_keys(lists: Lists, lists_side: Side) -> Lists:
+        return [[int(keys[lists_side][k]) for k in members] for members in lists]
 
     return images.joined(
         overlap.similarity,
         side,
-        named(own, side),
-        named(across, other(side)),
+        as_keys(group_members, side),
+        as_keys(opposite_members, other(side)),
         [int(keys[side][k]) for k in unmatched],
     )

@@ -239,8 +239,8 @@ def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:
     similarity = SIMILARITIES[name]
     if not is_dataclass(similarity):
         return similarity()
-    known = [field.name for field in fields(similarity)]
-    return similarity(**{key: content[key] for key in known if key in content})
+    field_names = [field.name for field in fields(similarity)]
+    return similarity(**{key: content[key] for key in field_names if key in content})
 
 
 def aitchison_distance(
@@ -367,11 +367,11 @@ def _vectors(
             f"found {len(first)} and {len(second)}"
         )
     axes = max(first.ndim, second.ndim)
-    padded = [
+    padded_arrays = [
         array.reshape(len(array), *(1,) * (axes - array.ndim), *array.shape[1:]) for array in arrays
     ]
     try:
-        first, second = np.broadcast_arrays(*padded)
+        first, second = np.broadcast_arrays(*padded_arrays)
     except ValueError:
         shapes = " and ".join(str(array.shape[1:]) for array in arrays)
         raise InputError(

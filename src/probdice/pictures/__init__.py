@@ -108,7 +108,7 @@ def plot(
     [[1.0, 1.0], [0.0, 1.0]]
     """
     if kind not in get_args(Kind):
-        known = ", ".join(repr(name) for name in get_args(Kind))
-        raise InputError(f"kind must be one of {known}, found {kind!r}")
+        kinds = ", ".join(repr(name) for name in get_args(Kind))
+        raise InputError(f"kind must be one of {kinds}, found {kind!r}")
     request = request_of(kind, ax=ax, figsize=figsize, place=place, palette=palette)
     return DRAWN[kind](comparison, request)

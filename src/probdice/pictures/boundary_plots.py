@@ -54,21 +54,21 @@ def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
     plane = planes_of(len(image.shape), image.geometry)[0]
     canvas = canvas_for(request, (10.5, 3.9), columns=3)
     colours = colours_of(comparison, request.palette)
-    most, beyond = distance_scale(outlines)
+    most, exceeds_scale = distance_scale(outlines)
     for place, ax in enumerate(canvas.axes[:2]):
         _regions(ax, comparison, place, plane, centre, colours)
         for outline in outlines:
-            drawn = _contour(ax, outline, place, plane, centre, image.shape, most)
+            dots = _contour(ax, outline, place, plane, centre, image.shape, most)
         ax.set_title(SIDES[place], fontsize=10)
     if outlines:
         label = f"distance to the other outline, {boundaries.unit}"
-        extend = "max" if beyond else "neither"
-        colour_bar(drawn, [canvas.axes[1]], label=label, extend=extend)
+        extend = "max" if exceeds_scale else "neither"
+        colour_bar(dots, [canvas.axes[1]], label=label, extend=extend)
     curves = [one for one in outlines if all(map(len, one.points))][:CURVES]
     _histograms(canvas.axes[2], comparison, curves, colours, most, boundaries.unit)
     if len(image.shape) == 3:
-        (across,) = plane.across(3)
-        canvas.add_title(f"{plane.name}, slice {centre[across]}")
+        (slice_axis,) = plane.across(3)
+        canvas.add_title(f"{plane.name}, slice {centre[slice_axis]}")
     return canvas.figure
 
 
@@ -107,15 +107,15 @@ def _contour(
 ) -> PathCollection:
     """Draw the elements of one outline in a slice, coloured by distance."""
     points, distances = outline.points[place], outline.distances[place]
-    near = np.ones(len(points), np.bool_)
+    in_slice = np.ones(len(points), np.bool_)
     for axis in plane.across(len(shape)):
-        near &= np.abs(points[:, axis] - centre[axis]) <= 0.5
-    columns, rows = points[near, plane.columns], points[near, plane.rows]
+        in_slice &= np.abs(points[:, axis] - centre[axis]) <= 0.5
+    columns, rows = points[in_slice, plane.columns], points[in_slice, plane.rows]
     if plane.flip_columns:
         columns = shape[plane.columns] - 1 - columns
     if plane.flip_rows:
         rows = shape[plane.rows] - 1 - rows
-    values = distances[near]
+    values = distances[in_slice]
     finite = np.isfinite(values)  # infinite if the other side has no outline
     if not finite.all():
         ax.scatter(columns[~finite], rows[~finite], color=NO_OTHER, s=3, linewidths=0)

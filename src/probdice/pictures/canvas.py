@@ -44,18 +44,18 @@ class Request:
 
 @dataclass(frozen=True)
 class Canvas:
-    """The axes of a picture, row by row. `own` is True if `canvas_for` created the figure."""
+    """The axes of a picture, row by row. `is_new` is True if `canvas_for` created the figure."""
 
     figure: "Figure"
     axes: "tuple[Axes, ...]"
-    own: bool
+    is_new: bool
 
     def inches(self, around: tuple[float, float] = (0.1, 0.1)) -> tuple[float, float]:
         """Approximate width and height of the axes in inches.
 
         `around` is the margin of a figure that `canvas_for` created.
         """
-        if self.own:
+        if self.is_new:
             width, height = self.figure.get_size_inches()
             return max(width - around[0], 0.5), max(height - around[1], 0.5)
         box, dpi = self.axes[0].get_window_extent(), self.figure.dpi
@@ -63,7 +63,7 @@ class Canvas:
 
     def add_title(self, text: str) -> None:
         """Add a line of text above a new figure, or above the first of the given axes."""
-        if self.own:
+        if self.is_new:
             self.figure.suptitle(text, fontsize=9, color=QUIET)
         elif text:
             first = self.axes[0]
@@ -80,7 +80,7 @@ class Canvas:
             "title": None if title is None else self._wrapped(title),
             "title_fontsize": 8,
         }
-        if self.own:
+        if self.is_new:
             legend = self.figure.legend(loc="outside lower center", **properties)
         else:
             ax = self.axes[-1]
@@ -89,7 +89,7 @@ class Canvas:
 
     def _wrapped(self, text: str) -> str:
         """Wrap text to the width of the figure, or to 1.5 times the width of given axes."""
-        width = self.figure.get_figwidth() if self.own else 1.5 * self.inches()[0]
+        width = self.figure.get_figwidth() if self.is_new else 1.5 * self.inches()[0]
         return "\n".join(
             line for part in text.splitlines() for line in wrap(part, max(int(width / 0.07), 12))
         )
@@ -114,7 +114,7 @@ def request_of(
         if not (0 < width < 1000 and 0 < height < 1000):
             raise InputError(f"figsize must be a width and a height in inches, found {figsize!r}")
         figsize = width, height
-    return Request(kind, None if ax is None else _given(ax), figsize, place, palette)
+    return Request(kind, None if ax is None else _as_axes(ax), figsize, place, palette)
 
 
 def canvas_for(
@@ -166,12 +166,12 @@ def tidy(ax: "Axes", *, grid: Literal["x", "y"] | None = None) -> None:
     ax.tick_params(labelsize=8)
 
 
-def _given(ax: "Axes | Iterable[Axes]") -> "tuple[Axes, ...]":
+def _as_axes(ax: "Axes | Iterable[Axes]") -> "tuple[Axes, ...]":
     """Flatten axes or nested sequences of axes."""
     from matplotlib.axes import Axes
 
     if isinstance(ax, Axes):
         return (ax,)
     if isinstance(ax, Iterable) and not isinstance(ax, str):
-        return tuple(one for several in ax for one in _given(several))
+        return tuple(one for several in ax for one in _as_axes(several))
     raise InputError(f"ax must be Matplotlib axes, found {type(ax).__name__}")

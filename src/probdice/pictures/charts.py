@@ -54,7 +54,7 @@ def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
             solid_capstyle="butt",
             zorder=1,
         )
-    linked = {node for link in layout.links for node in (link.reference, link.prediction)}
+    linked_nodes = {node for link in layout.links for node in (link.reference, link.prediction)}
     for node in layout.nodes:
         ax.plot(
             SIDE[node.side],
@@ -62,7 +62,7 @@ def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
             "o",
             markersize=11 if roomy else 6.5,
             color=shades[node.side, node.label],
-            markeredgecolor="white" if node in linked else "#555555",
+            markeredgecolor="white" if node in linked_nodes else "#555555",
             zorder=2,
         )
     for side in SIDES:
@@ -236,8 +236,8 @@ def _write(ax: Axes, side: Side, nodes: list[Node], width: float, roomy: bool) -
             ax.text(edge, node.row, volume, ha=_across(align), va="center_baseline", **grey)
     ax.text(at, -0.9 if roomy else -2, side, ha=align, fontsize=10, fontweight="bold")
     if not roomy:
-        known = bool(nodes) and nodes[0].pixel_volume is not None
-        unit = "mL" if known else "pixels"
+        has_pixel_volume = bool(nodes) and nodes[0].pixel_volume is not None
+        unit = "mL" if has_pixel_volume else "pixels"
         ax.text(at + 1.1 * outwards, -0.8, unit, ha=_across(align), **grey)
 
 

@@ -108,14 +108,14 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     ('#59A3CD', '#0072B2', '#E69F00')
     """
     groups = _group_colours(comparison, palette)
-    merged = {(merge.side, merge.region) for merge in comparison.merges}
+    merged_regions = {(merge.side, merge.region) for merge in comparison.merges}
     shades: dict[tuple[Side, Label], str] = {}
     for group, colour in zip(comparison.groups, groups, strict=True):
         count = 0  # counts regions of both sides, so that unmatched regions do not share a shade
         for side in SIDES:
             for label in group.side(side):
                 shades[side, label] = colour
-                if (side, label) in merged:
+                if (side, label) in merged_regions:
                     shades[side, label] = _shade(colour, *SHADES[count % len(SHADES)])
                     count += 1
     regions = {
@@ -148,20 +148,20 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
         return RGB[: len(groups)]
     if palette not in ("given", "safe"):
         raise InputError(f"palette must be 'given', 'safe' or 'rgb', found {palette!r}")
-    given = _given(comparison) if palette == "given" else [None] * len(groups)
+    colours = _file_colours(comparison) if palette == "given" else [None] * len(groups)
     background = background_group(groups)
-    free = cycle([colour for colour in PALETTE if colour not in given] or PALETTE)
+    free = cycle([colour for colour in PALETTE if colour not in colours] or PALETTE)
     return tuple(
-        NEUTRAL if k == background else colour or next(free) for k, colour in enumerate(given)
+        NEUTRAL if k == background else colour or next(free) for k, colour in enumerate(colours)
     )
 
 
-def _given(comparison: Comparison) -> list[str | None]:
+def _file_colours(comparison: Comparison) -> list[str | None]:
     """Return the colour of each group from the reference file, or else from the prediction file.
 
     The matched pair takes precedence over merged regions.
     """
-    merged = {(merge.side, merge.region) for merge in comparison.merges}
+    merged_regions = {(merge.side, merge.region) for merge in comparison.merges}
     colours: dict[tuple[Side, Label], str] = {}
     for side in SIDES:
         regions = comparison.overlap.side(side)
@@ -170,12 +170,12 @@ def _given(comparison: Comparison) -> list[str | None]:
         }
     if not colours:
         return [None] * len(comparison.groups)
-    given = []
+    result = []
     for group in comparison.groups:
         members = [(side, label) for side in SIDES for label in group.side(side)]
-        members.sort(key=merged.__contains__)
-        given.append(next((colours[member] for member in members if member in colours), None))
-    return given
+        members.sort(key=merged_regions.__contains__)
+        result.append(next((colours[member] for member in members if member in colours), None))
+    return result
 
 
 def background_group(groups: tuple[Group, ...]) -> int | None:
@@ -185,10 +185,10 @@ def background_group(groups: tuple[Group, ...]) -> int | None:
     the other regions.
     """
     largest = max(range(len(groups)), key=lambda k: groups[k].reference_volume)
-    named = {str(label).strip().lower() for label in groups[largest].reference}
-    return largest if named & {"0", "background"} else None
+    names = {str(label).strip().lower() for label in groups[largest].reference}
+    return largest if names & {"0", "background"} else None
 
 
 def _shade(colour: str, towards: float, share: float) -> str:
-    mixed = triples((colour,))[0] * (1 - share) + towards * share
-    return "#" + "".join(f"{round(255 * value):02X}" for value in mixed)
+    components = triples((colour,))[0] * (1 - share) + towards * share
+    return "#" + "".join(f"{round(255 * value):02X}" for value in components)

@@ -95,8 +95,8 @@ def plot_evaluation(
     >>> folder.cleanup()
     """
     if kind not in get_args(EvaluationKind):
-        known = ", ".join(repr(name) for name in get_args(EvaluationKind))
-        raise InputError(f"kind must be one of {known}, found {kind!r}")
+        kinds = ", ".join(repr(name) for name in get_args(EvaluationKind))
+        raise InputError(f"kind must be one of {kinds}, found {kind!r}")
     if measure is not None and kind in ("regions", "volumes"):
         raise InputError(f"measure cannot be used with kind={kind!r}. Omit measure.")
     request = request_of(kind, ax=ax, figsize=figsize)
@@ -142,19 +142,19 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) 
     height = request.figsize[1] if request.figsize else PAGE
     row = 0.16 * len(methods) + 0.1
     fitting = max(int((height - 1.2) / row), 1)
-    shown = labels[:fitting]
-    canvas = canvas_for(request, (6.4, min(row * len(shown) + 1.2, PAGE)))
+    visible_labels = labels[:fitting]
+    canvas = canvas_for(request, (6.4, min(row * len(visible_labels) + 1.2, PAGE)))
     ax = canvas.axes[0]
     colours = dict(zip(methods, _colours(), strict=False))
     step = 0.8 / max(len(methods), 1)
-    for k, label in enumerate(shown):
+    for k, label in enumerate(visible_labels):
         for n, method in enumerate(methods):
             values = dice.get((method, label), np.zeros(0))
             y = k + (n - (len(methods) - 1) / 2) * step
             _dots(ax, values, y, colours[method], spread=step / 2, span=(0.0, 1.0))
             _bar(ax, values, y, colours[method])
-    ax.set_yticks(range(len(shown)), short_names(shown, LONGEST), fontsize=8)
-    ax.set(xlim=(-0.02, 1.02), ylim=(len(shown) - 0.4, -0.6), xlabel="Dice")
+    ax.set_yticks(range(len(visible_labels)), short_names(visible_labels, LONGEST), fontsize=8)
+    ax.set(xlim=(-0.02, 1.02), ylim=(len(visible_labels) - 0.4, -0.6), xlabel="Dice")
     tidy(ax, grid="y")
     names = short_names(methods, LONGEST)
     handles = [
@@ -162,8 +162,8 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) 
         for method, name in zip(methods, names, strict=True)
     ]
     title = None
-    if len(shown) < len(labels):
-        title = f"{len(shown)} of {len(labels):,} labels, with the lowest mean Dice"
+    if len(visible_labels) < len(labels):
+        title = f"{len(visible_labels)} of {len(labels):,} labels, with the lowest mean Dice"
     canvas.legend(list(handles), columns=4, title=title)
     return canvas.figure
 
@@ -176,7 +176,7 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: Reque
     if not pairs:
         raise InputError("kind='differences' requires at least two methods")
     values = evaluation.values(measure)
-    shown = pairs[: max(int((PAGE - 1) / 0.5), 1)]
+    visible_pairs = pairs[: max(int((PAGE - 1) / 0.5), 1)]
     rows = [
         Row(
             f"{first} − {second}",
@@ -186,9 +186,9 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: Reque
             pair.interval,
         )
         for pair, first, second in zip(
-            shown,
-            short_names([pair.first for pair in shown], LONGEST // 2),
-            short_names([pair.second for pair in shown], LONGEST // 2),
+            visible_pairs,
+            short_names([pair.first for pair in visible_pairs], LONGEST // 2),
+            short_names([pair.second for pair in visible_pairs], LONGEST // 2),
             strict=True,
         )
     ]
@@ -198,8 +198,8 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: Reque
     ax.axvline(0, color="#999999", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     title = _title(evaluation, measure)
     ax.set_xlabel(f"difference of {title} per case{_infinite_note(rows)}")
-    if len(shown) < len(pairs):
-        canvas.add_title(f"the first {len(shown)} of {len(pairs)} pairs of methods")
+    if len(visible_pairs) < len(pairs):
+        canvas.add_title(f"the first {len(visible_pairs)} of {len(pairs)} pairs of methods")
     return canvas.figure
 
 
@@ -217,8 +217,8 @@ def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) ->
             ends = rank.mean_rank_interval.low, rank.mean_rank_interval.high
             ax.plot(ends, (y, y), color=colours[rank.method], linewidth=2, solid_capstyle="butt")
         ax.plot(rank.mean_rank, y, "o", color=colours[rank.method], ms=6, mec="white", mew=0.6)
-    placed = [f"{rank.place}. " if rank.place is not None else "" for rank in ranks]
-    ax.set_yticks(range(len(ranks)), [f"{k}{name}" for k, name in zip(placed, names, strict=True)])
+    places = [f"{rank.place}. " if rank.place is not None else "" for rank in ranks]
+    ax.set_yticks(range(len(ranks)), [f"{k}{name}" for k, name in zip(places, names, strict=True)])
     ax.set(
         xlim=(0.9, len(ranks) + 0.1),
         ylim=(len(ranks) - 0.4, -0.6),
@@ -253,8 +253,8 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) 
         areas = [160 * (1.0 if isnan(rank.kept) else rank.kept) + 8 for rank in ranks]
         ax.scatter(columns, places, s=areas, color=colours[method], zorder=3, linewidths=0)
         ax.annotate(names[method], (columns[-1] + 0.12, places[-1]), va="center", fontsize=8)
-    used = [f"{scheme}\n(used)" if scheme == evaluation.scheme else scheme for scheme in SCHEMES]
-    ax.set_xticks(columns, used, fontsize=8)
+    titles = [f"{scheme}\n(used)" if scheme == evaluation.scheme else scheme for scheme in SCHEMES]
+    ax.set_xticks(columns, titles, fontsize=8)
     ax.set(xlim=(-0.3, len(SCHEMES) - 0.3), ylim=(len(methods) + 0.5, 0.5))
     ax.set(yticks=range(1, len(methods) + 1), ylabel="place")
     ax.set_xlabel(f"ranking by {_titles(evaluation, measure)}; area: rank stability", fontsize=8)
@@ -277,18 +277,18 @@ def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
 
     Positions are 0, 1, −1, 2, −2, …, so that a stack grows in both directions.
     """
-    known = np.sort(values[np.isfinite(values)])
+    finite_values = np.sort(values[np.isfinite(values)])
     width = (span[1] - span[0]) / BINS or 1.0
-    bins = np.floor((known - span[0]) / width).astype(np.int64)
+    bins = np.floor((finite_values - span[0]) / width).astype(np.int64)
     first = np.searchsorted(bins, bins, side="left")
-    order = np.arange(known.size) - first
+    order = np.arange(finite_values.size) - first
     places = np.where(order % 2 == 1, (order + 1) // 2, -(order // 2))
-    return known, places.astype(np.float64)
+    return finite_values, places.astype(np.float64)
 
 
 def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
-    everything = np.concatenate([row.values[np.isfinite(row.values)] for row in rows])
-    span = (float(everything.min()), float(everything.max())) if everything.size else (0.0, 1.0)
+    all_values = np.concatenate([row.values[np.isfinite(row.values)] for row in rows])
+    span = (float(all_values.min()), float(all_values.max())) if all_values.size else (0.0, 1.0)
     for y, row in enumerate(rows):
         _dots(ax, row.values, y + 0.12, row.colour, spread=0.26, span=span)
         _bar(ax, row.values, y - 0.26, row.colour)
@@ -319,17 +319,17 @@ def _dots(
 
     Nearly equal values are stacked within `spread` in both directions.
     """
-    known, places = stacked(values, span)
+    finite, places = stacked(values, span)
     most = float(np.abs(places).max(initial=0))
     step = min(0.07, spread / most) if most else 0.0
-    ax.plot(known, y + step * places, "o", ms=DOTS, color=colour, alpha=0.65, mew=0, zorder=2)
+    ax.plot(finite, y + step * places, "o", ms=DOTS, color=colour, alpha=0.65, mew=0, zorder=2)
 
 
 def _bar(ax: Axes, values: Floats, y: float, colour: str) -> None:
     """Draw the quartiles and the median."""
-    known = values[np.isfinite(values)]
-    if known.size > 1:
-        low, median, high = np.quantile(known, (0.25, 0.5, 0.75))
+    finite_values = values[np.isfinite(values)]
+    if finite_values.size > 1:
+        low, median, high = np.quantile(finite_values, (0.25, 0.5, 0.75))
         ax.plot((low, high), (y, y), color=colour, linewidth=3.5, alpha=0.35, zorder=3)
         ax.plot(median, y, "|", color=colour, ms=7, mew=1.6, zorder=3)
 
@@ -339,8 +339,8 @@ def _mean(
 ) -> tuple[float, str]:
     """Return the sort key of a region: its mean over all methods, followed by its name."""
     values = np.concatenate([dice.get((method, label), np.zeros(0)) for method in methods])
-    known = values[~np.isnan(values)]
-    mean = float(known.mean()) if known.size else float("nan")
+    finite_values = values[~np.isnan(values)]
+    mean = float(finite_values.mean()) if finite_values.size else float("nan")
     return (2.0 if isnan(mean) else mean, str(label))
 
 
@@ -350,8 +350,8 @@ def _title(evaluation: Evaluation, measure: str | None) -> str:
 
 def _titles(evaluation: Evaluation, measure: str | None) -> str:
     """Return the titles of the measures of a ranking."""
-    *others, last = map(evaluation.title, [measure] if measure else evaluation.rank_by)
-    return f"{', '.join(others)} and {last}" if others else last
+    *first_titles, last = map(evaluation.title, [measure] if measure else evaluation.rank_by)
+    return f"{', '.join(first_titles)} and {last}" if first_titles else last
 
 
 def _infinite_note(rows: Sequence[Row]) -> str:

@@ -97,12 +97,12 @@ def draw_views(comparison: Comparison, request: Request) -> Figure:
     for row, plane in zip(axes, planes, strict=True):
         box = plane_through(centre, shape, plane.rows, plane.columns)
         view = look(comparison, every_nth(shape, MOST, box))
-        for ax, what in zip(row, columns, strict=True):
-            _show(ax, view, what, colours, plane)
+        for ax, panel in zip(row, columns, strict=True):
+            _show(ax, view, panel, colours, plane)
             _cross(ax, plane, centre, shape)
         row[0].set_title(_where(plane, centre), fontsize=8, loc="left", color="#555555")
-    for ax, what in zip(axes[0], columns, strict=True):
-        ax.set_title(what, fontsize=10)
+    for ax, panel in zip(axes[0], columns, strict=True):
+        ax.set_title(panel, fontsize=10)
     colour_bar(axes[0][-1].images[0], [row[-1] for row in axes]).set_ticks([0, 0.5, 1])
     _finish(canvas, comparison, colours, f"through ({', '.join(map(str, centre))})")
     return canvas.figure
@@ -116,10 +116,10 @@ def _side_by_side(comparison: Comparison, request: Request, columns: Sequence[st
     canvas = _canvas(request, shape, [plane], columns)
     box = plane_through(centre, shape, plane.rows, plane.columns)
     view = look(comparison, every_nth(shape, MOST, box))
-    for ax, what in zip(canvas.axes, columns, strict=True):
-        _show(ax, view, what, colours, plane)
-        ax.set_title(f"f, mean {decimal(comparison.score)}" if what == "f" else what, fontsize=10)
-        if what == "f":
+    for ax, panel in zip(canvas.axes, columns, strict=True):
+        _show(ax, view, panel, colours, plane)
+        ax.set_title(f"f, mean {decimal(comparison.score)}" if panel == "f" else panel, fontsize=10)
+        if panel == "f":
             colour_bar(ax.images[0], [ax]).set_ticks([0, 0.5, 1])
     where = _where(plane, centre) if len(shape) > 2 else ""
     _finish(canvas, comparison, colours if "reference" in columns else None, where)
@@ -137,7 +137,7 @@ def _canvas(
     return canvas_for(request, size, rows=len(planes), columns=len(columns), heights=heights)
 
 
-def _show(ax: Axes, view: View, what: str, colours: Colours, plane: Plane) -> None:
+def _show(ax: Axes, view: View, panel: str, colours: Colours, plane: Plane) -> None:
     """Draw one panel: a side in the colours of its regions, or f."""
     from matplotlib.patches import Rectangle
 
@@ -149,12 +149,12 @@ def _show(ax: Axes, view: View, what: str, colours: Colours, plane: Plane) -> No
         outside = Rectangle((0, 0), 1, 1, transform=ax.transAxes, zorder=0, hatch="////")
         outside.set(facecolor=OUTSIDE, edgecolor="#DDD8CC", linewidth=0)
         ax.add_patch(outside)
-    if what == "f":
+    if panel == "f":
         f = np.ma.masked_invalid(plane.drawn(view.f, axes))
         tones = colour_map(SIMILARITY)
         ax.imshow(f, cmap=tones, vmin=0, vmax=1, aspect=pixel, interpolation="nearest")
     else:
-        side: Side = "reference" if what == "reference" else "prediction"
+        side: Side = "reference" if panel == "reference" else "prediction"
         image = plane.drawn(blended(view, side, colours), axes)
         ax.imshow(image, aspect=pixel, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
@@ -193,7 +193,7 @@ def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, whe
     """Add the legend of the groups, and write the position of the slices."""
     from matplotlib.patches import Patch
 
-    if canvas.own:
+    if canvas.is_new:
         engine = canvas.figure.get_layout_engine()
         engine.set(h_pad=0.06, w_pad=0.06)  # type: ignore[union-attr, call-arg]
     canvas.add_title(where)

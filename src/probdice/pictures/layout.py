@@ -83,7 +83,7 @@ class Pair:
     only: bool
 
 
-Merged = dict[tuple[Side, Label], tuple[Label, ...]]  # merged regions and their targets
+MergeTargets = dict[tuple[Side, Label], tuple[Label, ...]]  # merged regions and their targets
 Columns = Both[list[tuple[Label, ...]]]  # per side, the labels of each node of a group
 
 
@@ -104,22 +104,24 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
     >>> [(link.reference.label, link.prediction.label, link.merged) for link in layout.links]
     [(1, 7, False), (1, 5, True), (2, 9, False)]
     """
-    merged: Merged = {(merge.side, merge.region): merge.into for merge in comparison.merges}
-    columns = [_columns(group, merged) for group in comparison.groups]
-    shown = list(range(len(columns)))[:most]
-    if rows is not None and sum(_height(columns[k]) for k in shown) > rows:
+    targets: MergeTargets = {(merge.side, merge.region): merge.into for merge in comparison.merges}
+    columns = [_columns(group, targets) for group in comparison.groups]
+    visible_groups = list(range(len(columns)))[:most]
+    if rows is not None and sum(_height(columns[k]) for k in visible_groups) > rows:
         columns = [_cut(sides) for sides in columns]
-        shown = _lowest(comparison.groups, columns, rows)
+        visible_groups = _lowest_groups(comparison.groups, columns, rows)
     volumes = _volumes(comparison)
     nodes: dict[tuple[Side, Label], Node] = {}
     top = 0
-    for number in shown:
+    for number in visible_groups:
         nodes |= _nodes(number, columns[number], top, volumes, comparison.pixel_volume)
         top += _height(columns[number])
-    pairs = [pair for k, group in enumerate(comparison.groups) for pair in _pairs(k, group, merged)]
+    pairs = [
+        pair for k, group in enumerate(comparison.groups) for pair in _pairs(k, group, targets)
+    ]
     links: dict[tuple[Label, Label], Link] = {}
     apart = 0
-    for pair, meets in _drawn(comparison, pairs):
+    for pair, meets in _linked_pairs(comparison, pairs):
         apart += not meets
         reference = nodes.get(("reference", pair.reference))
         prediction = nodes.get(("prediction", pair.prediction))
@@ -134,20 +136,20 @@ def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None
             not meets,
         )
         links.setdefault((reference.label, prediction.label), link)
-    hidden = set(range(len(columns))).difference(shown)
-    others = [
+    hidden_groups = set(range(len(columns))).difference(visible_groups)
+    hidden_dice = [
         group.dice
         for k, group in enumerate(comparison.groups)
-        if k in hidden and group.reference and group.prediction and not group.faint
+        if k in hidden_groups and group.reference and group.prediction and not group.faint
     ]
-    chosen = rows is not None and bool(hidden)
+    by_dice = rows is not None and bool(hidden_groups)
     return Layout(
         tuple(dict.fromkeys(nodes.values())),
         tuple(links.values()),
         top,
-        len(hidden),
+        len(hidden_groups),
         apart,
-        min(others) if chosen and others else None,
+        min(hidden_dice) if by_dice and hidden_dice else None,
     )
 
 
@@ -156,13 +158,13 @@ def width_of(dice: float) -> float:
     return UNKNOWN if isnan(dice) else 1 + 6 * dice
 
 
-def _columns(group: Group, merged: Merged) -> Columns:
+def _columns(group: Group, targets: MergeTargets) -> Columns:
     """Return the regions of a group on each side: matched regions first, then merged regions."""
     columns: list[list[tuple[Label, ...]]] = []
     for side in SIDES:
-        ordered = [label for label in group.side(side) if (side, label) not in merged]
-        ordered += [label for label in group.side(side) if (side, label) in merged]
-        columns.append([(label,) for label in ordered])
+        labels = [label for label in group.side(side) if (side, label) not in targets]
+        labels += [label for label in group.side(side) if (side, label) in targets]
+        columns.append([(label,) for label in labels])
     return Both(*columns)
 
 
@@ -172,13 +174,13 @@ def _cut(columns: Columns) -> Columns:
     def cut(entries: list[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
         if len(entries) <= TALLEST:
             return entries
-        rest = tuple(label for entry in entries[TALLEST - 1 :] for label in entry)
-        return [*entries[: TALLEST - 1], rest]
+        remaining_labels = tuple(label for entry in entries[TALLEST - 1 :] for label in entry)
+        return [*entries[: TALLEST - 1], remaining_labels]
 
     return columns.map(cut)
 
 
-def _lowest(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> list[int]:
+def _lowest_groups(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> list[int]:
     """Return the groups with the lowest Dice that fit. Unmatched and faint groups are last."""
     order = sorted(
         range(len(groups)),
@@ -189,14 +191,14 @@ def _lowest(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> l
             groups[k].dice,
         ),
     )
-    shown: list[int] = []
+    visible_groups: list[int] = []
     top = 0
     for number in order:
         top += _height(columns[number])
-        if top > rows and shown:
+        if top > rows and visible_groups:
             break
-        shown.append(number)
-    return shown
+        visible_groups.append(number)
+    return visible_groups
 
 
 def _volumes(comparison: Comparison) -> dict[tuple[Side, Label], float]:
@@ -233,41 +235,41 @@ def _height(columns: Columns) -> int:
     return max(len(entries) for entries in columns)
 
 
-def _pairs(number: int, group: Group, merged: Merged) -> Iterator[Pair]:
+def _pairs(number: int, group: Group, targets: MergeTargets) -> Iterator[Pair]:
     """Return the matched pairs, and the pairs of each merged region with its targets."""
     matched = [
-        [label for label in group.side(side) if (side, label) not in merged] for side in SIDES
+        [label for label in group.side(side) if (side, label) not in targets] for side in SIDES
     ]
     only = min(map(len, matched)) == 1
-    for one in matched[0]:
-        for two in matched[1]:
-            yield Pair(number, one, two, False, only)
-    for one in group.reference:
-        for two in merged.get(("reference", one), ()):
-            yield Pair(number, one, two, True, False)
-    for two in group.prediction:
-        for one in merged.get(("prediction", two), ()):
-            yield Pair(number, one, two, True, False)
+    for reference in matched[0]:
+        for prediction in matched[1]:
+            yield Pair(number, reference, prediction, False, only)
+    for reference in group.reference:
+        for prediction in targets.get(("reference", reference), ()):
+            yield Pair(number, reference, prediction, True, False)
+    for prediction in group.prediction:
+        for reference in targets.get(("prediction", prediction), ()):
+            yield Pair(number, reference, prediction, True, False)
 
 
-def _drawn(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bool]]:
+def _linked_pairs(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bool]]:
     """Return the pairs that are joined by a line, and whether they have a pixel in common.
 
     Overlapping pairs are joined. A matched pair that does not overlap is joined if one of its
     regions would otherwise have no line.
     """
     meet = _meet(comparison, pairs)
-    reached = {
+    linked_regions = {
         (side, pair.group, getattr(pair, side))
         for pair, meets in zip(pairs, meet.tolist(), strict=True)
         if meets
         for side in SIDES
     }
     for pair, meets in zip(pairs, meet.tolist(), strict=True):
-        lonely = not pair.merged and any(
-            (side, pair.group, getattr(pair, side)) not in reached for side in SIDES
+        without_line = not pair.merged and any(
+            (side, pair.group, getattr(pair, side)) not in linked_regions for side in SIDES
         )
-        if meets or lonely or pair.only:
+        if meets or without_line or pair.only:
             yield pair, meets
 
 

@@ -49,7 +49,7 @@ class Matrix:
         Indices of the regions in the overlap, from top to bottom and from left to right. Regions of
         matched groups are first, followed by unmatched regions in the order of the regions that
         they overlap most.
-    paired : Both of int
+    matched_counts : Both of int
         The number of matched regions, which precede the unmatched regions.
     step : int
         The number of regions per cell along each side.
@@ -57,7 +57,7 @@ class Matrix:
 
     cells: NDArray[np.float64]
     order: Both[Integers]
-    paired: Both[int]
+    matched_counts: Both[int]
     step: int
 
 
@@ -80,37 +80,37 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
     numbers = {
         side: {label: k for k, label in enumerate(table.side(side).labels)} for side in SIDES
     }
-    order, paired = {}, {}
+    order, matched_counts = {}, {}
     for side in SIDES:
-        grouped = [
+        matched_regions = [
             numbers[side][label]
             for group in comparison.groups
             if group.reference and group.prediction
             for label in group.side(side)
         ]
-        order[side] = np.array(grouped, np.int64)
-        paired[side] = len(grouped)
+        order[side] = np.array(matched_regions, np.int64)
+        matched_counts[side] = len(matched_regions)
     places: dict[Side, Integers] = {}
     for side in SIDES:
         unmatched = np.setdiff1d(table.side(side).occupied, order[side])
-        beside = _strongest(table, shares, side, order[other(side)])
+        neighbours = _neighbour_positions(table, shares, side, order[other(side)])
         order[side] = np.concatenate(
-            [order[side], unmatched[np.argsort(beside[unmatched], kind="stable")]]
+            [order[side], unmatched[np.argsort(neighbours[unmatched], kind="stable")]]
         )
         places[side] = np.zeros(len(table.side(side)), np.int64)
         places[side][order[side]] = np.arange(order[side].size)
     lengths = [order[side].size for side in SIDES]
     step = -(-max(lengths) // most)
     cells = np.full([-(-length // step) for length in lengths], -1.0)
-    at = (
+    positions = (
         places["reference"][table.meeting.rows] // step,
         places["prediction"][table.meeting.columns] // step,
     )
-    np.maximum.at(cells, at, shares)
+    np.maximum.at(cells, positions, shares)
     return Matrix(
         np.where(cells < 0, np.nan, cells),
         Both(order["reference"], order["prediction"]),
-        Both(paired["reference"], paired["prediction"]),
+        Both(matched_counts["reference"], matched_counts["prediction"]),
         step,
     )
 
@@ -166,7 +166,7 @@ def draw_overlap(comparison: Comparison, request: Request) -> Figure:
     return canvas.figure
 
 
-def _strongest(
+def _neighbour_positions(
     table: Overlap, shares: NDArray[np.float64], side: Side, order: Integers
 ) -> NDArray[np.float64]:
     """Return the position of the region that each region overlaps most.
@@ -174,14 +174,14 @@ def _strongest(
     Regions without overlap are last.
     """
     meeting = table.meeting
-    own, across = (
+    regions, neighbours = (
         (meeting.rows, meeting.columns) if side == "reference" else (meeting.columns, meeting.rows)
     )
     place = np.full(len(table.side(other(side))), np.inf)
     place[order] = np.arange(order.size)
     best = np.full(len(table.side(side)), np.inf)
     ascending = np.argsort(shares, kind="stable")  # the largest is written last
-    best[own[ascending]] = place[across[ascending]]
+    best[regions[ascending]] = place[neighbours[ascending]]
     return best
 
 
@@ -235,16 +235,16 @@ def _part(canvas: Canvas, matrix: Matrix) -> None:
     from matplotlib.lines import Line2D
 
     unmatched = Both(
-        *(order.size - n for order, n in zip(matrix.order, matrix.paired, strict=True))
+        *(order.size - n for order, n in zip(matrix.order, matrix.matched_counts, strict=True))
     )
     if not any(unmatched):
         return
     look: dict[str, Any] = {"color": "#D55E00", "linewidth": 0.8}
     ax = canvas.axes[0]
     if unmatched.reference:
-        ax.axhline(matrix.paired.reference - 0.5, **look)
+        ax.axhline(matrix.matched_counts.reference - 0.5, **look)
     if unmatched.prediction:
-        ax.axvline(matrix.paired.prediction - 0.5, **look)
+        ax.axvline(matrix.matched_counts.prediction - 0.5, **look)
     counts = [f"{count:,} of the {side}" for side, count in unmatched.to_dict().items() if count]
     where = {
         (True, True): "below and right of the line",

@@ -58,16 +58,16 @@ class Outline:
         counts = np.zeros(len(edges) - 1)
         for distances, weights in zip(self.distances, self.weights, strict=True):
             finite = np.isfinite(distances)
-            shown = np.minimum(distances[finite], edges[-1])
-            counts += np.histogram(shown, edges, weights=weights[finite])[0]
+            clipped_distances = np.minimum(distances[finite], edges[-1])
+            counts += np.histogram(clipped_distances, edges, weights=weights[finite])[0]
         total = sum(float(weights.sum()) for weights in self.weights)
         return counts / total
 
 
 def stored_boundaries(comparison: Comparison) -> Boundaries:
     """Return the most recently computed boundaries, or compute them with default options."""
-    known: Boundaries | None = comparison.numbers.known("boundaries")
-    return comparison.boundaries() if known is None else known
+    boundaries: Boundaries | None = comparison.numbers.known("boundaries")
+    return comparison.boundaries() if boundaries is None else boundaries
 
 
 def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> list[Outline]:
@@ -103,7 +103,7 @@ def _outline(
     comparison: Comparison, boundaries: Boundaries, group: int, level: float | None
 ) -> Outline:
     geometry = images_of(comparison).reference.geometry
-    both = boundaries.group(group, level)
+    sides = boundaries.group(group, level)
 
     def in_pixels(points: Floats) -> Floats:
         if geometry is None:
@@ -113,7 +113,7 @@ def _outline(
             np.linalg.solve(geometry.affine[:-1, :-1], (points - origin).T).T, np.float64
         )
 
-    reference, prediction = both
+    reference, prediction = sides
     return Outline(
         group,
         (in_pixels(reference.points), in_pixels(prediction.points)),

@@ -62,8 +62,8 @@ class Plane:
         """Return a slice of an image with this number of axes, in display order."""
         order = [axis for axis in (self.rows, self.columns) if axis >= 0]
         across = self.across(axes)
-        beyond = tuple(range(axes, image.ndim))
-        plane: NDArray[Any] = image.transpose(*across, *order, *beyond)[(0,) * len(across)]
+        channel_axes = tuple(range(axes, image.ndim))
+        plane: NDArray[Any] = image.transpose(*across, *order, *channel_axes)[(0,) * len(across)]
         for _ in range(2 - len(order)):
             plane = plane[None]
         if self.flip_rows:
@@ -94,7 +94,7 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
         if sorted(towards) == [0, 1, 2]:
             return tuple(_anatomical(geometry, towards, world) for world in ANATOMY)
     planes = [
-        Plane(_named(rows, columns, axes), rows, columns, aspect=spacing[rows] / spacing[columns])
+        Plane(_name(rows, columns, axes), rows, columns, aspect=spacing[rows] / spacing[columns])
         for rows, columns in combinations(range(axes), 2)
     ]
     return tuple(reversed(planes))
@@ -141,7 +141,7 @@ def _anatomical(geometry: Geometry, towards: NDArray[np.int64], across: int) -> 
     return Plane(name, rows, columns, flips[0], flips[1], (top, right_end, bottom, left), aspect)
 
 
-def _named(rows: int, columns: int, axes: int) -> str:
+def _name(rows: int, columns: int, axes: int) -> str:
     if axes == 3:
         return f"axis {3 - rows - columns}"
     return f"axes {rows} and {columns}"

@@ -83,16 +83,16 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | Non
     shape = segmentation.shape
     plane = planes_of(len(shape), segmentation.geometry)[0]
     across = plane.across(len(shape))
-    centre = _busiest(consensus, across) if place is None else checked_place(shape, place)
+    centre = _most_disputed(consensus, across) if place is None else checked_place(shape, place)
     box = tuple(
         slice(centre[axis], centre[axis] + 1) if axis in across else slice(None)
         for axis in range(len(shape))
     )
     size = tuple(1 if axis in across else n for axis, n in enumerate(shape))
     palette = triples(region_colours(consensus))
-    blended = np.empty((*size, 3))
+    blended_image = np.empty((*size, 3))
     for part, values in array.pieces(box):
-        blended[part] = np.tensordot(values, palette, axes=(0, 0))
+        blended_image[part] = np.tensordot(values, palette, axes=(0, 0))
     entropy = np.empty(size)
     for part, bits in consensus.entropies(box):
         entropy[part] = bits
@@ -105,13 +105,13 @@ def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | Non
             image[part] = (
                 np.tensordot(decision, palette, axes=(0, 0)) if soft else colours[decision]
             )
-        raters[rater] = _drawn(plane, image, len(shape))
+        raters[rater] = _slice_image(plane, image, len(shape))
     where = f"{plane.name}, slice {', '.join(str(centre[k]) for k in across)}" if across else ""
     return Slices(
         plane,
         where,
-        _drawn(plane, blended, len(shape)),
-        _drawn(plane, entropy, len(shape)),
+        _slice_image(plane, blended_image, len(shape)),
+        _slice_image(plane, entropy, len(shape)),
         raters,
     )
 
@@ -132,8 +132,8 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
         dpi=120,
     )
     axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
-    how = "STAPLE" if consensus.method == "staple" else "mean"
-    title = f"consensus of {len(consensus.names)} raters ({how})"
+    rule = "STAPLE" if consensus.method == "staple" else "mean"
+    title = f"consensus of {len(consensus.names)} raters ({rule})"
     _show(axes[0], slices.plane, slices.consensus, title)
     bits = np.ma.masked_invalid(slices.entropy)
     most = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)
@@ -144,8 +144,8 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
         _show(ax, slices.plane, picture, text[:40].replace("$", r"\$"))
     for ax in axes[count:]:
         ax.set_axis_off()
-    hidden = len(consensus.names) - len(slices.raters)
-    left_out = f"first {SHOWN} of {len(consensus.names)} raters" if hidden else ""
+    hidden_count = len(consensus.names) - len(slices.raters)
+    left_out = f"first {SHOWN} of {len(consensus.names)} raters" if hidden_count else ""
     if title := ", ".join(text for text in (slices.where, left_out) if text):
         figure.suptitle(title, fontsize=9, color="#555555")
     return figure
@@ -158,28 +158,28 @@ def draw_agreement(agreement: Agreement) -> Figure:
     order = list(agreement.order)
     names = [agreement.names[k][:24].replace("$", r"\$") for k in order]
     scores = agreement.score[np.ix_(order, order)]
-    others = np.array([[agreement.others[k].score] for k in order])
+    rater_scores = np.array([[agreement.others[k].score] for k in order])
     count = len(order)
     tones = colour_map(SIMILARITY)
     cell = 0.55 if count <= ANNOTATED else max(0.12, 9 / count)
     figure = Figure(
         figsize=(cell * (count + 1) + 2.6, cell * count + 1.4), layout="constrained", dpi=120
     )
-    left, right = figure.subplots(1, 2, width_ratios=[count, 1])
-    image = left.imshow(scores, cmap=tones, vmin=0, vmax=1, aspect="auto")
-    right.imshow(others, cmap=tones, vmin=0, vmax=1, aspect="auto")
+    matrix_ax, mean_ax = figure.subplots(1, 2, width_ratios=[count, 1])
+    image = matrix_ax.imshow(scores, cmap=tones, vmin=0, vmax=1, aspect="auto")
+    mean_ax.imshow(rater_scores, cmap=tones, vmin=0, vmax=1, aspect="auto")
     if count <= ANNOTATED:
-        for ax, table in ((left, scores), (right, others)):
+        for ax, table in ((matrix_ax, scores), (mean_ax, rater_scores)):
             for (i, j), score in np.ndenumerate(table):
                 ax.text(j, i, decimal(score, 2), ha="center", va="center", fontsize=8)
-    turned = 90 if max(map(len, names)) > 4 else 0
-    left.set_xticks(range(count), names, rotation=turned, fontsize=8)
-    left.set_yticks(range(count), names, fontsize=8)
-    left.set_title("score of every pair", fontsize=9)
-    right.set_xticks([0], ["mean"], rotation=turned, fontsize=8)
-    right.set_yticks([])
-    right.set_title("others", fontsize=9)
-    colour_bar(image, [left, right])
+    rotation = 90 if max(map(len, names)) > 4 else 0
+    matrix_ax.set_xticks(range(count), names, rotation=rotation, fontsize=8)
+    matrix_ax.set_yticks(range(count), names, fontsize=8)
+    matrix_ax.set_title("score of every pair", fontsize=9)
+    mean_ax.set_xticks([0], ["mean"], rotation=rotation, fontsize=8)
+    mean_ax.set_yticks([])
+    mean_ax.set_title("others", fontsize=9)
+    colour_bar(image, [matrix_ax, mean_ax])
     return figure
 
 
@@ -193,20 +193,20 @@ def _show(ax: Axes, plane: Plane, picture: Any, title: str, **options: Any) -> A
     return image
 
 
-def _drawn(plane: Plane, image: NDArray[np.float64], axes: int) -> NDArray[np.float64]:
+def _slice_image(plane: Plane, image: NDArray[np.float64], axes: int) -> NDArray[np.float64]:
     return np.asarray(np.clip(plane.drawn(image, axes), 0, None))
 
 
-def _busiest(consensus: Consensus, across: tuple[int, ...]) -> tuple[int, ...]:
+def _most_disputed(consensus: Consensus, across: tuple[int, ...]) -> tuple[int, ...]:
     """Return a pixel of the slice with the most disagreement."""
     shape = consensus.segmentation.shape
     if not across:
         return (0,) * len(shape)
     totals = np.zeros(tuple(shape[axis] for axis in across))
-    whole = (slice(None),) * len(shape)
-    within = tuple(axis for axis in range(len(shape)) if axis not in across)
-    for part, bits in consensus.entropies(whole):
-        totals[tuple(part[axis] for axis in across)] += np.nansum(bits, axis=within)
+    full_image = (slice(None),) * len(shape)
+    slice_axes = tuple(axis for axis in range(len(shape)) if axis not in across)
+    for part, bits in consensus.entropies(full_image):
+        totals[tuple(part[axis] for axis in across)] += np.nansum(bits, axis=slice_axes)
     best = np.unravel_index(int(np.argmax(totals)), totals.shape)
     centre = [n // 2 for n in shape]
     for axis, index in zip(across, best, strict=True):

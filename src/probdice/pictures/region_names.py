@@ -26,27 +26,27 @@ def short_names(labels: Sequence[Label], most: int) -> list[str]:
     texts = [" ".join(str(label).split()) for label in labels]
     names = {text: text for text in texts if len(text) <= most}
     head, tail = most - 1 - most // 2, most // 2
-    for way in ("end", "middle", "beginning"):
-        waiting = [text for text in dict.fromkeys(texts) if text not in names]
-        shared = _shared(waiting)
+    for omission in ("end", "middle", "beginning"):
+        long_texts = [text for text in dict.fromkeys(texts) if text not in names]
+        prefix_length = _prefix_length(long_texts)
         candidates = {
             text: {
                 "end": f"{text[: most - 1]}…",
                 "middle": f"{text[:head]}…{text[-tail:]}",
-                "beginning": f"…{text[shared : shared + most - 1]}",
-            }[way]
-            for text in waiting
+                "beginning": f"…{text[prefix_length : prefix_length + most - 1]}",
+            }[omission]
+            for text in long_texts
         }
         counts = Counter([*names.values(), *candidates.values()])
         names |= {text: name for text, name in candidates.items() if counts[name] == 1}
-    taken = set(names.values())
+    used_names = set(names.values())
     for number, text in enumerate(dict.fromkeys(texts), start=1):
         if text not in names:
             ending = f"…{number}"
-            while (name := text[: most - len(ending)] + ending) in taken:
+            while (name := text[: most - len(ending)] + ending) in used_names:
                 ending = f"…{ending}"
             names[text] = name
-            taken.add(name)
+            used_names.add(name)
     return [plain(names[text]) for text in texts]
 
 
@@ -55,7 +55,7 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _shared(texts: Sequence[str]) -> int:
+def _prefix_length(texts: Sequence[str]) -> int:
     """Return the length of the common prefix of all texts."""
     letters = zip(*texts, strict=False)
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, letters))

@@ -72,10 +72,10 @@ def painted(view: SurfaceView, colours: NDArray[np.float64]) -> NDArray[np.uint8
     >>> painted(view, np.array([[1.0, 0, 0]])).tolist()
     [[[255, 0, 0, 191]]]
     """
-    known = np.where(np.isnan(colours), 0.6, colours)
+    vertex_colours = np.where(np.isnan(colours), 0.6, colours)
     inside = view.vertices != EMPTY
     samples = np.zeros((*view.vertices.shape, 4))
-    samples[inside, :3] = known[view.vertices[inside]] * view.shading[inside, None]
+    samples[inside, :3] = vertex_colours[view.vertices[inside]] * view.shading[inside, None]
     samples[inside, 3] = 1.0
     rows, columns = (n // FINER for n in view.vertices.shape)
     mean = samples.reshape(rows, FINER, columns, FINER, 4).mean(axis=(1, 3))
@@ -105,11 +105,11 @@ def _view(surface: Surface, name: str, side: float, width: int) -> SurfaceView:
 def _normals(surface: Surface) -> NDArray[np.float64]:
     """Return the unit normal of each vertex: the mean normal of its triangles, weighted by area."""
     corners = surface.points[surface.triangles]
-    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = np.zeros_like(surface.points)
     for k in range(3):
         for axis in range(3):
-            normals[:, axis] += np.bincount(surface.triangles[:, k], across[:, axis], len(normals))
+            normals[:, axis] += np.bincount(surface.triangles[:, k], cross[:, axis], len(normals))
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
     unit: NDArray[np.float64] = normals / np.maximum(lengths, 1e-12)
     return unit
@@ -144,15 +144,15 @@ def _visible(
             inside = (weights >= -1e-9).all(axis=-1)
             depth = (weights * corners[some][:, None, :, 2]).sum(axis=-1)[inside]
             at = (places[..., 1] * columns + places[..., 0])[inside]
-            chosen = np.take_along_axis(
+            closest_vertices = np.take_along_axis(
                 triangles[some][:, None], weights.argmax(axis=-1)[..., None], axis=2
             )[..., 0][inside]
             front = np.argsort(depth, kind="stable")
-            at, depth, chosen = at[front], depth[front], chosen[front]
+            at, depth, closest_vertices = at[front], depth[front], closest_vertices[front]
             closer = depth > nearest[at]
             # If a sample has several values, the last value, which is the closest, is kept.
             nearest[at[closer]] = depth[closer]
-            vertices[at[closer]] = chosen[closer]
+            vertices[at[closer]] = closest_vertices[closer]
     return vertices.reshape(rows, columns)
 
 

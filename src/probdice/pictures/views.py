@@ -74,7 +74,7 @@ class View:
 
     def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
         """Return the index of a selected pixel in the image."""
-        return tuple(chosen[k] for chosen, k in zip(self.ranges, index, strict=True))
+        return tuple(indices[k] for indices, k in zip(self.ranges, index, strict=True))
 
 
 def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
@@ -91,8 +91,8 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
     """
     images = images_of(comparison)
     blocks = images.blocks
-    chosen = [ranges[axis] for axis in blocks.order]
-    shape = tuple(len(indices) for indices in chosen)
+    block_ranges = [ranges[axis] for axis in blocks.order]
+    shape = tuple(len(indices) for indices in block_ranges)
     inside = np.zeros(prod(shape), np.bool_)
     regions = Both(comparison.overlap.reference, comparison.overlap.prediction)
     keys = regions.map(lambda side: side.keys[side.occupied])
@@ -103,13 +103,13 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
         for side in SIDES
     }
     for block in watched(blocks.blocks, len(blocks.blocks)):
-        sources, targets = _chosen(block, blocks.shape, chosen)
+        sources, targets = _block_pixels(block, blocks.shape, block_ranges)
         if not sources.size:
             continue
         ready = blocks.ready(block)
         if ready.inside is not None:
-            sources, selected = _ranks(sources, ready.inside)
-            targets = targets[selected]
+            sources, in_omega = _ranks(sources, ready.inside)
+            targets = targets[in_omega]
         inside[targets] = True
         for side, pixels in zip(SIDES, ready.sides, strict=True):
             if isinstance(pixels, Crisp):
@@ -121,15 +121,15 @@ def look(comparison: Comparison, ranges: tuple[range, ...]) -> View:
     back = np.argsort(blocks.order)
     for side in SIDES:
         values[side] = _image(values[side], shape, back)
-    whole = _image(inside, shape, back)
+    inside_image = _image(inside, shape, back)
     sample = Images(
         _segmentation(values["reference"]),
         _segmentation(values["prediction"]),
-        None if whole.all() else whole,
+        None if inside_image.all() else inside_image,
         images.workers,
     )
     members = _members(comparison)
-    return View(ranges, values, whole, lambda: sample.map(comparison.similarity, members))
+    return View(ranges, values, inside_image, lambda: sample.map(comparison.similarity, members))
 
 
 def images_of(comparison: Comparison) -> Images:
@@ -217,14 +217,14 @@ def largest(
     return indices.reshape(shape), probabilities.reshape(shape)
 
 
-def _chosen(
-    block: Block, shape: tuple[int, ...], chosen: list[range]
+def _block_pixels(
+    block: Block, shape: tuple[int, ...], ranges: list[range]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the selected pixels of a block, and their positions among all selected pixels."""
     if not shape:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
     sources, targets, sizes = [], [], []
-    for extent, n, indices in zip(block.box, shape, chosen, strict=True):
+    for extent, n, indices in zip(block.box, shape, ranges, strict=True):
         start, stop, _ = extent.indices(n)
         first = -((indices.start - start) // indices.step) if indices.start < start else 0
         last = min(len(indices), -((indices.start - stop) // indices.step))
@@ -234,7 +234,7 @@ def _chosen(
         sizes.append(stop - start)
     if any(places.size == 0 for places in targets):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    counts = tuple(len(indices) for indices in chosen)
+    counts = tuple(len(indices) for indices in ranges)
     return (
         np.ravel_multi_index(np.ix_(*sources), tuple(sizes)).reshape(-1),
         np.ravel_multi_index(np.ix_(*targets), counts).reshape(-1),
@@ -248,8 +248,8 @@ def _ranks(
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
-    selected = inside[ranks] == places
-    return ranks[selected], selected
+    in_omega = inside[ranks] == places
+    return ranks[in_omega], in_omega
 
 
 def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
@@ -272,21 +272,21 @@ def _members(comparison: Comparison) -> Both[Lists]:
         for region, number in enumerate(group_numbers(comparison, side)):
             members[side][number].append(region)
     for side in SIDES:
-        across = other(side)
-        if comparison.overlap.side(side).crisp and not comparison.overlap.side(across).crisp:
-            matched = [k for k, regions in enumerate(members[across]) if regions]
-            alone = [k for k, regions in enumerate(members[across]) if not regions]
-            joined = [region for k in alone for region in members[side][k]]
-            members[side] = [*(members[side][k] for k in matched), joined]
-            members[across] = [*(members[across][k] for k in matched), []]
+        opposite = other(side)
+        if comparison.overlap.side(side).crisp and not comparison.overlap.side(opposite).crisp:
+            matched = [k for k, regions in enumerate(members[opposite]) if regions]
+            unmatched = [k for k, regions in enumerate(members[opposite]) if not regions]
+            label_regions = [region for k in unmatched for region in members[side][k]]
+            members[side] = [*(members[side][k] for k in matched), label_regions]
+            members[opposite] = [*(members[opposite][k] for k in matched), []]
     return Both(members["reference"], members["prediction"])
 
 
 def _image(flat: NDArray[Any], shape: tuple[int, ...], back: NDArray[np.int64]) -> NDArray[Any]:
     """Reshape values in traversal order, along the last axis, to an image."""
     first = flat.ndim - 1
-    shaped = flat.reshape((*flat.shape[:-1], *shape))
-    return shaped.transpose((*range(first), *(first + back))).copy(order="C")
+    image = flat.reshape((*flat.shape[:-1], *shape))
+    return image.transpose((*range(first), *(first + back))).copy(order="C")
 
 
 def _segmentation(values: NDArray[Any]) -> Segmentation:

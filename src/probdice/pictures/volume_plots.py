@@ -39,12 +39,12 @@ def draw_volumes(evaluation: Evaluation, measure: str | None, request: Request) 
         canvas = canvas_for(request, size, rows=down, columns=across)
     else:
         canvas = canvas_for(request, size, columns=len(methods))
-    for unused in canvas.axes[len(methods) :]:
-        unused.set_axis_off()
-    everything = {method: volumes_of(evaluation, method) for method in methods}
+    for unused_ax in canvas.axes[len(methods) :]:
+        unused_ax.set_axis_off()
+    volumes = {method: volumes_of(evaluation, method) for method in methods}
     names = short_names(methods, LONGEST)
     for ax, method, name, colour in zip(canvas.axes, methods, names, cycle(PALETTE), strict=False):
-        _draw_volumes(ax, everything[method], name, colour)
+        _draw_volumes(ax, volumes[method], name, colour)
     highest = max(
         (float(abs(ax.get_ylim()[end])) for ax in canvas.axes[: len(methods)] for end in (0, 1)),
         default=1.0,
@@ -109,16 +109,16 @@ def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
         for record in evaluation.records
         if record.method == method and record.comparison is not None
     ]
-    known = bool(comparisons) and all(one.pixel_volume is not None for one in comparisons)
+    has_size = bool(comparisons) and all(one.pixel_volume is not None for one in comparisons)
     pairs = [
         (group.reference_volume * scale, group.prediction_volume * scale)
         for one in comparisons
-        for scale in [(one.pixel_volume or 0) / 1000 if known else 1.0]
+        for scale in [(one.pixel_volume or 0) / 1000 if has_size else 1.0]
         for group in one.groups
         if group.reference and group.prediction and not group.faint
     ]
     values = np.array(pairs, np.float64).reshape(-1, 2)
-    return Volumes(values[:, 0], values[:, 1], "mL" if known else "pixels")
+    return Volumes(values[:, 0], values[:, 1], "mL" if has_size else "pixels")
 
 
 def limits_of(differences: Floats) -> tuple[float, float, float]:

@@ -148,13 +148,13 @@ def write_evaluation(
     ['report.html', 'report_cases']
     >>> folder.cleanup()
     """
-    from probdice.report.cases import pages_wanted, remove_unlinked, write_case_pages
+    from probdice.report.cases import remove_unlinked, select_pages, write_case_pages
     from probdice.report.evaluation_page import evaluation_page
 
     file = Path(path)
-    wanted = pages_wanted(evaluation, reports)
+    selection = select_pages(evaluation, reports)
     pages = write_case_pages(
-        evaluation, file, wanted, again, images or {}, progress, words, as_surfaces(surface)
+        evaluation, file, selection, again, images or {}, progress, words, as_surfaces(surface)
     )
     page = evaluation_page(evaluation, pages, title)
     scripts = ("assets/numbers.js", "assets/tables.js", "assets/evaluation.js")

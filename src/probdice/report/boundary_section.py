@@ -64,15 +64,15 @@ def boundary_section(
     if boundaries is None:
         return None
     outlines = [] if viewer is None else outlines_of(comparison, boundaries, DRAWN)
-    most, beyond = distance_scale(outlines)
+    most, exceeds_scale = distance_scale(outlines)
     if viewer is not None and outlines:
-        viewer["distances"] = _packed(outlines, viewer, most) | {
+        viewer["distances"] = _distances(outlines, viewer, most) | {
             "most": most,
-            "above": beyond,
+            "above": exceeds_scale,
             "unit": boundaries.unit,
         }
     step = 1 if viewer is None else viewer["step"]
-    drawn = {outline.group: outline for outline in outlines}
+    by_group = {outline.group: outline for outline in outlines}
     largest = np.nan_to_num(boundaries["hd"], nan=-1.0)
     order = np.argsort(-largest, kind="stable").tolist()
     columns = {name: boundaries[name].tolist() for name in boundaries.names}
@@ -83,8 +83,8 @@ def boundary_section(
             shortened(listed(boundaries.groups.prediction[k]), 300),
             colours.groups[k],
             tuple((name, values[k], _text(values[k])) for name, values in columns.items()),
-            _bars(drawn[k], most) if k in drawn else (),
-            ".".join(str(index // step) for index in drawn[k].worst) if k in drawn else "",
+            _bars(by_group[k], most) if k in by_group else (),
+            ".".join(str(index // step) for index in by_group[k].worst) if k in by_group else "",
         )
         for k in order[:LISTED]
     ]
@@ -96,11 +96,11 @@ def boundary_section(
         _sentences(boundaries),
         tuple(rows),
         len(boundaries) - len(rows),
-        f"{decimal(most, 1)} {boundaries.unit}{' or more' if beyond else ''}",
+        f"{decimal(most, 1)} {boundaries.unit}{' or more' if exceeds_scale else ''}",
     )
 
 
-def _packed(outlines: list[Outline], viewer: dict[str, Any], most: float) -> dict[str, Any]:
+def _distances(outlines: list[Outline], viewer: dict[str, Any], most: float) -> dict[str, Any]:
     """Return the largest distance at every outline pixel, in 255 steps."""
     shape = tuple(viewer["shape"])
     points = np.concatenate([points for one in outlines for points in one.points])

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "TOGETHER",
     "Pages",
-    "pages_wanted",
     "remove_unlinked",
+    "select_pages",
     "worst_count",
     "write_case_pages",
 ]
@@ -40,7 +40,7 @@ PAGE_FILE = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
 SHOWN = 3  # problems listed in a warning
 TOGETHER = ""  # represents all methods of a case; no method has this name
 
-Again = Callable[[str, str], "Comparison"]
+CompareCase = Callable[[str, str], "Comparison"]
 Pages = dict[tuple[str, str], str]  # page addresses by case and method
 
 
@@ -54,37 +54,37 @@ def worst_count(reports: str) -> int | None:
     return int(worst[1])
 
 
-def pages_wanted(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
+def select_pages(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
     """Return the cases and methods that get a page.
 
     "worst:N" selects the N worst cases of every method, and all methods of the N cases with the
     worst means over methods.
     """
-    scored = [(r.case, r.method) for r in evaluation.records if r.comparison is not None]
+    scored_pages = [(r.case, r.method) for r in evaluation.records if r.comparison is not None]
     count = worst_count(reports)
     if count is None:
-        return scored
+        return scored_pages
     worst = evaluation.worst(count=count)
-    wanted = {(case, method) for method, cases in worst.items() for case in cases}
-    together = _worst_on_average(evaluation, count) if len(evaluation.methods) > 1 else set()
-    return [one for one in scored if one in wanted or one[0] in together]
+    worst_pages = {(case, method) for method, cases in worst.items() for case in cases}
+    worst_cases = _worst_on_average(evaluation, count) if len(evaluation.methods) > 1 else set()
+    return [page for page in scored_pages if page in worst_pages or page[0] in worst_cases]
 
 
 def _worst_on_average(evaluation: Evaluation, count: int) -> set[str]:
     """Return the cases with the worst means over methods, among cases with at least two methods."""
     values = np.array(list(_costs(evaluation).values()))
-    known = (~np.isnan(values)).sum(axis=0) > 1
-    means = np.full(known.shape, -np.inf)
-    means[known] = np.nanmean(values[:, known], axis=0)
-    order = np.argsort(-means, kind="stable")[: min(count, int(known.sum()))]
+    is_comparable = (~np.isnan(values)).sum(axis=0) > 1
+    means = np.full(is_comparable.shape, -np.inf)
+    means[is_comparable] = np.nanmean(values[:, is_comparable], axis=0)
+    order = np.argsort(-means, kind="stable")[: min(count, int(is_comparable.sum()))]
     return {evaluation.cases[k] for k in order}
 
 
 def write_case_pages(
     evaluation: Evaluation,
     path: Path,
-    wanted: list[tuple[str, str]],
-    again: Again | None,
+    selection: list[tuple[str, str]],
+    compare_case: CompareCase | None,
     images: Mapping[str, str],
     progress: Callable[[int, int, str], None] | None,
     words: Words = "python",
@@ -92,48 +92,56 @@ def write_case_pages(
 ) -> Pages:
     """Write the case pages into a folder beside the report, and return their addresses.
 
-    A case whose methods are all in `wanted` gets an additional page that shows the methods side by
-    side. Cases with values at vertices do not get this page, because they have no slices.
+    A case whose methods are all in `selection` gets an additional page that shows the methods side
+    by side. Cases with values at vertices do not get this page, because they have no slices.
     """
     folder = _folder(path)
-    if wanted:
+    if selection:
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
             raise InputError(f"{folder}: cannot create the folder: {error.strerror}") from error
-    names = _names(evaluation, wanted, again is not None and not _on_vertices(evaluation))
+    names = _names(evaluation, selection, compare_case is not None and not _on_vertices(evaluation))
     pages: Pages = {}
     problems = []
-    done = 0
-    for case in dict.fromkeys(case for case, _ in wanted):
+    count = 0
+    for case in dict.fromkeys(case for case, _ in selection):
         slices = CaseSlices(case, images.get(case))
-        for method in _worst_first(evaluation, case, wanted):
-            links = _links(path, names, wanted, case, method)
+        for method in _worst_first(evaluation, case, selection):
+            links = _links(path, names, selection, case, method)
             file = folder / names[case, method]
-            comparison, written, problem = _write(
-                evaluation, case, method, file, again, images.get(case), surfaces, words, links
+            comparison, is_written, problem = _write_case_page(
+                evaluation,
+                case,
+                method,
+                file,
+                compare_case,
+                images.get(case),
+                surfaces,
+                words,
+                links,
             )
-            if written:
+            if is_written:
                 pages[case, method] = quote(f"{folder.name}/{file.name}")
-            if (case, TOGETHER) in names and not _gathered(slices, method, comparison):
+            if (case, TOGETHER) in names and not _add_slice(slices, method, comparison):
                 slices.absent.append(method)
             if problem:
                 problems.append(problem)
-            done += 1
+            count += 1
             if progress is not None:
-                progress(done, len(wanted), problem)
+                progress(count, len(selection), problem)
         if (case, TOGETHER) in names:
-            own = {shortened(m): quote(names[c, m]) for c, m in wanted if c == case}
-            links = _links(path, names, wanted, case, TOGETHER)
-            write_side_by_side(slices, folder / names[case, TOGETHER], links, own)
+            method_pages = {shortened(m): quote(names[c, m]) for c, m in selection if c == case}
+            links = _links(path, names, selection, case, TOGETHER)
+            write_side_by_side(slices, folder / names[case, TOGETHER], links, method_pages)
             pages[case, TOGETHER] = quote(f"{folder.name}/{names[case, TOGETHER]}")
     if problems:
-        rest = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-        warnings.warn("; ".join(problems[:SHOWN]) + rest, ProbdiceWarning, stacklevel=3)
+        suffix = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        warnings.warn("; ".join(problems[:SHOWN]) + suffix, ProbdiceWarning, stacklevel=3)
     return pages
 
 
-def _gathered(slices: CaseSlices, method: str, comparison: Comparison | None) -> bool:
+def _add_slice(slices: CaseSlices, method: str, comparison: Comparison | None) -> bool:
     """Add the slices of a method. Return False if its images are unavailable or too large."""
     if comparison is None:
         return False
@@ -145,15 +153,15 @@ def _gathered(slices: CaseSlices, method: str, comparison: Comparison | None) ->
 
 
 def _names(
-    evaluation: Evaluation, wanted: list[tuple[str, str]], images: bool
+    evaluation: Evaluation, selection: list[tuple[str, str]], images: bool
 ) -> dict[tuple[str, str], str]:
     """Return the file names of all pages, for the links between pages."""
-    scored = Counter(record.case for record in evaluation.records if record.comparison is not None)
-    counts = Counter(case for case, _ in wanted)
-    several = [case for case, count in counts.items() if 1 < count == scored[case]]
-    everything = [*wanted, *((case, TOGETHER) for case in several if images)]
+    totals = Counter(record.case for record in evaluation.records if record.comparison is not None)
+    counts = Counter(case for case, _ in selection)
+    complete_cases = [case for case, count in counts.items() if 1 < count == totals[case]]
+    all_pages = [*selection, *((case, TOGETHER) for case in complete_cases if images)]
     names = {}
-    for number, (case, method) in enumerate(everything):
+    for number, (case, method) in enumerate(all_pages):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{case}-{method or 'all'}")[:100]
         names[case, method] = f"{number:04d}-{name}.html"
     return names
@@ -166,14 +174,14 @@ def _on_vertices(evaluation: Evaluation) -> bool:
     return any(file.lower().endswith(suffixes) for file in files)
 
 
-def _worst_first(evaluation: Evaluation, case: str, wanted: list[tuple[str, str]]) -> list[str]:
+def _worst_first(evaluation: Evaluation, case: str, selection: list[tuple[str, str]]) -> list[str]:
     """Return the selected methods of a case, worst first.
 
     The worst method determines the displayed slice.
     """
     place = evaluation.cases.index(case)
     costs = _costs(evaluation)
-    methods = [method for one, method in wanted if one == case]
+    methods = [method for selected_case, method in selection if selected_case == case]
     return sorted(methods, key=lambda method: np.nan_to_num(-costs[method][place], nan=np.inf))
 
 
@@ -186,35 +194,35 @@ def _costs(evaluation: Evaluation) -> dict[str, NDArray[np.float64]]:
 def _links(
     path: Path,
     names: dict[tuple[str, str], str],
-    wanted: list[tuple[str, str]],
+    selection: list[tuple[str, str]],
     case: str,
     method: str,
 ) -> list[PageLink]:
     """Return the links of a case page to the report, to adjacent cases and to other methods."""
-    same_method = [one for one in names if one[1] == method]
+    same_method = [page for page in names if page[1] == method]
     place = same_method.index((case, method))
     nearby = (("previous", same_method[:place][-1:]), ("next", same_method[place + 1 : place + 2]))
-    own = [(case, TOGETHER)] if method != TOGETHER and (case, TOGETHER) in names else []
-    others = [one for one in wanted if one[0] == case and one[1] != method]
+    side_by_side = [(case, TOGETHER)] if method != TOGETHER and (case, TOGETHER) in names else []
+    other_methods = [page for page in selection if page[0] == case and page[1] != method]
     return [
         PageLink("← all cases", quote(f"../{path.name}")),
         *(
-            PageLink(f"{word}: {shortened(one[0], 60)}", names[one])
-            for word, some in nearby
-            for one in some
+            PageLink(f"{word}: {shortened(page[0], 60)}", names[page])
+            for word, neighbours in nearby
+            for page in neighbours
         ),
-        *(PageLink("all methods of this case", names[one]) for one in own),
-        *(PageLink(shortened(one[1], 60), names[one]) for one in others),
+        *(PageLink("all methods of this case", names[page]) for page in side_by_side),
+        *(PageLink(shortened(page[1], 60), names[page]) for page in other_methods),
     ]
 
 
 def remove_unlinked(path: Path, pages: Pages) -> None:
     """Remove pages of earlier runs that are no longer linked. Other files stay."""
     folder = _folder(path)
-    linked = {unquote(address) for address in pages.values()}
+    linked_names = {unquote(address) for address in pages.values()}
     with suppress(OSError):  # a page that cannot be removed is harmless
         for file in folder.iterdir():
-            if PAGE_FILE.fullmatch(file.name) and f"{folder.name}/{file.name}" not in linked:
+            if PAGE_FILE.fullmatch(file.name) and f"{folder.name}/{file.name}" not in linked_names:
                 file.unlink()
         if not pages:
             folder.rmdir()
@@ -224,12 +232,12 @@ def _folder(path: Path) -> Path:
     return path.with_name(f"{path.stem}_cases")
 
 
-def _write(
+def _write_case_page(
     evaluation: Evaluation,
     case: str,
     method: str,
     file: Path,
-    again: Again | None,
+    compare_case: CompareCase | None,
     image: str | None,
     surfaces: tuple[Surface, ...],
     words: Words,
@@ -237,9 +245,9 @@ def _write(
 ) -> tuple[Comparison | None, bool, str]:
     """Write a page. Return the comparison with images, whether the page exists, and a problem."""
     title, notice, problem = f"{case} by {method}", "", ""
-    if again is not None:
+    if compare_case is not None:
         try:
-            comparison = again(case, method)
+            comparison = compare_case(case, method)
             write_comparison(
                 comparison,
                 file,
@@ -257,9 +265,9 @@ def _write(
             notice = f"No images are available, so the page shows recorded numbers: {reason}"
             problem = f"{case} ({method}): the page has no images: {reason}"
     try:
-        recorded = evaluation.comparison(case, method)
+        comparison = evaluation.comparison(case, method)
         write_comparison(
-            recorded, file, title=title, notice=notice, words=words, links=links, alone=True
+            comparison, file, title=title, notice=notice, words=words, links=links, alone=True
         )
     except (ProbdiceError, OSError, MemoryError) as error:
         problem = f"{case} ({method}): cannot write the page: {_reason(error, words)}"

@@ -22,8 +22,8 @@ def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
 
 def shortened(text: object, most: int = LONGEST) -> str:
     """Return text truncated to at most `most` characters."""
-    whole = str(text)
-    return whole if len(whole) <= most else whole[: most - 1] + "…"
+    full_text = str(text)
+    return full_text if len(full_text) <= most else full_text[: most - 1] + "…"
 
 
 def ordinal(n: int) -> str:

@@ -74,7 +74,7 @@ class Blob:
     colour: str
     share: str
     title: str
-    own: bool  # whether this is the place of the method in the ranking
+    is_ranked_place: bool  # whether this is the place of the method in the ranking
 
 
 @dataclass(frozen=True)
@@ -101,33 +101,39 @@ def interval_plot(
     raters = raters if raters is not None and raters["measure"] == key else None
     agreement = None if raters is None else centre_of(raters["among"])
     with_raters = {} if raters is None else raters["methods"]
-    others = {method: centre_of(entry)[0] for method, entry in with_raters.items()}
-    drawn = [*entries.values(), *([] if agreement is None else [agreement]), tuple(others.values())]
+    rater_means = {method: centre_of(entry)[0] for method, entry in with_raters.items()}
+    all_values = [
+        *entries.values(),
+        *([] if agreement is None else [agreement]),
+        tuple(rater_means.values()),
+    ]
     finite = [
-        value for values in drawn for value in values if value is not None and isfinite(value)
+        value for values in all_values for value in values if value is not None and isfinite(value)
     ]
     if not finite:
         return None
     low, high = _limits(finite)
 
-    def across(value: float | None) -> float | None:
+    def position(value: float | None) -> float | None:
         if value is None or not isfinite(value):
             return None
         return round(INSET + (100 - 2 * INSET) * (value - low) / (high - low), 3)
 
     dots = []
     for k, method in enumerate(order):
-        x, start, end = (across(value) for value in entries[method])
+        x, start, end = (position(value) for value in entries[method])
         y, text = HEAD + ROW * k + ROW - 10, _value_text(entries[method])
         name = shortened(method, LABEL)
-        dots.append(Dot(name, colours[method], text, y, x, start, end, across(others.get(method))))
+        dots.append(
+            Dot(name, colours[method], text, y, x, start, end, position(rater_means.get(method)))
+        )
     bottom = HEAD + ROW * len(dots) + 6
-    ticks = tuple((across(tick) or 0.0, f"{tick:g}") for tick in round_ticks(low, high))
+    ticks = tuple((position(tick) or 0.0, f"{tick:g}") for tick in round_ticks(low, high))
     better = "higher" if content["higher_is_better"] else "lower"
     medians = any(entry["aggregate"] == "median" for entry in content["methods"])
     kind = "mean, or median if a value is infinite" if medians else "mean"
     axis = f"{title}, {kind} over the cases with 95 % CI ({better} is better)"
-    band = None if agreement is None else _band(across, agreement)
+    band = None if agreement is None else _band(position, agreement)
     return IntervalPlot(bottom + FOOT, bottom, tuple(dots), band, ticks, axis)
 
 
@@ -141,8 +147,8 @@ def round_ticks(low: float, high: float) -> list[float]:
 
 def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
     """Return a figure of rank stability, or None for a single method or too few cases."""
-    drawn = [rank for rank in ranks if rank["shares"]]
-    if len(drawn) < 2:
+    entries = [rank for rank in ranks if rank["shares"]]
+    if len(entries) < 2:
         return None
     blobs = tuple(
         Blob(
@@ -152,22 +158,23 @@ def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> St
             colour=colours[rank["method"]],
             share="< 1 %" if share < 0.005 else percent(share, 0),
             title=f"{shortened(rank['method'])}: place {place} in {percent(share)} of samples",
-            own=place == rank["place"],
+            is_ranked_place=place == rank["place"],
         )
-        for row, rank in enumerate(drawn)
+        for row, rank in enumerate(entries)
         for place, share in enumerate(rank["shares"], 1)
         if share
     )
-    size = STEP * len(drawn)
+    size = STEP * len(entries)
     return Stability(
         LEFT + size,
         TOP + size - 24,
         LEFT,
         blobs,
-        tuple((TOP + STEP * k, shortened(rank["method"], 24)) for k, rank in enumerate(drawn)),
-        tuple((LEFT + STEP * (k + 0.5), k + 1) for k in range(len(drawn))),
+        tuple((TOP + STEP * k, shortened(rank["method"], 24)) for k, rank in enumerate(entries)),
+        tuple((LEFT + STEP * (k + 0.5), k + 1) for k in range(len(entries))),
         any(
-            sum(shares) > 1.005 for shares in zip(*(rank["shares"] for rank in drawn), strict=True)
+            sum(shares) > 1.005
+            for shares in zip(*(rank["shares"] for rank in entries), strict=True)
         ),
     )
 
@@ -191,10 +198,10 @@ def _value_text(values: tuple[float | None, ...]) -> str:
 
 
 def _band(
-    across: Callable[[float | None], float | None], agreement: tuple[float | None, ...]
+    position: Callable[[float | None], float | None], agreement: tuple[float | None, ...]
 ) -> Band | None:
     """Return the raters' band. Without a confidence interval, the band is a line."""
-    centre, low, high = (across(value) for value in agreement)
+    centre, low, high = (position(value) for value in agreement)
     if centre is None:
         return None
     start, end = (centre, centre) if low is None or high is None else (low, high)

@@ -84,17 +84,17 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     rankings = [ranking_by_all(summary, colours)] if len(summary["rank_by"]) > 1 else []
     if len(colours) > 1:
         rankings += [places_by_measure(summary, colours), places_by_scheme(summary, colours)]
-    scored = len(evaluation.records) - len(evaluation.failures)
+    scored_count = len(evaluation.records) - len(evaluation.failures)
     counts = f"{quantity(len(evaluation.cases), 'case')}, {quantity(len(colours), 'method')}"
     sentences = evaluation.conclusion_sentences
-    first = _fitting(sentences)
+    verdict_length = _verdict_length(sentences)
     return EvaluationPage(
         title=shortened(title, 200) if title else f"Evaluation: {counts}",
-        subtitle=f"{scored} scored, {len(evaluation.missing)} missing, "
+        subtitle=f"{scored_count} scored, {len(evaluation.missing)} missing, "
         f"{len(evaluation.failures)} failed; reference: {_reference(summary)}",
         rule=_missing_rule(summary),
-        verdict=" ".join(sentences[:first]),
-        conclusion=" ".join([*sentences[first:], *_lowest(evaluation)]),
+        verdict=" ".join(sentences[:verdict_length]),
+        conclusion=" ".join([*sentences[verdict_length:], *_worst_sentences(evaluation)]),
         remarks=_remarks(summary),
         methods=tuple(
             (shortened(name), shortened(folder, 1000), colours[name])
@@ -120,13 +120,13 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
     )
 
 
-def _fitting(sentences: Sequence[str]) -> int:
+def _verdict_length(sentences: Sequence[str]) -> int:
     """Return the number of sentences that fit into the verdict, at least one."""
     lengths = accumulate(len(sentence) + 1 for sentence in sentences)
     return max(1, sum(length <= VERDICT + 1 for length in lengths))
 
 
-def _lowest(evaluation: Evaluation) -> list[str]:
+def _worst_sentences(evaluation: Evaluation) -> list[str]:
     """Return sentences about the region and the case with the worst value of any method."""
     sentences = []
     means = [one for one in evaluation.summary["regions"] if one["mean"] is not None]
@@ -153,14 +153,14 @@ def _headline(evaluation: Evaluation) -> str:
     """Return the numbers of failed and missing cases by method, or ""."""
     parts = []
     for name, counts in evaluation.counts.items():
-        unscored = [
+        problems = [
             f"{count} {word}"
             for count, word in ((counts.failed, "failed"), (counts.missing, "missing"))
             if count
         ]
-        if unscored:
+        if problems:
             cases = quantity(counts.cases, "case")
-            parts.append(f"“{shortened(name)}”: {' and '.join(unscored)} of {cases}")
+            parts.append(f"“{shortened(name)}”: {' and '.join(problems)} of {cases}")
     return "; ".join(parts)
 
 
@@ -171,9 +171,9 @@ def _chance(evaluation: Evaluation) -> dict[str, float | None]:
         with suppress(NeedsImages):
             if record.comparison is not None:
                 levels.append(record.comparison.chance)
-    defined = [level for level in levels if not isnan(level)]
+    defined_levels = [level for level in levels if not isnan(level)]
     return {
-        "score": sum(defined) / len(defined) if defined else None,
+        "score": sum(defined_levels) / len(defined_levels) if defined_levels else None,
         "adjusted_score": 0.0,
     }
 
@@ -209,7 +209,7 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
     values = {key: evaluation.values(key) for key in measures}
     means = {
         key: [
-            [_as_shown(value) for value in centre_of(entry)]
+            [_rounded(value) for value in centre_of(entry)]
             for entry in evaluation.summary["measures"][key]["methods"]
         ]
         for key in measures
@@ -238,7 +238,7 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
             [
                 place[record.case],
                 methods.index(record.method),
-                *(_as_shown(values[key][record.method][place[record.case]]) for key in measures),
+                *(_rounded(values[key][record.method][place[record.case]]) for key in measures),
                 pages.get((record.case, record.method), ""),
             ]
             for record in evaluation.records
@@ -247,7 +247,7 @@ def _data(evaluation: Evaluation, pages: Pages, colours: dict[str, str]) -> dict
     }
 
 
-def _as_shown(value: float | None) -> float | str | None:
+def _rounded(value: float | None) -> float | str | None:
     """Return the value rounded to the displayed digits, to keep the page small."""
     if value is None or isnan(value):
         return None

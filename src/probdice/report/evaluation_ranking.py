@@ -180,7 +180,7 @@ def _places(
 
 def ranking_by_all(summary: dict[str, Any], colours: dict[str, str]) -> Table:
     """Return the ranking by all ranking measures."""
-    *others, last = (summary["titles"][key] for key in summary["rank_by"])
+    *first_titles, last_title = (summary["titles"][key] for key in summary["rank_by"])
     rows = tuple(
         (
             method_cell(rank["method"], colours),
@@ -192,7 +192,7 @@ def ranking_by_all(summary: dict[str, Any], colours: dict[str, str]) -> Table:
     )
     columns = (METHOD, Column("Place"), STABILITY, Column("Mean rank"))
     about = _agreement(summary["ranking"]["measure_agreement"])
-    return Table(f"By {', '.join(others)} and {last} together", columns, rows, about)
+    return Table(f"By {', '.join(first_titles)} and {last_title} together", columns, rows, about)
 
 
 def _agreement(pairs: list[dict[str, Any]]) -> str:

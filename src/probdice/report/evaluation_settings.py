@@ -48,6 +48,6 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
 
 def _patterns(patterns: dict[str, Any]) -> str:
     """Return the file patterns given by the user."""
-    others = {name: text for name, text in patterns.items() if name != "methods"}
-    given = others | patterns["methods"]
-    return shortened(", ".join(f"{name}: {text}" for name, text in given.items() if text), 1000)
+    folder_patterns = {name: text for name, text in patterns.items() if name != "methods"}
+    by_name = folder_patterns | patterns["methods"]
+    return shortened(", ".join(f"{name}: {text}" for name, text in by_name.items() if text), 1000)

@@ -48,8 +48,8 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
     for name, means in sorted(content["means"].items(), key=lambda row: row[0] not in methods):
         cells = [cell_of(means[rater]) if rater in means else NOTHING for rater in raters]
         if name in methods:
-            own, baseline = methods[name], content["baselines"][name]
-            cells += [Cell(own["n"], str(own["n"])), *_mean_cells(own), *_mean_cells(baseline)]
+            mean, baseline = methods[name], content["baselines"][name]
+            cells += [Cell(mean["n"], str(mean["n"])), *_mean_cells(mean), *_mean_cells(baseline)]
         else:
             cells += [NOTHING] * 5
         rows.append((text_cell(shortened(name)), *cells))
@@ -64,12 +64,12 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
 
 def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
     """Return the median boundary distances of every method, if they were computed."""
-    known = (
+    stored_boundaries = (
         record.comparison.numbers.known("boundaries")
         for record in evaluation.records
         if record.comparison is not None
     )
-    boundaries = next((one for one in known if one is not None), None)
+    boundaries = next((one for one in stored_boundaries if one is not None), None)
     if boundaries is None:
         return None
     names: tuple[str, ...] = boundaries.names

@@ -38,15 +38,15 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
     """Return the options of a comparison, and software versions."""
     from probdice.version import __version__
 
-    compared = volume(comparison.pixels, comparison.pixel_volume)
+    compared_volume = volume(comparison.pixels, comparison.pixel_volume)
     facts = [
         Fact("Similarity", (str(comparison.similarity),)),
         Fact("Regions", (rule_words(comparison.options, comparison.labels_by),)),
         Fact("Merging", (_merging(comparison),)),
-        Fact(f"{words_of(comparison).many.capitalize()} compared", (compared,)),
+        Fact(f"{words_of(comparison).many.capitalize()} compared", (compared_volume,)),
     ]
-    if (omitted := _omitted(comparison)) is not None:
-        facts.append(omitted)
+    if (omission := _omission(comparison)) is not None:
+        facts.append(omission)
     facts += option_facts(comparison.options)
     versions = f"probdice {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     return (*facts, Fact("Made with", (versions,)))
@@ -56,23 +56,23 @@ def _merging(comparison: Comparison) -> str:
     """Return the sides that may be merged, and the number of merged regions."""
     if comparison.merge == "none":
         return "none"
-    allowed = "both sides" if comparison.merge == "both" else comparison.merge
-    return f"{allowed} allowed, {merged_of(comparison)}"
+    merging_sides = "both sides" if comparison.merge == "both" else comparison.merge
+    return f"{merging_sides} allowed, {merged_of(comparison)}"
 
 
 def merged_of(comparison: Comparison) -> str:
     """Return the number of merged regions per side as text."""
     counts = {side: sum(merge.side == side for merge in comparison.merges) for side in SIDES}
-    return f"{_counted(counts)} merged"
+    return f"{_region_counts(counts)} merged"
 
 
-def _counted(counts: Mapping[Side, int]) -> str:
+def _region_counts(counts: Mapping[Side, int]) -> str:
     """Return the number of regions per side, such as "2 reference and 1 prediction regions"."""
     texts = [f"{count} {side}" for side, count in counts.items() if count]
     return f"{' and '.join(texts) or 'no'} {'region' if sum(counts.values()) == 1 else 'regions'}"
 
 
-def _omitted(comparison: Comparison) -> Fact | None:
+def _omission(comparison: Comparison) -> Fact | None:
     """Return the number of excluded pixels and the reasons."""
     images = comparison.images
     if images is None:
@@ -110,13 +110,13 @@ def sides_of(comparison: Comparison, images: tuple[str, ...] = ()) -> tuple[Fact
     if all(side.geometry is None for side in sides):
         facts.append(Fact("Size", tuple(size_of(side) for side in sides)))
         return (*facts, Fact("Geometry", ("unknown, assumed equal",)))
-    described = [side.geometry.describe() if side.geometry else {} for side in sides]
+    geometries = [side.geometry.describe() if side.geometry else {} for side in sides]
     facts += [
         Fact(
             key.capitalize() + LENGTHS.get(key, ""),
-            tuple(entry.get(key, "unknown") for entry in described),
+            tuple(entry.get(key, "unknown") for entry in geometries),
         )
-        for key in described[0]
+        for key in geometries[0]
     ]
     return tuple(facts)
 
@@ -155,10 +155,10 @@ def _name(source: str) -> str:
 
     For several files, return the first file name and the number of files.
     """
-    first, *others = source.split(",")
+    first, *other_files = source.split(",")
     file, inside = split_inside(first)
     name = first if is_url(first) else file.name + (f":{inside}" if inside else "")
-    return shortened(name, 90) + (f" + {len(others)} more" if others else "")
+    return shortened(name, 90) + (f" + {len(other_files)} more" if other_files else "")
 
 
 def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") -> str:

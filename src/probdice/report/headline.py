@@ -190,22 +190,22 @@ def _score_sentence(comparison: Comparison) -> str:
     separable = comparison.similarity.separable
     words = words_of(comparison)
     if counts_pixels:
-        what = f"{percent(score)} of the {words.many} have corresponding labels"
+        text = f"{percent(score)} of the {words.many} have corresponding labels"
     elif separable:
         share = f"{percent(score)} of the probability per {words.one}"
-        what = f"On average, both sides agree on {share}"
+        text = f"On average, both sides agree on {share}"
     else:
-        what = f"The mean similarity per {words.one} is {decimal(score, 3)} (1 means identical)"
+        text = f"The mean similarity per {words.one} is {decimal(score, 3)} (1 means identical)"
     if isnan(chance):
-        return f"{what}."
+        return f"{text}."
     level = percent(chance) if counts_pixels or separable else decimal(chance, 3)
     adjusted = comparison.adjusted_score
     if isnan(adjusted):
-        return f"{what}. The chance level is also {level}, so the score is not informative."
+        return f"{text}. The chance level is also {level}, so the score is not informative."
     if adjusted < 0:
-        return f"{what}. The score is below the chance level of {level}."
+        return f"{text}. The score is below the chance level of {level}."
     return (
-        f"{what}. The chance level for regions of these sizes is {level}, so the score is "
+        f"{text}. The chance level for regions of these sizes is {level}, so the score is "
         f"{percent(adjusted, 0)} of the way from the chance level to 1."
     )
 
@@ -222,7 +222,7 @@ def _caveat(comparison: Comparison) -> str:
 
 def _explained_sentence(comparison: Comparison, side: Side) -> str:
     """Return a sentence about the share of one side that is explained by the other side."""
-    across = other(side)
+    opposite = other(side)
     try:
         share = comparison.explained[side]
     except NeedsImages:
@@ -231,7 +231,7 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
         everywhere = f"the same at every {words_of(comparison).one}"
         return f"The {side} is {everywhere}, so its explained share is undefined."
     return (
-        f"The {across} explains {percent(share)} of the {side}. The share is high if every "
-        f"region of the {across} is inside one region of the {side}, and low if most regions "
-        f"of the {across} extend over several regions of the {side}."
+        f"The {opposite} explains {percent(share)} of the {side}. The share is high if every "
+        f"region of the {opposite} is inside one region of the {side}, and low if most regions "
+        f"of the {opposite} extend over several regions of the {side}."
     )

@@ -32,31 +32,31 @@ def background_images_of(
 ) -> tuple[BackgroundImage, ...]:
     """Return the given images, on the grid of the segmentations."""
     reference = images.reference
-    one = not isinstance(image, list | tuple) or is_image(image)
+    single = not isinstance(image, list | tuple) or is_image(image)
     layers = []
-    for number, value in enumerate([image] if one else image):
-        named = "image" if one else f"image {number + 1}"
+    for number, value in enumerate([image] if single else image):
+        title = "image" if single else f"image {number + 1}"
         try:
             layer = as_background_image(value, reference.shape)
-            given = layer.geometry is None and not layer.name  # an array without geometry
+            is_array = layer.geometry is None and not layer.name  # an array without geometry
             if options.ignore_geometry:
                 layer = BackgroundImage(layer.array, layer.colour, None, layer.name)
-            laid = onto_grid(
+            resampled = onto_grid(
                 layer,
                 reference.geometry,
                 reference.shape,
                 tolerance=options.geometry_tolerance,
-                placed=not given,
+                placed=not is_array,
             )
         except ProbdiceError as error:
-            raise error.prefixed(f"{named}: {_file(value)}") from None
-        layers.append(laid)
+            raise error.prefixed(f"{title}: {_file(value)}") from None
+        layers.append(resampled)
     names = [layer.name or f"image {k + 1}" for k, layer in enumerate(layers)]
     if len(set(names)) < len(names):
         names = [f"{name} ({k + 1})" for k, name in enumerate(names)]
     return tuple(
-        BackgroundImage(one.array, one.colour, one.geometry, name)
-        for one, name in zip(layers, names, strict=True)
+        BackgroundImage(single.array, single.colour, single.geometry, name)
+        for single, name in zip(layers, names, strict=True)
     )
 
 
@@ -76,24 +76,24 @@ def packed_layer(
     if not np.isfinite(values).any():
         raise InputError(f"{layer.name}: expected finite values, found only NaN or infinity")
     values = np.nan_to_num(values.astype(np.float32), posinf=0, neginf=0)
-    low, high = (0.0, 255.0) if layer.colour else _between(values, RANGE)
+    low, high = (0.0, 255.0) if layer.colour else _value_range(values, RANGE)
     for step in count(1):
-        reduced = _means(values, step, len(layer.shape))
+        block_means = _means(values, step, len(layer.shape))
         for levels in LEVELS if not layer.colour else LEVELS[1:]:
-            scaled = np.clip((reduced - low) * (levels / (high - low)), 0, levels)
-            stored = np.rint(scaled).astype("u1" if levels == 255 else "<u2")
+            grey_values = np.clip((block_means - low) * (levels / (high - low)), 0, levels)
+            codes = np.rint(grey_values).astype("u1" if levels == 255 else "<u2")
             # Compressing a few slices shows whether the image is far too large.
-            few = stored[:: max(1, stored.shape[0] // SLICES)] if stored.ndim else stored
-            if len(encoded(few)) * (stored.size / few.size) > CLEARLY * limit * 4 / 3:
+            sample = codes[:: max(1, codes.shape[0] // SLICES)] if codes.ndim else codes
+            if len(encoded(sample)) * (codes.size / sample.size) > CLEARLY * limit * 4 / 3:
                 continue
-            text = encoded(stored, level=6)
-            if len(text) <= limit * 4 / 3 or reduced.size <= 1:
+            text = encoded(codes, level=6)
+            if len(text) <= limit * 4 / 3 or block_means.size <= 1:
                 window = (low, high) if layer.colour else _window(values, view, regions)
                 content = {
                     "name": shortened(layer.name),
                     "colour": layer.colour,
                     "step": step,
-                    "shape": list(reduced.shape[: len(layer.shape)]),
+                    "shape": list(block_means.shape[: len(layer.shape)]),
                     "wide": levels > 255,
                     "levels": levels,
                     "low": float(low),
@@ -130,10 +130,10 @@ def _window(
     values: NDArray[np.float32], view: View, regions: NDArray[np.bool_]
 ) -> tuple[float, float]:
     """Return the initial window: the values shown as black and white."""
-    under = values[np.ix_(*(np.asarray(indices) for indices in view.ranges))]
-    inside = under[regions]
-    sample = inside if inside.size else under
-    low, high = _between(sample, WINDOW)
+    view_values = values[np.ix_(*(np.asarray(indices) for indices in view.ranges))]
+    inside = view_values[regions]
+    sample = inside if inside.size else view_values
+    low, high = _value_range(sample, WINDOW)
     first, third = (float(value) for value in np.percentile(sample, (25, 75)))
     reach = REACH * (third - first)
     if reach <= 0:
@@ -142,7 +142,7 @@ def _window(
     return max(low, first - reach), min(high, third + reach)
 
 
-def _between(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[float, float]:
+def _value_range(values: NDArray[np.float32], share: tuple[float, float]) -> tuple[float, float]:
     """Return two distinct values between which most values lie."""
     flat = values.reshape(-1)
     sample = flat[:: max(1, flat.size // SAMPLED)]

@@ -31,8 +31,8 @@ class Chart:
 
 def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
     """Return charts of volumes and, if labels have the same meaning in every case, of regions."""
-    scored = [record.comparison for record in evaluation.records if record.comparison is not None]
-    dots = sum(len(comparison.groups) for comparison in scored)
+    results = [record.comparison for record in evaluation.records if record.comparison is not None]
+    dots = sum(len(comparison.groups) for comparison in results)
     charts = []
     if not dots:
         return ()
@@ -40,7 +40,7 @@ def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
         figure = plot_evaluation(evaluation, "regions")
         caption = "One dot per case. Bars show the interquartile range, and lines show the median."
         charts.append(Chart("Dice of every region", _address(figure, dots), caption))
-    if any(group.reference and group.prediction for one in scored for group in one.groups):
+    if any(group.reference and group.prediction for one in results for group in one.groups):
         figure = plot_evaluation(evaluation, "volumes")
         caption = (
             "Bland–Altman plot, one dot per region and case: predicted minus reference volume, in "

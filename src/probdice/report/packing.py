@@ -80,22 +80,22 @@ def pixels_of(
                 side: _packed_side(comparison, side, *regions[side], colours, number)
                 for side in SIDES
             }
-            f = "" if _follows(comparison) else encoded(_rounded(view.f[None], number))
+            f = "" if _f_follows(comparison) else encoded(_rounded_values(view.f[None], number))
             size = len(f) + sum(len(s["codes"]) + len(s["values"]) for s in sides.values())
             if size <= MOST_BYTES * 4 / 3 or prod(map(len, view.ranges)) <= 1:
                 background = background_group(comparison.groups)
                 foreground = _foreground(comparison, view, background)
                 content = _content(comparison, view, number, background, foreground)
                 limit = (MOST_BYTES_WITH_IMAGES - size * 3 // 4) // max(len(layers), 1)
-                packed = [
+                packed_layers = [
                     packed_layer(one, view, foreground, max(limit, LEAST_IMAGE_BYTES), words)
                     for one in layers
                 ]
-                content |= {"f": f, **sides, "images": [one for one, _ in packed]}
-                reduced = [text for _, text in packed if text]
+                content |= {"f": f, **sides, "images": [one for one, _ in packed_layers]}
+                reductions = [text for _, text in packed_layers if text]
                 return Pixels(
                     content,
-                    " ".join([*_left_out(step, words), *reduced]),
+                    " ".join([*_step_note(step, words), *reductions]),
                     _omissions(comparison, number, words),
                 )
         step += 1
@@ -114,25 +114,25 @@ def _clearly_too_much(comparison: Comparison, ranges: tuple[range, ...], colours
     """Estimate from a few slices whether the probabilities exceed the size limit."""
     if comparison.overlap.crisp or prod(map(len, ranges)) < MANY:
         return False
-    first, *others = ranges
-    few = first[:: max(1, len(first) // SLICES)]
-    view = look(comparison, (few, *others))
+    first, *other_ranges = ranges
+    sample = first[:: max(1, len(first) // SLICES)]
+    view = look(comparison, (sample, *other_ranges))
     size = sum(
         len(entry["codes"]) + len(entry["values"])
         for side in SIDES
         for entry in (_packed_side(comparison, side, *_regions(view, side, KEPT), colours, 2),)
     )
-    return size * (len(first) / len(few)) > CLEARLY * MOST_BYTES * 4 / 3
+    return size * (len(first) / len(sample)) > CLEARLY * MOST_BYTES * 4 / 3
 
 
 def _crisp(comparison: Comparison, side: Side) -> bool:
     return comparison.overlap.side(side).crisp
 
 
-def _follows(comparison: Comparison) -> bool:
+def _f_follows(comparison: Comparison) -> bool:
     """Return whether f can be computed from the regions that the page distinguishes."""
-    few = all(len(comparison.labels(side)) <= NAMED for side in SIDES)
-    return comparison.overlap.crisp and few
+    few_regions = all(len(comparison.labels(side)) <= NAMED for side in SIDES)
+    return comparison.overlap.crisp and few_regions
 
 
 def _regions(
@@ -202,8 +202,8 @@ def _frame(foreground: NDArray[np.bool_]) -> list[list[int]]:
     """Return the first and last foreground pixel along each axis, with a margin."""
     frame = []
     for axis, size in enumerate(foreground.shape):
-        others = tuple(k for k in range(foreground.ndim) if k != axis)
-        places = np.flatnonzero(foreground.any(axis=others))
+        other_axes = tuple(k for k in range(foreground.ndim) if k != axis)
+        places = np.flatnonzero(foreground.any(axis=other_axes))
         first, last = (int(places[0]), int(places[-1])) if places.size else (0, size - 1)
         margin = 1 + round(MARGIN * (last - first))
         frame.append([max(first - margin, 0), min(last + margin, size - 1)])
@@ -228,44 +228,44 @@ def _packed_side(
     if len(names) > NAMED:
         regions = comparison.overlap.side(side)
         ascending = np.argsort(regions.volumes[regions.occupied], kind="stable")
-        kept = np.sort(ascending[-NAMED:])
+        largest_regions = np.sort(ascending[-NAMED:])
         place = np.full(len(names), NAMED)
-        place[kept] = np.arange(NAMED)
+        place[largest_regions] = np.arange(NAMED)
         codes = np.where(codes >= 0, place[codes], -1)
-        names = [*(names[k] for k in kept), f"one of {len(names) - NAMED} small regions"]
-        groups = [*(groups[k] for k in kept), -1]
-        shades = (*(shades[k] for k in kept), NEUTRAL)
-    wide = len(names) > 255
-    stored = (codes + 1).astype("<u2" if wide else "u1")
+        names = [*(names[k] for k in largest_regions), f"one of {len(names) - NAMED} small regions"]
+        groups = [*(groups[k] for k in largest_regions), -1]
+        shades = (*(shades[k] for k in largest_regions), NEUTRAL)
+    is_wide = len(names) > 255
+    region_codes = (codes + 1).astype("<u2" if is_wide else "u1")
     entry = {
         "kept": codes.shape[0],
         "names": names,
         "groups": groups,
         "colours": list(shades),
-        "wide": wide,
+        "wide": is_wide,
     }
     if _crisp(comparison, side):
-        return {**entry, "codes": encoded(stored, level=6), "values": ""}
-    rounded = _rounded(values, digits)
-    stored[rounded == 0] = 0  # drop regions that round to 0, because zeros compress well
-    return {**entry, "codes": encoded(stored), "values": encoded(rounded)}
+        return {**entry, "codes": encoded(region_codes, level=6), "values": ""}
+    multiples = _rounded_values(values, digits)
+    region_codes[multiples == 0] = 0  # drop regions that round to 0, because zeros compress well
+    return {**entry, "codes": encoded(region_codes), "values": encoded(multiples)}
 
 
-def _rounded(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
+def _rounded_values(values: NDArray[np.floating[Any]], digits: int) -> NDArray[Any]:
     """Return values as integer multiples of the last displayed digit; the largest integer for NaN.
 
     As in `formatting`, values below 1 are not rounded up to 1.
     """
     dtype = np.dtype("u1") if digits == 2 else np.dtype("<u2")
-    rounded = np.empty(values.shape, dtype)
+    multiples = np.empty(values.shape, dtype)
     for k, row in enumerate(values):  # row by row, to save memory
-        scaled = np.rint(row.astype(np.float64) * 10**digits)
-        scaled = np.where(row < 1, np.minimum(scaled, 10**digits - 1), scaled)
-        rounded[k] = np.where(np.isnan(scaled), np.iinfo(dtype).max, scaled)
-    return rounded
+        row_multiples = np.rint(row.astype(np.float64) * 10**digits)
+        row_multiples = np.where(row < 1, np.minimum(row_multiples, 10**digits - 1), row_multiples)
+        multiples[k] = np.where(np.isnan(row_multiples), np.iinfo(dtype).max, row_multiples)
+    return multiples
 
 
-def _left_out(step: int, words: PixelWords) -> list[str]:
+def _step_note(step: int, words: PixelWords) -> list[str]:
     """Return a sentence about the displayed pixels, unless all pixels are displayed."""
     if step == 1:
         return []

@@ -245,7 +245,7 @@ def page_of(
     words_for_pixels = words_of(comparison)
     rows = tuple(
         _row(k, comparison.groups[k], colours.groups[k], comparison, words_for_pixels)
-        for k in _listed(comparison.groups)
+        for k in _groups_to_list(comparison.groups)
     )
     viewer, left_out = None, ""
     omissions: tuple[str, ...] = ("The images of this comparison are no longer available.",)
@@ -301,7 +301,7 @@ def _subtitle(comparison: Comparison) -> str:
     return f"{text}, {comparison.similarity} similarity"
 
 
-def _listed(groups: Sequence[Group]) -> list[int]:
+def _groups_to_list(groups: Sequence[Group]) -> list[int]:
     """Return the indices of the groups to list: the worst unmatched and the worst matched groups.
 
     Matched groups fill at least half of the list if there are enough matched groups.
@@ -309,21 +309,23 @@ def _listed(groups: Sequence[Group]) -> list[int]:
     order = worst_first(groups)
     unmatched = [k for k in order if side_of(groups[k])]
     matched = [k for k in order if not side_of(groups[k])]
-    kept = set(unmatched[: LISTED - min(len(matched), LISTED // 2)])
-    kept |= set(matched[: LISTED - len(kept)])
-    return [k for k in order if k in kept]
+    indices = set(unmatched[: LISTED - min(len(matched), LISTED // 2)])
+    indices |= set(matched[: LISTED - len(indices)])
+    return [k for k in order if k in indices]
 
 
 def _unmatched(comparison: Comparison, rows: tuple[Row, ...]) -> tuple[UnmatchedRows, ...]:
     """Return the unmatched regions in the plot by side. The side of the worst region is first."""
-    alone = [row for row in rows if row.only and not row.faint]
+    unmatched = [row for row in rows if row.only and not row.faint]
     result = []
-    for side in sorted(SIDES, key=lambda side: bool(alone) and alone[0].only != side):
-        own = tuple(row for row in alone if row.only == side)
+    for side in sorted(SIDES, key=lambda side: bool(unmatched) and unmatched[0].only != side):
+        side_rows = tuple(row for row in unmatched if row.only == side)
         count = len(comparison.unmatched[side])
-        if own:
+        if side_rows:
             first = count if count <= APART else 1
-            result.append(UnmatchedRows(side, own[:first], own[first:PLOTTED], count - first))
+            result.append(
+                UnmatchedRows(side, side_rows[:first], side_rows[first:PLOTTED], count - first)
+            )
     return tuple(result)
 
 
@@ -359,7 +361,7 @@ def _drawing(
     comparison: Comparison, layout: Layout, colours: Colours, words: PixelWords
 ) -> Drawing:
     shades = colours.by_label(comparison)
-    linked = {id(node) for link in layout.links for node in (link.reference, link.prediction)}
+    linked_nodes = {id(node) for link in layout.links for node in (link.reference, link.prediction)}
     dots = tuple(
         Dot(
             side=node.side,
@@ -369,7 +371,7 @@ def _drawing(
             volume=extent(node.volume, node.pixel_volume),
             colour=shades[node.side, node.label],
             y=ABOVE + ROW * (node.row + 0.5),
-            alone=id(node) not in linked,
+            alone=id(node) not in linked_nodes,
         )
         for node in layout.nodes
     )

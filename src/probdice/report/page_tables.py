@@ -27,7 +27,7 @@ __all__ = [
 
 SHADES = 10  # steps of the colour scale of similarity
 
-Shown = Callable[[float | None], str]
+FormatNumber = Callable[[float | None], str]
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def method_cell(method: str, colours: dict[str, str]) -> Cell:
     return Cell(name, name, colour=colours[method])
 
 
-def cell_of(value: float | None, shown: Shown = decimal, about: str = "") -> Cell:
-    return Cell(value, shown(value), about)
+def cell_of(value: float | None, format_number: FormatNumber = decimal, about: str = "") -> Cell:
+    return Cell(value, format_number(value), about)
 
 
 def place_cell(rank: dict[str, Any], *, details: bool = False) -> Cell:
@@ -106,10 +106,10 @@ def place_cell(rank: dict[str, Any], *, details: bool = False) -> Cell:
     return Cell(rank["place"], text, about)
 
 
-def interval_cell(interval: dict[str, Any], shown: Shown = decimal) -> Cell:
+def interval_cell(interval: dict[str, Any], format_number: FormatNumber = decimal) -> Cell:
     if interval["kind"] == "withheld" or interval["low"] is None:
         return Cell(None, "withheld", interval["reason"])
-    text = f"{shown(interval['low'])} to {shown(interval['high'])}"
+    text = f"{format_number(interval['low'])} to {format_number(interval['high'])}"
     return Cell(interval["low"], text, interval["reason"])
 
 

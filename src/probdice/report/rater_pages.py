@@ -134,12 +134,12 @@ def raters_page(
 def _subtitle(consensus: Consensus) -> str:
     """Return a line that describes the raters, the common regions and the image."""
     names = [display_name(name) for name in consensus.names]
-    more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+    tail = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
     regions = f"{len(consensus.segmentation.regions)} common regions"
     words = pixel_words(consensus.segmentation)
     return (
-        f"{', '.join([*names[:NAMED], *more])}: {regions}, {volume(consensus.pixels)} {words.many} "
+        f"{', '.join([*names[:NAMED], *tail])}: {regions}, {volume(consensus.pixels)} {words.many} "
         f"of a {size} image"
     )
 
@@ -157,8 +157,8 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
     """Return the name and the value of the Dice that the headline shows."""
     if agreement.foreground_dice is not None:
         return "foreground Dice", agreement.mean_foreground_dice
-    known = [one.mean_dice for one in agreement.regions if not isnan(one.mean_dice)]
-    return "mean Dice", float(np.mean(known)) if known else float("nan")
+    dice = [one.mean_dice for one in agreement.regions if not isnan(one.mean_dice)]
+    return "mean Dice", float(np.mean(dice)) if dice else float("nan")
 
 
 def _verdict(agreement: Agreement, weakest: RegionAgreement | None, words: PixelWords) -> str:
@@ -167,13 +167,13 @@ def _verdict(agreement: Agreement, weakest: RegionAgreement | None, words: Pixel
     if weakest is not None and len(agreement.regions) > 1:
         mean = decimal(weakest.mean_dice, 2)
         parts.append(f"weakest in region {shortened(weakest.label, 40)} (Dice {mean})")
-    others = sorted(
+    ranking = sorted(
         (one for one in agreement.others if not isnan(one.score)), key=lambda one: one.score
     )
-    if len(others) > 2:
-        low, high = (decimal(one.score, 2) for one in (others[0], others[-1]))
-        if others[-1].score - others[0].score >= APART:
-            least = display_name(others[0].name)
+    if len(ranking) > 2:
+        low, high = (decimal(one.score, 2) for one in (ranking[0], ranking[-1]))
+        if ranking[-1].score - ranking[0].score >= APART:
+            least = display_name(ranking[0].name)
             parts.append(f"{least} agrees least with the other raters (score {low})")
         else:
             scores = f"score {low}" if low == high else f"scores {low} to {high}"
@@ -199,8 +199,8 @@ def _overlap(agreement: Agreement, words: PixelWords) -> list[str]:
 def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figure, ...]:
     """Return the five numbers at the top of the page."""
     name, dice = _mean_dice(agreement)
-    others = [one.score for one in agreement.others]
-    about = f"mean over raters, from {decimal(min(others))} to {decimal(max(others))}"
+    scores = [one.score for one in agreement.others]
+    about = f"mean over raters, from {decimal(min(scores))} to {decimal(max(scores))}"
     region = "no rater has a region"
     if weakest is not None:
         region = f"Dice of region {shortened(weakest.label, 40)}, mean over all pairs"
@@ -213,7 +213,7 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
             "of one rater by another, mean over all pairs",
         ),
         Figure("Worst region", decimal(None if weakest is None else weakest.mean_dice), region),
-        Figure("Rater vs other raters", decimal(float(np.mean(others))), f"score, {about}"),
+        Figure("Rater vs other raters", decimal(float(np.mean(scores))), f"score, {about}"),
     )
 
 
@@ -305,10 +305,10 @@ def _region_table(consensus: Consensus, channels: list[int]) -> Table:
 def _rater_cell(consensus: Consensus, region: RegionAgreement, k: int) -> Cell:
     """Return a rater's mean Dice with all other raters, and the rater's labels if they differ."""
     rater = consensus.raters[k]
-    labels = [own for own, common in rater.correspondence.items() if common == region.label]
-    with_others = np.delete(region.dice[k], k)
-    known = with_others[~np.isnan(with_others)]
-    cell = _dice_cell(float(known.mean())) if known.size else NOTHING
+    labels = [label for label, common in rater.correspondence.items() if common == region.label]
+    dice = np.delete(region.dice[k], k)
+    finite_dice = dice[~np.isnan(dice)]
+    cell = _dice_cell(float(finite_dice.mean())) if finite_dice.size else NOTHING
     about = f"label {shortened(listed(labels), 24)}" if labels else ABSENT
     return replace(cell, about="" if labels == [region.label] else about)
 
@@ -320,11 +320,11 @@ def _dice_cell(dice: float) -> Cell:
 def _options(consensus: Consensus) -> tuple[Fact, ...]:
     from probdice.version import __version__
 
-    how = "mean of the raters"
+    rule = "mean of the raters"
     if consensus.method == "staple":
-        how = f"STAPLE, {consensus.iterations} iterations"
+        rule = f"STAPLE, {consensus.iterations} iterations"
     return (
-        Fact("Consensus", (how,)),
+        Fact("Consensus", (rule,)),
         Fact(pixel_words(consensus.segmentation).many.capitalize(), (volume(consensus.pixels),)),
         Fact("Made with", (f"probdice {__version__}",)),
     )

@@ -58,9 +58,9 @@ def rater_slices(
     """
     stack = stack_of(consensus.segmentation, MOST)
     shape, ranges = consensus.segmentation.shape, stack.ranges
-    whole = (slice(None),) * len(shape)
+    full_image = (slice(None),) * len(shape)
     probabilities = consensus.probabilities
-    bits = _selected(consensus.entropies(whole), shape, ranges)
+    bits = _selected_pixels(consensus.entropies(full_image), shape, ranges)
     most_bits = max(float(np.nanmax(bits, initial=0)), 1.0)
     colours = list(region_colours(consensus))
     background = background_channel(consensus)
@@ -68,16 +68,16 @@ def rater_slices(
         colours[background] = ""
     inside = ~np.isnan(bits)
 
-    outlined = np.zeros(bits.shape, bool)
+    in_first_region = np.zeros(bits.shape, bool)
 
     def regions(parts: Parts) -> dict[str, Any]:
-        codes = _selected(_most_probable(parts, len(shape)), shape, ranges).astype(np.int32)
+        codes = _selected_pixels(_most_probable(parts, len(shape)), shape, ranges).astype(np.int32)
         if channels:
-            outlined[codes == channels[0]] = True
+            in_first_region[codes == channels[0]] = True
         return region_layer(stack, np.where(inside, codes, -1), colours)
 
     layers = {
-        "consensus": regions(probabilities.pieces(whole)),
+        "consensus": regions(probabilities.pieces(full_image)),
         "disagreement": fraction_layer(stack, bits / most_bits, "fire"),
     }
     raters = []
@@ -85,9 +85,9 @@ def rater_slices(
         name = consensus.names[k]
         colour = PALETTE[number % len(PALETTE)]
         raters.append(OutlinedRater(display_name(name), f"rater-{number}", colour))
-        layers[f"rater-{number}"] = regions(probabilities.rater(name, whole))
-    if np.nansum(bits[outlined]) > 0:
-        bits = np.where(outlined, bits, 0.0)
+        layers[f"rater-{number}"] = regions(probabilities.rater(name, full_image))
+    if np.nansum(bits[in_first_region]) > 0:
+        bits = np.where(in_first_region, bits, 0.0)
     totals = np.nansum(stack.drawn(bits), axis=(1, 2))
     lines = [{"layer": rater.layer, "colour": rater.colour} for rater in raters]
     content = stack.content(int(np.argmax(totals))) | {
@@ -95,10 +95,10 @@ def rater_slices(
         "image": None if image is None else image_layer(stack, image),
         "outlines": {"outlines": {"under": "consensus", "lines": lines}},
     }
-    shown = "" if image is None else shortened(image.name)
+    image_name = "" if image is None else shortened(image.name)
     names = consensus.segmentation.regions
     codes = tuple((k + 1, shortened(names[k], 40)) for k in channels)
-    return RaterSlices(content, tuple(raters), codes, most_bits, shown, stack.left_out)
+    return RaterSlices(content, tuple(raters), codes, most_bits, image_name, stack.left_out)
 
 
 def display_name(name: str) -> str:
@@ -112,7 +112,7 @@ def _most_probable(parts: Parts, axes: int) -> Parts:
         yield part, values if values.ndim == axes else np.argmax(values, axis=0)
 
 
-def _selected(
+def _selected_pixels(
     parts: Parts, shape: tuple[int, ...], ranges: tuple[range, ...]
 ) -> NDArray[np.float64]:
     """Return the selected pixels of an image that is read block by block."""
@@ -121,9 +121,9 @@ def _selected(
         sources, targets = [], []
         for piece, n, indices in zip(part, shape, ranges, strict=True):
             extent = range(n)[piece]
-            chosen = np.array(indices)
-            places = np.flatnonzero((chosen >= extent.start) & (chosen < extent.stop))
+            coordinates = np.array(indices)
+            places = np.flatnonzero((coordinates >= extent.start) & (coordinates < extent.stop))
             targets.append(places)
-            sources.append(chosen[places] - extent.start)
+            sources.append(coordinates[places] - extent.start)
         result[np.ix_(*targets)] = values[np.ix_(*sources)]
     return result

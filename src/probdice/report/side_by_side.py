@@ -112,12 +112,12 @@ class CaseSlices:
         background = background_group(comparison.groups)
         sides: dict[Side, dict[Label, str]] = {"reference": {}, "prediction": {}}
         for number, group in enumerate(comparison.groups):
-            hidden = number == background and self.content["image"] is not None
+            is_hidden = number == background and self.content["image"] is not None
             for label in group.reference:
-                sides["reference"][label] = "" if hidden else self._colours[label]
+                sides["reference"][label] = "" if is_hidden else self._colours[label]
             colour = self._colours[group.reference[0]] if group.reference else UNMATCHED
             for label in group.prediction:
-                sides["prediction"][label] = "" if hidden else colour
+                sides["prediction"][label] = "" if is_hidden else colour
         return {
             side: [colours[label] for label in comparison.labels(side)]
             for side, colours in sides.items()

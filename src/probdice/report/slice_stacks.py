@@ -98,27 +98,27 @@ def region_layer(
     stack: Stack, codes: NDArray[np.integer[Any]], colours: Sequence[str]
 ) -> dict[str, Any]:
     """Return the region of every pixel (−1 for none) and the colours, where "" is transparent."""
-    wide = len(colours) > 255
-    stored = stack.drawn(codes + 1).astype("<u2" if wide else "u1")
-    return {"codes": encoded(stored, level=6), "wide": wide, "colours": list(colours)}
+    is_wide = len(colours) > 255
+    stored_codes = stack.drawn(codes + 1).astype("<u2" if is_wide else "u1")
+    return {"codes": encoded(stored_codes, level=6), "wide": is_wide, "colours": list(colours)}
 
 
 def fraction_layer(stack: Stack, values: NDArray[np.floating[Any]], ramp: str) -> dict[str, Any]:
     """Return values from 0 to 1 and the name of a colour ramp. NaN means outside the mask."""
-    scaled = np.rint(np.clip(values, 0, 1) * (OUTSIDE - 1))
-    stored = np.where(np.isnan(values), OUTSIDE, np.nan_to_num(scaled)).astype("u1")
-    return {"values": encoded(stack.drawn(stored), level=6), "ramp": ramp}
+    levels = np.rint(np.clip(values, 0, 1) * (OUTSIDE - 1))
+    stored_levels = np.where(np.isnan(values), OUTSIDE, np.nan_to_num(levels)).astype("u1")
+    return {"values": encoded(stack.drawn(stored_levels), level=6), "ramp": ramp}
 
 
 def image_layer(stack: Stack, image: BackgroundImage) -> dict[str, Any]:
     """Return the image under the segmentations, in 256 grey values or in colour."""
     values = np.asarray(image.array[(slice(None),) * len(image.array.shape)])
-    chosen = values[np.ix_(*(np.array(indices) for indices in stack.ranges))].astype(np.float32)
-    finite = chosen[np.isfinite(chosen)]
+    pixels = values[np.ix_(*(np.array(indices) for indices in stack.ranges))].astype(np.float32)
+    finite = pixels[np.isfinite(pixels)]
     low, high = (0.0, 255.0)
     if not image.colour and finite.size:
         low, high = (float(edge) for edge in np.percentile(finite, WINDOW))
     span = high - low if high > low else 1.0
-    scaled = np.clip(np.nan_to_num(chosen - low) * (255 / span), 0, 255)
-    stored = stack.drawn(np.rint(scaled).astype("u1"))
-    return {"values": encoded(stored, level=6), "colour": image.colour}
+    levels = np.clip(np.nan_to_num(pixels - low) * (255 / span), 0, 255)
+    stored_levels = stack.drawn(np.rint(levels).astype("u1"))
+    return {"values": encoded(stored_levels, level=6), "colour": image.colour}

@@ -59,8 +59,8 @@ def check_surfaces(
             f"{surfaces[0].source}: a surface can only show values at vertices, but the "
             f"segmentations are images on a grid, or their geometry is ignored"
         )
-    shown = surfaces_for(space, surfaces, every=every)
-    return space, shown or surfaces_for(space, surfaces)
+    matching_surfaces = surfaces_for(space, surfaces, every=every)
+    return space, matching_surfaces or surfaces_for(space, surfaces)
 
 
 def pictures_on(
@@ -69,7 +69,7 @@ def pictures_on(
     """Draw the reference, the prediction and their similarity in two views of each hemisphere."""
     if not surfaces:
         return ()
-    space, shown = check_surfaces(images_of(comparison), surfaces, every=every)
+    space, matching_surfaces = check_surfaces(images_of(comparison), surfaces, every=every)
     view = look(comparison, (range(space.shape[0]),))
     starts = np.cumsum([0, *(structure.size for structure in space.structures)])
     different = triples((DIFFERENT,))
@@ -78,17 +78,17 @@ def pictures_on(
         different + view.f[:, None] * (1 - different),
     )
     pictures = []
-    for number, surface in shown:
+    for number, surface in matching_surfaces:
         structure = space.structures[number]
         part = slice(starts[number], starts[number + 1])
         name = structure.name or surface.structure
-        for seen in views_of(surface):
+        for angle in views_of(surface):
             for panel, colour in zip(PANELS, values, strict=True):
-                known = np.where(view.inside[part, None], colour[part, :3], np.nan)
-                whole = np.full((structure.vertices, 3), np.nan)
-                whole[slice(None) if structure.used is None else structure.used] = known
-                title = ", ".join(filter(None, (panel, name, seen.name)))
-                pictures.append(SurfacePicture(title, _address(painted(seen, whole))))
+                part_colours = np.where(view.inside[part, None], colour[part, :3], np.nan)
+                shades = np.full((structure.vertices, 3), np.nan)
+                shades[slice(None) if structure.used is None else structure.used] = part_colours
+                title = ", ".join(filter(None, (panel, name, angle.name)))
+                pictures.append(SurfacePicture(title, _address(painted(angle, shades))))
     return tuple(pictures)
 
 
