@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.options import METHODS
 from probdice.pictures.canvas import colour_bar
 from probdice.pictures.colours import NEUTRAL, PALETTE, SIMILARITY, colour_map, triples
 from probdice.pictures.label_images import checked_place
@@ -132,8 +133,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
         dpi=120,
     )
     axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
-    how = "STAPLE" if consensus.method == "staple" else "mean"
-    title = f"consensus of {len(consensus.names)} raters ({how})"
+    title = f"consensus of {len(consensus.names)} raters ({METHODS[consensus.method].title})"
     _show(axes[0], slices.plane, slices.consensus, title)
     bits = np.ma.masked_invalid(slices.entropy)
     most = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)

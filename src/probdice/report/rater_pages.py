@@ -320,11 +320,8 @@ def _dice_cell(dice: float) -> Cell:
 def _options(consensus: Consensus) -> tuple[Fact, ...]:
     from probdice.version import __version__
 
-    how = "mean of the raters"
-    if consensus.method == "staple":
-        how = f"STAPLE, {consensus.iterations} iterations"
     return (
-        Fact("Consensus", (how,)),
+        Fact("Consensus method", (consensus.method_text,)),
         Fact(pixel_words(consensus.segmentation).many.capitalize(), (volume(consensus.pixels),)),
         Fact("Made with", (f"probdice {__version__}",)),
     )
