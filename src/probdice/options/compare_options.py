@@ -12,6 +12,7 @@ from probdice.method.matching import RULES, Fixed, Given, Matching, Rule
 from probdice.method.merging import MERGING, Merging
 from probdice.method.region_labels import Label
 from probdice.method.similarity import BUILT_IN, Absolute, Similarity, as_similarity
+from probdice.options.boundary_distances import BOUNDARY_DISTANCES
 from probdice.options.checks import (
     TOLERANCE,
     OneOf,
@@ -90,8 +91,9 @@ class CompareOptions(ReadOptions):
     )
     boundaries: bool = flag(
         "Metrics",
-        "Also measure distances between boundaries: Hausdorff (hd, hd95), average surface "
-        "distances (assd, masd) and, with --tolerance, surface Dice (nsd).",
+        "Also measure distances between boundaries: "
+        f"{', '.join(f'{name} ({one.help})' for name, one in BOUNDARY_DISTANCES.items())} and, "
+        "with --tolerance, nsd (surface Dice).",
         "compare",
     )
     tolerance: tuple[float, ...] = option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probdice.method.matching import listed
+from probdice.options.boundary_distances import distance_definitions
 from probdice.pictures.colours import Colours
 from probdice.pictures.outlines import Outline, distance_scale, outlines_of
 from probdice.report.encoding import encoded, shortened
@@ -51,6 +52,7 @@ class BoundarySection:
     rows: tuple[BoundaryRow, ...]
     hidden: int
     most: str
+    definitions: str
 
 
 def boundary_section(
@@ -97,6 +99,7 @@ def boundary_section(
         tuple(rows),
         len(boundaries) - len(rows),
         f"{decimal(most, 1)} {boundaries.unit}{' or more' if beyond else ''}",
+        distance_definitions(),
     )
 
 
