@@ -140,7 +140,7 @@ def evaluate(
             return
         from probdice.errors import FormatError
         from probdice.evaluation import evaluate_folders
-        from probdice.evaluation.tables import Others
+        from probdice.evaluation.tables import ExtraColumns
 
         with _display(quiet) as (notify, show_compiling):
             result = evaluate_folders(
@@ -149,7 +149,7 @@ def evaluate(
                 options,
                 raters=raters,
                 out=out,
-                others=Others(
+                others=ExtraColumns(
                     options.indices, "background" in given, options.background is not None
                 ),
                 words="command",

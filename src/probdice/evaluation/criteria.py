@@ -15,9 +15,9 @@ from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Option
 from probdice.evaluation.external_columns import ExternalColumn
 from probdice.evaluation.record import Record
-from probdice.evaluation.tables import Others
+from probdice.evaluation.tables import ExtraColumns
 from probdice.files.sources import natural
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.metrics.boundary_measures import boundary_mean
 from probdice.metrics.component_measures import COMPONENT_MEASURES, component_value
 from probdice.metrics.indices import INDICES
@@ -126,14 +126,16 @@ def as_rank_by(given: str | Iterable[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(Name.of(name)) for name in names))
 
 
-def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = ()) -> Criterion:
+def criterion_of(
+    key: str, extra_columns: ExtraColumns, columns: Sequence[ExternalColumn] = ()
+) -> Criterion:
     """Return the measure with the given name.
 
     Parameters
     ----------
     key : str
         The name.
-    others : Others
+    extra_columns : ExtraColumns
         The additional columns of the run.
     columns : sequence of ExternalColumn, optional
         The external columns of the run.
@@ -146,12 +148,12 @@ def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = (
     Examples
     --------
     >>> from probdice.evaluation.criteria import criterion_of
-    >>> from probdice.evaluation.tables import Others
-    >>> criterion_of("dice:2", Others()).title
+    >>> from probdice.evaluation.tables import ExtraColumns
+    >>> criterion_of("dice:2", ExtraColumns()).title
     'Dice of 2'
-    >>> criterion_of("jaccard", Others(foreground=True)).title
+    >>> criterion_of("jaccard", ExtraColumns(foreground=True)).title
     'foreground Jaccard index'
-    >>> criterion_of("hd95", Others(distances=("hd95",))).higher_is_better
+    >>> criterion_of("hd95", ExtraColumns(distances=("hd95",))).higher_is_better
     False
     """
     for column in columns:
@@ -159,23 +161,28 @@ def criterion_of(key: str, others: Others, columns: Sequence[ExternalColumn] = (
             return Criterion(key, key, column.higher_is_better, column=column)
     name = Name.of(key)
     measure, region = str(replace(name, region=None)), name.region
-    _check_options(name, others)
+    _check_options(name, extra_columns)
     description = description_of(measure)
     value: Callable[[Comparison], float]
-    if region is None and measure in (*others.measures, *others.columns):
-        title, value = description.title, partial(_value, measure=measure, others=others)
+    if region is None and measure in (*extra_columns.measures, *extra_columns.columns):
+        title, value = (
+            description.title,
+            partial(_value, measure=measure, extra_columns=extra_columns),
+        )
     elif region is None and measure in REGION_NUMBERS:
         title, value = f"foreground {description.title}", partial(_foreground_mean, measure=measure)
-    elif region is not None and measure in (*REGION_NUMBERS, *others.distances):
+    elif region is not None and measure in (*REGION_NUMBERS, *extra_columns.distances):
         title = f"{description.title} of {region}"
         value = partial(region_value, measure=measure, region=region)
-    elif region is not None and others.components and measure in COMPONENT_MEASURES:
-        title, threshold = f"{description.title} of {region}", others.component_threshold
+    elif region is not None and extra_columns.components and measure in COMPONENT_MEASURES:
+        title, threshold = f"{description.title} of {region}", extra_columns.component_threshold
         value = partial(component_value, measure=measure, threshold=threshold, label=region)
     else:
-        known_measures = [*others.measures, *others.columns]
-        known_measures += [f"{one}:REGION" for one in (*REGION_NUMBERS, *others.distances)]
-        known_measures += [f"{one}:REGION" for one in COMPONENT_MEASURES if others.components]
+        known_measures = [*extra_columns.measures, *extra_columns.columns]
+        known_measures += [f"{one}:REGION" for one in (*REGION_NUMBERS, *extra_columns.distances)]
+        known_measures += [
+            f"{one}:REGION" for one in COMPONENT_MEASURES if extra_columns.components
+        ]
         known_measures += [column.name for column in columns]
         raise InputError(f"measure must be one of {', '.join(known_measures)}, found {key!r}")
     return Criterion(
@@ -196,14 +203,14 @@ def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) ->
             )
 
 
-def _check_options(name: Name, others: Others) -> None:
+def _check_options(name: Name, extra_columns: ExtraColumns) -> None:
     """Reject a measure if the option that it requires is not set."""
     measure = str(replace(name, region=None))
-    of_case = measure in MEASURES and measure not in others.measures
-    of_foreground = measure in REGION_NUMBERS and not others.foreground
+    of_case = measure in MEASURES and measure not in extra_columns.measures
+    of_foreground = measure in REGION_NUMBERS and not extra_columns.foreground
     if name.region is None and (of_case or of_foreground):
         raise InputError(f"{measure} requires a background; pass ", Option("background", 0))
-    if measure.startswith("nsd@") and measure not in others.distances:
+    if measure.startswith("nsd@") and measure not in extra_columns.distances:
         tolerance = measure.removeprefix("nsd@")
         raise InputError(
             f"{measure} requires boundary distances at this tolerance; pass ",
@@ -213,16 +220,16 @@ def _check_options(name: Name, others: Others) -> None:
         )
     if measure == "nsd":
         raise InputError("nsd requires a tolerance, as in nsd@1")
-    if measure in DISTANCES and measure not in others.distances:
+    if measure in DISTANCES and measure not in extra_columns.distances:
         raise InputError(
             f"{measure} requires boundary distances; pass ",
             Option("boundaries", python="boundaries=True"),
         )
-    if measure in COMPONENT_MEASURES and not others.components:
+    if measure in COMPONENT_MEASURES and not extra_columns.components:
         raise InputError(
             f"{measure} requires ", Option("components", "all", python="components=True")
         )
-    if measure in INDICES and measure not in (*others.columns, *others.measures):
+    if measure in INDICES and measure not in (*extra_columns.columns, *extra_columns.measures):
         raise InputError(f"{measure} requires ", Option("indices", python="indices=True"))
 
 
@@ -231,10 +238,10 @@ def _foreground_mean(comparison: Comparison, measure: str) -> float:
     return region_mean(comparison.foreground, measure)
 
 
-def _value(comparison: Comparison, measure: str, others: Others) -> float:
+def _value(comparison: Comparison, measure: str, extra_columns: ExtraColumns) -> float:
     """Return the value of a measure for one case, from the registry or an additional column."""
     if measure in REGISTRY:
         return REGISTRY[measure].compute(comparison)
-    if measure in others.distances:
+    if measure in extra_columns.distances:
         return boundary_mean(comparison, measure).mean
-    return float(others.of(comparison)[0][measure])
+    return float(extra_columns.of(comparison)[0][measure])

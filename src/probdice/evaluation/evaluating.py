@@ -21,7 +21,7 @@ from probdice.evaluation.rater_comparison import (
 )
 from probdice.evaluation.results import Evaluation
 from probdice.evaluation.subjects import GivenSubjects
-from probdice.evaluation.tables import Others
+from probdice.evaluation.tables import ExtraColumns
 from probdice.method.merging import Merging
 from probdice.method.region_labels import Label
 from probdice.method.sides import Side
@@ -282,7 +282,7 @@ def evaluate(
         ),
         raters={} if raters is None else methods_of(raters),
         out=out,
-        others=Others(indices, background is not None, background is not None),
+        others=ExtraColumns(indices, background is not None, background is not None),
         words="python",
         progress=progress,
         compiling=None,
@@ -296,7 +296,7 @@ def evaluate_folders(
     *,
     raters: dict[str, str],
     out: Folder | None,
-    others: Others,
+    others: ExtraColumns,
     words: Words,
     progress: Callable[[Progress], None] | None,
     compiling: Callable[[], None] | None,

@@ -29,10 +29,11 @@ from probdice.evaluation.rater_comparison import RaterComparison
 from probdice.evaluation.record import Record
 from probdice.evaluation.results import Evaluation
 from probdice.evaluation.subjects import subjects_of
-from probdice.evaluation.tables import Others
+from probdice.evaluation.tables import ExtraColumns
 from probdice.files.inputs import as_surfaces
 from probdice.files.sources import natural
-from probdice.method.matching import Given, check_labels, listed
+from probdice.method.matching import GivenGroups, check_labels
+from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.metrics.boundary_measures import boundary_names
 from probdice.metrics.component_measures import component_classes
@@ -61,7 +62,7 @@ class _Plan:
     folders: dict[str, str]
     patterns: Patterns
     measures: tuple[str, ...]
-    others: Others
+    others: ExtraColumns
     columns: tuple[ExternalColumn, ...]
     subjects: dict[str, str] | None
 
@@ -75,7 +76,7 @@ class Run:
     """
 
     options: EvaluateOptions
-    others: Others
+    others: ExtraColumns
     words: Words
     progress: Callable[[Progress], None] | None
     compiling: Callable[[], None] | None
@@ -143,7 +144,9 @@ class Run:
             rater_comparison=rater_comparison,
         )
 
-    def _records(self, plan: _Plan, folder: Path) -> tuple[tuple[Record, ...], dict[str, Given]]:
+    def _records(
+        self, plan: _Plan, folder: Path
+    ) -> tuple[tuple[Record, ...], dict[str, GivenGroups]]:
         """Return the records of all jobs, and one correspondence per method if requested."""
         options, comparing = self.options, self.options.comparison
         workers = options.workers or cores()
@@ -164,7 +167,7 @@ class Run:
                 compiling=self.compiling,
             )
 
-        groups: dict[str, Given] = {}
+        groups: dict[str, GivenGroups] = {}
         if comparing.correspondence == "set":
             overlaps = replace(comparing, match="overlap", merge="none")
             records = finish("overlaps", dict.fromkeys(plan.folders, overlaps))
@@ -181,7 +184,7 @@ def _plan(
     methods: dict[str, str],
     options: EvaluateOptions,
     pattern: str | Mapping[str, str] | None,
-    others: Others,
+    others: ExtraColumns,
     failed: Mapping[str, Note],
 ) -> _Plan:
     """Find the cases, and reject options that are incompatible with the cases."""

@@ -39,10 +39,10 @@ from probdice.evaluation.result_files import cases_frame, regions_frame, write_p
 from probdice.evaluation.showing import evaluation_as_html
 from probdice.evaluation.statistics import Aggregate, Difference, Summary, differences, summarise
 from probdice.evaluation.summary import invalid_summary, read_summary, summary_of, with_names
-from probdice.evaluation.tables import Others
+from probdice.evaluation.tables import ExtraColumns
 from probdice.files.sources import natural
-from probdice.method.matching import Given, listed
-from probdice.method.region_labels import Label
+from probdice.method.matching import GivenGroups
+from probdice.method.region_labels import Label, listed
 from probdice.metrics.registry import REGISTRY
 from probdice.options import CompareOptions, MissingRule, Scheme, given_from_list
 from probdice.text.formatting import decimal, quantity
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "Evaluation"]
 
-NO_OTHERS = Others()
+NO_EXTRA_COLUMNS = ExtraColumns()
 WORST = 5  # cases that are named
 SHOWN = 5  # failures in a printed result
 NAMED = 10  # cases in a note
@@ -93,9 +93,9 @@ class Evaluation:
         line.
     out : Path or None
         The results folder.
-    others : Others
+    others : ExtraColumns
         Additional columns of the table of cases.
-    correspondences : dict of str to Given
+    correspondences : dict of str to GivenGroups
         The groups of every method, if one correspondence applies to all of its cases.
     missing_rule : {"worst", "zero", "exclude"}
         How a missing or failed case of a method counts in means and ranks.
@@ -151,8 +151,8 @@ class Evaluation:
     options: CompareOptions
     words: Words = "python"
     out: Path | None = None
-    others: Others = NO_OTHERS
-    correspondences: dict[str, Given] = field(default_factory=dict)
+    others: ExtraColumns = NO_EXTRA_COLUMNS
+    correspondences: dict[str, GivenGroups] = field(default_factory=dict)
     missing_rule: MissingRule = "worst"
     rank_by: tuple[str, ...] = ("score",)
     scheme: Scheme = "rank-then-aggregate"
@@ -186,7 +186,7 @@ class Evaluation:
                 options=options,
                 words=as_words(content["words"]),
                 out=out,
-                others=Others.from_dict(content["others"]),
+                others=ExtraColumns.from_dict(content["others"]),
                 correspondences=correspondences,
                 missing_rule=content["missing_rule"],
                 rank_by=tuple(content["rank_by"]),

@@ -33,7 +33,7 @@ __all__ = [
     "COMPONENTS",
     "REGIONS",
     "STRATA",
-    "Others",
+    "ExtraColumns",
     "Row",
     "as_csv",
     "as_frame",
@@ -62,7 +62,7 @@ REGIONS = ("case", "method", *COLUMNS)
 
 
 @dataclass(frozen=True)
-class Others:
+class ExtraColumns:
     """Additional columns of the table of cases.
 
     `foreground` adds the measures that require a background. `instances` adds the values of
@@ -84,7 +84,7 @@ class Others:
     strata: tuple[float, ...] = ()
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Others":
+    def from_dict(cls, content: Mapping[str, Any]) -> "ExtraColumns":
         """Restore the columns from summary.json."""
         names = ("distances", "derived_regions", "component_classes", "strata")
         several = {name: tuple(content[name]) for name in names}
@@ -109,10 +109,10 @@ class Others:
         """The names of the additional columns."""
         names = (*(INDICES if self.indices else ()), *(COUNTS if self.instances else ()))
         foreground = FOREGROUND if self.foreground else ()
-        others = (name for name in names if name not in CASES)
+        numbers = (name for name in names if name not in CASES)
         distances = boundary_columns(self.distances)
         components = component_columns(self.component_classes) if self.components else ()
-        return (*foreground, *others, *distances, *self.derived_measures, *components)
+        return (*foreground, *numbers, *distances, *self.derived_measures, *components)
 
     @property
     def region_columns(self) -> tuple[str, ...]:
@@ -148,10 +148,10 @@ def case_rows(
     missing: Iterable[Missing],
     methods: Sequence[str],
     written: Callable[[Message], str],
-    others: Others,
+    extra_columns: ExtraColumns,
 ) -> list[Row]:
     """Return one row per case and method, including failed and missing cases."""
-    rows = [_case_row(record, written, others) for record in records]
+    rows = [_case_row(record, written, extra_columns) for record in records]
     rows += [
         {"case": one.case, "method": one.method, "status": "missing", "error": f"no {one.side}"}
         for one in missing
@@ -226,14 +226,16 @@ def _as_text(value: Any) -> Any:
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
-def _case_row(record: Record, written: Callable[[Message], str], others: Others) -> Row:
+def _case_row(
+    record: Record, written: Callable[[Message], str], extra_columns: ExtraColumns
+) -> Row:
     row: dict[str, Any] = {"case": record.case, "method": record.method}
     if record.failure is not None:
         row |= {"status": "failed", "error": written(record.failure.message)}
     comparison = record.comparison
     if comparison is None:
         return row
-    values, reason = others.of(comparison)
+    values, reason = extra_columns.of(comparison)
     notes = [note.message for note in comparison.notes] + ([reason] if reason else [])
     return row | {
         "status": "scored",

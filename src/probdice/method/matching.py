@@ -21,8 +21,8 @@ from probdice.method.background import (
     without_background,
 )
 from probdice.method.given_matching import (
-    Fixed,
-    Given,
+    GivenGroups,
+    GivenPairs,
     check_fixed,
     groups_as_given,
     numbers_of_fixed,
@@ -31,34 +31,33 @@ from probdice.method.groups import Groups
 from probdice.method.label_matching import match_by_label
 from probdice.method.merging import Merging
 from probdice.method.overlap import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
-from probdice.method.region_labels import Label, listed
+from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES
 
 __all__ = [
     "RULES",
-    "Fixed",
-    "Given",
+    "GivenGroups",
+    "GivenPairs",
     "Matching",
     "MatchingRule",
     "Rule",
     "check_labels",
     "find_groups",
     "knows",
-    "listed",
     "pairs_as_groups",
     "within_classes",
 ]
 
 
-Rule = str | Fixed | Given  # a string is a key of `RULES`
+Rule = str | GivenPairs | GivenGroups  # a string is a key of `RULES`
 
 
 @dataclass(frozen=True)
 class Matching:
     """How the regions of two sides are matched and merged.
 
-    Every field is an option of `CompareOptions` with the same name. Code between the options and
-    the rules passes the value on as a whole.
+    Every field is an option of `CompareOptions` with the same name. Functions that match regions
+    receive one `Matching` instead of separate options.
 
     Attributes
     ----------
@@ -78,7 +77,7 @@ class Matching:
     @property
     def fixes_groups(self) -> bool:
         """Whether the user fixes the correspondence, so that no region can be merged."""
-        return self.match == "labels" or isinstance(self.match, Given)
+        return self.match == "labels" or isinstance(self.match, GivenGroups)
 
     @cached_property
     def by_overlap(self) -> bool:
@@ -90,7 +89,7 @@ class Matching:
         """Whether no group has several regions of one side."""
         return self.merge == "none" and (isinstance(self.match, str) or self.match.one_to_one)
 
-    def given(self, groups: Given) -> "Matching":
+    def given(self, groups: GivenGroups) -> "Matching":
         """Return the matching with the groups of an earlier comparison."""
         return replace(self, match=groups, merge="none")
 
@@ -123,9 +122,9 @@ def find_groups(overlap: Overlap, matching: Matching) -> Groups:
     rule, background = matching.match, NO_BACKGROUND
     if matching.background is not None:
         background = find_background(overlap, matching.background)
-    if isinstance(rule, Fixed):
+    if isinstance(rule, GivenPairs):
         return _around_fixed(overlap, rule, background)
-    if isinstance(rule, Given):
+    if isinstance(rule, GivenGroups):
         return groups_as_given(overlap, rule, background)
     rows, columns = RULES[rule].pairs(overlap, background)
     pair = None if background is NO_BACKGROUND else background_pair(overlap, background)
@@ -253,7 +252,7 @@ def _exchange(
     offers = offers[cost[others[offers]] < cost[match_of[ends[offers]]] - tie]
     if not offers.size:
         return False
-    # A region can replace a match only if both have the same saving.
+    # A replacement must have the same saving as the match, so that the total does not change.
     order = np.flatnonzero(equal)[np.argsort(others[equal], kind="stable")]
     starts = np.searchsorted(others[order], np.arange(taken_by.size + 1))
     waiting = [(cost[k], k) for k in np.unique(others[offers]).tolist()]
@@ -332,7 +331,7 @@ def knows(overlap: Overlap, label: Label) -> bool:
     return any(overlap.side(side).knows(label) for side in SIDES)
 
 
-def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
+def _around_fixed(overlap: Overlap, fixed: GivenPairs, background: Places) -> Groups:
     """Match the given pairs whose regions exist, and the remaining regions by overlap."""
     numbers, next_group = numbers_of_fixed(overlap, fixed, background)
     meeting = overlap.meeting
@@ -347,7 +346,7 @@ def _around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
 
 def check_labels(matching: Matching, overlaps: Sequence[Overlap]) -> None:
     """Reject labels that the matching names and that none of these overlaps has."""
-    if isinstance(matching.match, Fixed):
+    if isinstance(matching.match, GivenPairs):
         check_fixed(matching.match, overlaps)
     if matching.background is not None:
         check_background(matching.background, overlaps)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.method.matching import listed
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both
 from probdice.options.boundary_distances import STATISTICS
 from probdice.text.formatting import decimal

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from probdice.errors import InputError, Option
-from probdice.method.matching import Fixed, Given, listed
+from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.overlap import Overlap
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
 from probdice.options.derived_regions import Members, named_members
 
@@ -108,7 +108,7 @@ def _partners(result: "Comparison", label: Label) -> list[int]:
     labels: list[Label | None] = []
     if match == "labels":
         labels = [label] if overlap.prediction.find(label) is not None else spellings
-    elif isinstance(match, Fixed | Given):
+    elif isinstance(match, GivenPairs | GivenGroups):
         labels = [one for spelling in spellings for one in match.partners(spelling)]
     places = [None if one is None else overlap.prediction.find(one) for one in labels]
     return [place for place in places if place is not None]

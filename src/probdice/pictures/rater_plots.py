@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["background_channel", "draw_agreement", "draw_consensus", "region_colours"]
 
 ANNOTATED = 16  # raters, at most, for scores written in the cells
-SHOWN = 12  # raters in a figure, at most
+MAX_RATERS = 12  # raters in a figure, at most
 COLUMNS = 4
 
 
@@ -121,7 +121,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
     """Draw the consensus, the entropy, and the raters in the colours of the consensus."""
     from matplotlib.figure import Figure
 
-    slices = slices_of(consensus, place, SHOWN)
+    slices = slices_of(consensus, place, MAX_RATERS)
     count = 2 + len(slices.raters)
     columns = min(COLUMNS, count)
     rows = ceil(count / columns)
@@ -145,7 +145,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
     for ax in axes[count:]:
         ax.set_axis_off()
     hidden = len(consensus.names) - len(slices.raters)
-    left_out = f"first {SHOWN} of {len(consensus.names)} raters" if hidden else ""
+    left_out = f"first {MAX_RATERS} of {len(consensus.names)} raters" if hidden else ""
     if title := ", ".join(text for text in (slices.where, left_out) if text):
         figure.suptitle(title, fontsize=9, color="#555555")
     return figure

@@ -37,7 +37,7 @@ __all__ = [
 # File names of pages, and of partial files that a killed run may leave.
 PAGE = r"\d{4,}-[A-Za-z0-9._-]{1,100}\.html"
 PAGE_FILE = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
-SHOWN = 3  # problems listed in a warning
+MAX_PROBLEMS = 3  # problems listed in a warning
 TOGETHER = ""  # stands for all methods of a case; no method has this name
 
 Again = Callable[[str, str], "Comparison"]
@@ -128,8 +128,10 @@ def write_case_pages(
             write_side_by_side(slices, folder / names[case, TOGETHER], links, own)
             pages[case, TOGETHER] = quote(f"{folder.name}/{names[case, TOGETHER]}")
     if problems:
-        rest = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-        warnings.warn("; ".join(problems[:SHOWN]) + rest, ProbdiceWarning, stacklevel=3)
+        rest = (
+            f"; … and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
+        )
+        warnings.warn("; ".join(problems[:MAX_PROBLEMS]) + rest, ProbdiceWarning, stacklevel=3)
     return pages
 
 
@@ -161,7 +163,9 @@ def _names(
 
 def _on_vertices(evaluation: Evaluation) -> bool:
     """Return whether the references are surface files."""
-    suffixes = tuple(suffix for form in FORMATS if form.surfaces for suffix in form.suffixes)
+    suffixes = tuple(
+        suffix for file_format in FORMATS if file_format.surfaces for suffix in file_format.suffixes
+    )
     files = {file.partition(":")[0] for record in evaluation.records for file in record.reference}
     return any(file.lower().endswith(suffixes) for file in files)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from probdice.data.pixel_words import PixelWords, pixel_words
 from probdice.errors import Words, as_words, in_words
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.metrics.verdict import AGREEING, DETERMINED, GOOD, overlap_in_words
 from probdice.pictures.rater_plots import region_colours
 from probdice.report.encoding import shortened
