@@ -41,7 +41,7 @@ def two_sided(paired: Floats, *, of_subjects: bool = False) -> tuple[float, floa
         The p-value; 1 if all differences are 0. NaN for fewer than 6 differences, because with 5
         differences the smallest possible p-value is 1/16.
     remark : str
-        The reason why there is no test, a remark on the test, or "".
+        Why there is no p-value, or how many differences were excluded; "" if neither applies.
 
     Examples
     --------
