@@ -13,8 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probdice import InputError
+from probdice.engine.kernels import surface_summary
 from probdice.method.sides import Both
 from probdice.metrics.boundaries import LEVELS, Boundaries, boundaries_of
+from probdice.metrics.boundary_measures import boundary_names
+from probdice.options import CompareOptions
+from probdice.options.boundary_distances import (
+    BOUNDARY_DISTANCES,
+    STATISTICS,
+    distance_definitions,
+)
+from probdice.options.declaration import declarations
 
 TOLERANCES = (0.5, 1.0, 2.0)
 NAMES = ("hd", "hd95", "hd50", "assd", "masd", "nsd@0.5", "nsd@1", "nsd@2")
@@ -272,6 +281,22 @@ def test_numbers_are_means_over_the_levels():
         crisp = [(side[0] > level).astype(int) - 1 for side in (reference, prediction)]
         assert value == pytest.approx(measured(*crisp)["assd"][0], abs=1e-12)
     assert boundaries["assd"][0] == pytest.approx(by_level.mean(), abs=1e-12)
+
+
+def test_the_declared_distances_are_the_computed_ones():
+    image = np.eye(4, dtype=int)
+    assert len(STATISTICS) == surface_summary.STATISTICS
+    names = measured(image, image, percentiles=(95,), tolerances=()).names
+    assert names == tuple(BOUNDARY_DISTANCES) == boundary_names([])
+
+
+def test_the_definition_and_the_help_name_every_distance():
+    texts = distance_definitions(), declarations(CompareOptions)["boundaries"].help
+    assert texts[0] == (
+        "hd is the maximum, hd95 is the larger of the two directed 95th percentiles, assd is the "
+        "mean over both surfaces, and masd is the mean of the two directed means"
+    )
+    assert all(name in text for name in BOUNDARY_DISTANCES for text in texts)
 
 
 def test_the_levels_are_tenths_by_default():

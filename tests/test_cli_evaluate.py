@@ -62,7 +62,7 @@ def test_evaluate_writes_tables_and_summarise_prints_them(folders: Path) -> None
     assert (done.returncode, done.stderr) == (0, "")
     assert "7 cases, 2 methods" in done.stdout
     assert "good − other" in done.stdout
-    assert "Holm p" in done.stdout
+    assert "corrected p" in done.stdout
     assert (
         "other: 95 % CI by percentiles (*): BCa is undefined because all values are equal"
         in done.stdout

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from probdice import Comparison, ProbdiceError, Segmentation, TooLargeError, compare, overlap
-from probdice.method.matching import assigned, listed
+from probdice.method.matching import assigned
+from probdice.method.region_labels import listed
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
 SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]

@@ -12,7 +12,7 @@ import pytest
 from probdice import Absolute, Aitchison, ProbdiceError, compare
 from probdice.cli.app import COMMANDS
 from probdice.evaluation import evaluate
-from probdice.method.matching import Fixed, Given
+from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.merging import sides_to_merge
 from probdice.method.sides import Both
 from probdice.method.similarity import BUILT_IN
@@ -107,7 +107,7 @@ def test_numpy_numbers_are_accepted():
     assert (options.scale, options.geometry_tolerance, options.ignore) == (100.0, 0.5, (2,))
     assert CompareOptions.of(ignore=2).ignore == (2,)
     assert CompareOptions.of(ignore=np.array([2, 3])).ignore == (2, 3)
-    assert CompareOptions.of(match={np.int64(3): np.str_("a")}).match == Fixed(((3, "a"),))
+    assert CompareOptions.of(match={np.int64(3): np.str_("a")}).match == GivenPairs(((3, "a"),))
     json.dumps(options.to_dict())
 
 
@@ -155,7 +155,7 @@ def test_merge_selects_sides():
             names={1: "grey", "a": "b"}, priority={"reference": ("tumour", "kidney")}
         ),
         CompareOptions.of(names={"prediction": "/tables/lut.txt"}, priority="tumour"),
-        CompareOptions.of(match=Given((((1, "a"), (2,)), ((), (3,)))), geometry_tolerance=2),
+        CompareOptions.of(match=GivenGroups((((1, "a"), (2,)), ((), (3,)))), geometry_tolerance=2),
         CompareOptions.of(boundaries=True, tolerance=[1, 2.5], infinite=50),
         CompareOptions.of(boundaries=True),
         CompareOptions.of(components=True, background=0),

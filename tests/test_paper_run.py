@@ -19,10 +19,10 @@ from probdice.errors import FormatError, InputError, MissingExtraError
 from probdice.paper import STAND_IN, rank_study, read_rankings, read_scores, run_paper
 from probdice.paper import run as run_module
 from probdice.paper.claims import Claim
+from probdice.paper.experiment_images import METHODS, PHOTOGRAPHS, photograph, random_walker
 from probdice.paper.figures import VERSIONS, compare_quietly, degradation_table
 from probdice.paper.sections import Section, sources
 from probdice.paper.survey import write_survey
-from probdice.paper.test_images import METHODS, PHOTOGRAPHS, photograph, random_walker
 from probdice.report.rendering import render
 from probdice.synthesis import probabilities, stripes
 

@@ -1,5 +1,8 @@
 """Several raters: common regions, the mean, STAPLE and inter-rater agreement."""
 
+from dataclasses import replace
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +10,16 @@ from hypothesis import strategies as st
 
 import probdice
 from probdice import Geometry, InputError, Segmentation, TooLargeError
-from probdice.raters.fusing import Evidence, Model, _confusion_matrices, expected_counts, staple
+from probdice.options import METHODS, Method
+from probdice.raters.fusing import (
+    FUSIONS,
+    Evidence,
+    Fusion,
+    Model,
+    _confusion_matrices,
+    expected_counts,
+    staple,
+)
 from probdice.raters.panel import match_regions, panel_of
 
 
@@ -188,6 +200,22 @@ def test_multi_label_staple_equals_a_hand_computation():
     result = staple(evidence, mean)
     assert result.model.prior.tolist() == pytest.approx(prior.tolist())
     assert result.converged and result.model(decisions, 1)[one, 0] == pytest.approx(1, abs=1e-6)
+
+
+def test_every_consensus_method_has_descriptions_and_a_function():
+    assert get_args(Method) == tuple(METHODS) == tuple(FUSIONS)
+
+
+def test_texts_take_the_name_of_the_method_from_the_table(monkeypatch):
+    def stop_early(evidence, mean):
+        return Fusion(mean, None, 5, converged=False)
+
+    monkeypatch.setitem(FUSIONS, "staple", stop_early)
+    monkeypatch.setitem(METHODS, "staple", replace(METHODS["staple"], title="Vote"))
+    result = probdice.consensus([[[1, 1], [2, 2]], [[1, 1], [2, 1]]], method="staple")
+    assert repr(result).startswith("Consensus (Vote, 5 iterations) of 2 raters")
+    assert result.plot().axes[0].get_title() == "consensus of 2 raters (Vote)"
+    assert "Vote did not converge within 5 iterations." in str(result.notes[-1])
 
 
 def test_staple_treats_probabilities_of_0_and_1_like_label_maps():

@@ -1,6 +1,5 @@
 """`probdice consensus`: fuse the segmentations of several raters."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from probdice.cli.parameters import (
     QuietOption,
     ReportOption,
     WorkersOption,
+    enumeration,
     flag,
     option,
     with_options,
@@ -28,6 +28,7 @@ from probdice.cli.rater_run import (
     RaterRun,
     region_table,
 )
+from probdice.options.consensus_methods import METHODS, Method, as_method, method_help
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -35,14 +36,11 @@ if TYPE_CHECKING:
 
     from probdice.raters import Consensus
 
+    MethodName = Method
+else:
+    MethodName = enumeration("MethodName", tuple(METHODS))
+
 __all__ = ["consensus"]
-
-
-class MethodName(StrEnum):
-    """Methods of fusion."""
-
-    mean = "mean"
-    staple = "staple"
 
 
 @with_options("consensus")
@@ -70,12 +68,8 @@ def consensus(
     ] = False,
     method: Annotated[
         MethodName,
-        option(
-            "Comparison",
-            "HOW",
-            "mean: average the raters; staple: also estimate the reliability of each rater.",
-        ),
-    ] = MethodName.mean,
+        option("Comparison", "HOW", method_help()),
+    ] = "mean",
     match: RaterMatchOption = RaterMatchName.overlap,
     mask: MaskOption = None,
     workers: WorkersOption = None,
@@ -116,7 +110,7 @@ def consensus(
                     output, sample_segmentation(any_side.shape, any_side.geometry, crisp=labels)
                 )
             display.begin("comparing")
-            result = consensus_of(panel, method.value, None)
+            result = consensus_of(panel, as_method(str(method)), None)
             agreement = result.agreement
             file_lines = []
             display.begin("writing")
@@ -138,9 +132,7 @@ def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
     from probdice.data.pixel_words import words_for_axes
     from probdice.errors import in_command
 
-    pixels, method = words_for_axes(axes).many, "mean"
-    if result.method == "staple":
-        method = f"STAPLE, {result.iterations} iterations"
+    pixels = words_for_axes(axes).many
     agreement = result.agreement
     table = plain_table(
         "rater", ">regions", ">score vs the others", ">adjusted", ">expected accuracy"
@@ -150,7 +142,7 @@ def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
         table.add_row(rater.name, str(len(rater.correspondence)), *map(decimal, numbers))
     count = len(result.segmentation.regions)
     return [
-        f"{len(result.names)} raters ({method}): {count} common regions over "
+        f"{len(result.names)} raters ({result.method_text}): {count} common regions over "
         f"{result.pixels:,} {pixels}",
         f"mean agreement of two raters: {decimal(agreement.mean_score)} "
         f"(adjusted {decimal(agreement.mean_adjusted_score)})",

@@ -34,7 +34,12 @@ def check_outputs(
     from probdice.files import FORMATS
     from probdice.files.sidecars import files_read
 
-    suffixes = tuple(suffix for form in FORMATS if form.write is not None for suffix in form.writes)
+    suffixes = tuple(
+        suffix
+        for file_format in FORMATS
+        if file_format.write is not None
+        for suffix in file_format.writes
+    )
     files = {
         Path(os.path.realpath(file)): name
         for name, argument in inputs.items()
@@ -112,13 +117,17 @@ def check_format(
     from probdice.files import FORMATS
     from probdice.files.writing import check_vertices, payload_of
 
-    form = next(form for form in FORMATS if form.write and path.lower().endswith(form.writes))
-    assert form.write is not None
+    file_format = next(
+        file_format
+        for file_format in FORMATS
+        if file_format.write and path.lower().endswith(file_format.writes)
+    )
+    assert file_format.write is not None
     with tempfile.TemporaryDirectory() as folder:
         try:
             payload = payload_of(value, None if geometry is None else geometry.of_one_pixel())
-            check_vertices(form, payload)
-            form.write(Path(folder, Path(path).name), payload)
+            check_vertices(file_format, payload)
+            file_format.write(Path(folder, Path(path).name), payload)
         except ProbdiceError as error:
             raise error.prefixed(f"{path}: ") from error
 

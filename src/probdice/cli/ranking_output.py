@@ -271,7 +271,7 @@ def _worst_cases(statistics: dict[str, Any], title: str) -> list[RenderableType]
 
 
 def _difference_table(rows: Sequence[dict[str, Any]]) -> FittingTable:
-    table = plain_table("difference", ">cases", ">mean", "95 % CI", ">p", ">Holm p")
+    table = plain_table("difference", ">cases", ">mean", "95 % CI", ">p", ">corrected p")
     for row in rows:
         table.add_row(
             Text(f"{row['first']} − {row['second']}"),
@@ -406,7 +406,7 @@ def _notes(summary: dict[str, Any], measure: str) -> list[str]:
     notes = [f"{listed(names)}: {reason}" for reason, names in names_by_reason.items()]
     if any(row["p"] is not None for row in statistics["differences"]):
         notes.append(
-            "Holm's correction accounts for the pairs of methods, not for trying several measures. "
+            "Corrected p-values account for the pairs of methods, not for trying several measures. "
             "Choose the measure before you look at the results."
         )
     return notes

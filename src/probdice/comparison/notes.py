@@ -12,7 +12,7 @@ from probdice.engine.alignment import file_of, one_hot_axis
 from probdice.errors import Note, Option
 from probdice.method.background import named_background
 from probdice.method.label_matching import label_pairs
-from probdice.method.matching import Given
+from probdice.method.matching import GivenGroups
 from probdice.method.merging import sides_to_merge
 from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
@@ -201,7 +201,7 @@ def _label_notes(result: Comparison) -> list[Note]:
     """Return the notes on labels that apply to the matching rule."""
     rule = result.options.match
     notes = []
-    if isinstance(rule, Given):
+    if isinstance(rule, GivenGroups):
         for side, label_groups in zip(SIDES, zip(*rule.groups, strict=True), strict=False):
             regions = result.overlap.side(side)
             known_places = {regions.find(label) for labels in label_groups for label in labels}

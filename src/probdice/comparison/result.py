@@ -22,7 +22,7 @@ from probdice.method.chance import Chance, adjusted, chance_of
 from probdice.method.explained import explained_by_counts, explained_by_moments
 from probdice.method.groups import counted
 from probdice.method.label_matching import LabelsBy, labels_by
-from probdice.method.matching import Fixed, Given
+from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.merging import Merging
 from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label
@@ -265,9 +265,9 @@ class Comparison:
     def match(self) -> Any:
         """The matching rule, the given mapping, or the given groups."""
         rule = self.options.match
-        if isinstance(rule, Fixed):
+        if isinstance(rule, GivenPairs):
             return dict(rule.pairs)
-        return rule.groups if isinstance(rule, Given) else rule
+        return rule.groups if isinstance(rule, GivenGroups) else rule
 
     @property
     def labels_by(self) -> "LabelsBy | None":

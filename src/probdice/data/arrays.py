@@ -29,9 +29,9 @@ __all__ = [
     "chunks_of",
     "has_type",
     "in_memory",
+    "is_reopenable",
     "region_dimension",
     "regular_chunks",
-    "travels",
     "type_named",
 ]
 
@@ -132,11 +132,11 @@ def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]
     return tuple(lengths)
 
 
-def travels(array: Any) -> bool:
+def is_reopenable(array: Any) -> bool:
     """Return whether another process can read the array from its store."""
     if has_type(array, "zarr", "Array"):
         return not has_type(array.store, "zarr", "MemoryStore")
-    return bool(getattr(array, "travels", False))
+    return bool(getattr(array, "reopenable", False))
 
 
 def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:

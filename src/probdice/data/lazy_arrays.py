@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from probdice.data.arrays import Array, Chunks, chunks_of, has_type, travels
+from probdice.data.arrays import Array, Chunks, chunks_of, has_type, is_reopenable
 
 __all__ = [
     "Complement",
@@ -35,7 +35,7 @@ class Lazy(ABC):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     chunks: Chunks | None = None  # chunk lengths along each axis, if the array is stored in chunks
-    travels = False  # whether another process can read the array from its store
+    reopenable = False  # whether another process can read the array from its store
 
     @abstractmethod
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
@@ -77,7 +77,7 @@ class Derived(Lazy):
         self.shape = tuple(self.array.shape)
         self.dtype = self.array.dtype if dtype is None else np.dtype(dtype)
         self.chunks = next((c for array in arrays if (c := chunks_of(array)) is not None), None)
-        self.travels = all(travels(array) for array in arrays)
+        self.reopenable = all(is_reopenable(array) for array in arrays)
 
 
 class Complement(Derived):

@@ -135,7 +135,7 @@ class FieldOfView(Lazy):
     """The mask of the target pixels that are in the field of view of the source."""
 
     dtype = np.dtype(np.bool_)
-    travels = True
+    reopenable = True
 
     def __init__(self, placement: Placement) -> None:
         self.placement = placement

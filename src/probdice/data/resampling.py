@@ -27,8 +27,7 @@ from probdice.data.resampled_arrays import (
 )
 from probdice.data.segmentation import Segmentation, reordered
 from probdice.errors import GeometryError, InputError, Option, TooLargeError
-from probdice.method.matching import listed
-from probdice.method.region_labels import Label, whole_number
+from probdice.method.region_labels import Label, listed, whole_number
 
 __all__ = ["Interpolation", "as_interpolation", "placed", "resample", "same_lattice"]
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import Array, Chunks, as_array, has_type, travels
+from probdice.data.arrays import Array, Chunks, as_array, has_type, is_reopenable
 from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
 from probdice.engine.dask_schedulers import selected_scheduler
@@ -48,7 +48,7 @@ def runs_on_dask(blocks: Blocks) -> bool:
     arrays = _arrays(blocks)
     if any(has_type(array, "dask", "Array") for array in arrays):
         return True
-    return any(travels(array) for array in arrays) and selected_scheduler() is not None
+    return any(is_reopenable(array) for array in arrays) and selected_scheduler() is not None
 
 
 class DaskScheduler:
@@ -231,9 +231,9 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
     from dask import delayed
 
     arrays = [_origin(array) for array in _arrays(blocks)]
-    stores = [array if travels(array) else None for array in arrays]
+    stores = [array if is_reopenable(array) else None for array in arrays]
     work = _work(task.visit, blocks, stores, task.halo)
-    sent = [array for array in arrays if not travels(array)]
+    sent = [array for array in arrays if not is_reopenable(array)]
     name = f"{task.name}-{uuid4().hex}"
 
     def tasks(batch: Grid) -> list[Any]:
@@ -345,7 +345,7 @@ def _origin(array: Array) -> Array:
     store: Array = layers[origin].get(origin)
     if (
         reads
-        and travels(store)
+        and is_reopenable(store)
         and (store.shape, store.dtype) == (dask_array.shape, dask_array.dtype)
     ):
         return as_array(store)

@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Soft:
-    """The pixels of a probabilistic side, as `size` columns of `rows` from column `start` on."""
+    """The pixels of a probabilistic side: ``rows[:, start : start + size]``."""
 
     rows: NDArray[Any]
     start: int

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from probdice.data.arrays import has_type, travels
+from probdice.data.arrays import has_type, is_reopenable
 from probdice.data.machine import cores
 from probdice.engine.blocks import Blocks
 from probdice.engine.grids import Block
@@ -64,7 +64,7 @@ def run_pass(
     """Return the sum of the results of all blocks.
 
     With `local`, the pass runs in this process, because it writes to the memory of this process.
-    `local` takes precedence over `using`, whose executor may use other processes.
+    The executor selected with `using` is ignored, because it may use other processes.
     """
     executor = None if local else _executor.get()
     if executor is not None:
@@ -120,7 +120,7 @@ def image(
     if into is None:
         values = np.empty((*(() if rows is None else (rows,)), *blocks.shape), dtype)
     write = Pass(partial(_write, visit=visit, into=values), _nothing)
-    run_pass(write, blocks, workers, local=not travels(values))
+    run_pass(write, blocks, workers, local=not is_reopenable(values))
     return blocks.image(values) if into is None else into
 
 

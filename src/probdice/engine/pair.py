@@ -28,10 +28,9 @@ from probdice.engine.overlap_pass import overlap_pass
 from probdice.engine.passes import Pass
 from probdice.engine.sample_passes import count_pass, sample_pass
 from probdice.errors import GeometryError, InputError, Note, Option
-from probdice.method.matching import listed
 from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Moments, Scores
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Absolute, Similarity
 from probdice.options import TOLERANCE

@@ -149,7 +149,7 @@ class _Pairs:
 
     def numbers(self, percentiles: Floats, tolerances: Floats) -> Floats:
         """Return one row per pair with hd, assd, masd, the percentiles, and nsd per tolerance."""
-        columns = surface_summary.FIXED + percentiles.size + tolerances.size
+        columns = surface_summary.STATISTICS + percentiles.size + tolerances.size
         table = np.empty((len(self.sets), columns))
         volumes = self.boxes[:, 3:].prod(axis=1)
 

@@ -28,7 +28,7 @@ from probdice.evaluation.folders import as_name
 from probdice.evaluation.patterns import CASE, METHOD, SPANNING, Pattern
 from probdice.files import FORMATS
 from probdice.files.sources import natural, region_names, split_inside
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 
 __all__ = [
     "SHOWN",
@@ -44,7 +44,9 @@ Files = Mapping[str, tuple[str, ...]]  # paths by case
 
 SUFFIXES = (
     ".seg.nrrd",
-    *sorted({s for form in FORMATS for s in form.suffixes} - {".jpg", ".jpeg"}, key=len)[::-1],
+    *sorted(
+        {s for file_format in FORMATS for s in file_format.suffixes} - {".jpg", ".jpeg"}, key=len
+    )[::-1],
 )  # longest first, without JPEG, which cannot store segmentations
 SHOWN = 8  # names listed in a message
 

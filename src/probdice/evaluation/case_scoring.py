@@ -24,7 +24,7 @@ from probdice.evaluation.pairing import ROLES, Job
 from probdice.files.headers import header_of, is_header
 from probdice.files.sidecars import files_read, fingerprint
 from probdice.files.sources import open_source, split_inside
-from probdice.method.matching import Given
+from probdice.method.matching import GivenGroups
 from probdice.options import CompareOptions
 from probdice.version import __version__
 
@@ -90,7 +90,7 @@ class Request:
     def overlap_alone(self) -> bool:
         """Whether to compute only the overlap, which is used to match regions over all cases."""
         options = self.options
-        return options.correspondence == "set" and not isinstance(options.match, Given)
+        return options.correspondence == "set" and not isinstance(options.match, GivenGroups)
 
 
 def score_case(request: Request, threads: int) -> str:

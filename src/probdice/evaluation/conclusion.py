@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from probdice.evaluation.paired_test import ALPHA
+from probdice.evaluation.paired_test import ALPHA, CORRECTION
 from probdice.text.formatting import decimal, percent
 
 __all__ = ["conclusion", "join_names", "summary_line"]
@@ -15,7 +15,7 @@ COMPARED = ("at ", "below ", "above ")  # starts of comparisons with inter-rater
 def conclusion(summary: Mapping[str, Any]) -> str:
     """Describe the first method, significant differences from it, and agreement with raters.
 
-    Differences are tested with the paired test of the run and Holm's correction. The sentences also
+    Differences are tested with the test and the correction of `paired_test`. The sentences also
     report whether another ranking scheme has a different winner.
 
     Parameters
@@ -138,7 +138,7 @@ def _separation(
 
 def _test(summary: Mapping[str, Any]) -> str:
     over = " on subject means" if summary["subjects"] is not None else ""
-    return f"{summary['test']}{over}, Holm's correction, α = {ALPHA:g}"
+    return f"{summary['test']}{over}, {CORRECTION}, α = {ALPHA:g}"
 
 
 def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from probdice.evaluation.external_columns import ExternalColumn
 from probdice.evaluation.record import Record
 from probdice.evaluation.tables import ExtraColumns
 from probdice.files.sources import natural
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.metrics.boundary_measures import boundary_mean
 from probdice.metrics.component_measures import COMPONENT_MEASURES, component_value
 from probdice.metrics.indices import INDICES

@@ -23,7 +23,7 @@ from probdice.evaluation.journal import Journal, read_lines
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.record import Record
 from probdice.evaluation.running import run, run_on_cluster
-from probdice.method.matching import Given
+from probdice.method.matching import GivenGroups
 from probdice.method.overlap import Overlap
 from probdice.options import CompareOptions
 from probdice.version import __version__
@@ -87,7 +87,7 @@ def requests_of(
 
 def correspondences_over_set(
     records: Iterable[Record], options: CompareOptions
-) -> dict[str, Given]:
+) -> dict[str, GivenGroups]:
     """Return one correspondence per method, from all cases that could be compared."""
     overlaps: dict[str, list[Overlap]] = {}
     for record in records:
@@ -99,7 +99,7 @@ def correspondences_over_set(
             result = compare_overlap(Overlap.total(method_overlaps), options)
         except InputError as error:
             raise error.prefixed(f"{method}: cannot match regions over all cases: ") from None
-        groups[method] = Given(
+        groups[method] = GivenGroups(
             tuple((group.reference, group.prediction) for group in result.groups)
         )
     return groups

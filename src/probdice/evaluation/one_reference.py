@@ -32,7 +32,8 @@ from probdice.evaluation.subjects import subjects_of
 from probdice.evaluation.tables import ExtraColumns
 from probdice.files.inputs import as_surfaces
 from probdice.files.sources import natural
-from probdice.method.matching import Given, check_labels, listed
+from probdice.method.matching import GivenGroups, check_labels
+from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.metrics.boundary_measures import boundary_names
 from probdice.metrics.component_measures import component_classes
@@ -147,7 +148,9 @@ class Run:
             rater_comparison=rater_comparison,
         )
 
-    def _records(self, plan: _Plan, folder: Path) -> tuple[tuple[Record, ...], dict[str, Given]]:
+    def _records(
+        self, plan: _Plan, folder: Path
+    ) -> tuple[tuple[Record, ...], dict[str, GivenGroups]]:
         """Return the records of all jobs, and one correspondence per method if requested."""
         options, comparing = self.options, self.options.comparison
         workers = options.workers or cores()
@@ -168,7 +171,7 @@ class Run:
                 compiling=self.compiling,
             )
 
-        groups: dict[str, Given] = {}
+        groups: dict[str, GivenGroups] = {}
         if comparing.correspondence == "set":
             overlaps = replace(comparing, match="overlap", merge="none")
             records = finish("overlaps", dict.fromkeys(plan.folders, overlaps))

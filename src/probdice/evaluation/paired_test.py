@@ -1,20 +1,23 @@
-"""The test of paired differences between two methods: name, significance level and p-values.
+"""The test of paired differences between two methods: name, significance level and correction.
 
 `two_sided` tests the differences between two methods, and `one_sided` is used by the test-based
-ranking scheme. Summaries record `TEST`, and texts about a run use the recorded name.
+ranking scheme. `corrected` corrects two-sided p-values for the number of pairs of methods.
+Summaries record `TEST`, and texts about a run use the recorded name.
 """
 
-from math import nan
+from collections.abc import Sequence
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
 
 from probdice.evaluation.intervals import FEWEST, Floats, few
 
-__all__ = ["ALPHA", "TEST", "one_sided", "two_sided"]
+__all__ = ["ALPHA", "CORRECTION", "TEST", "corrected", "holm", "one_sided", "two_sided"]
 
 TEST = "Wilcoxon signed-rank test"
 ALPHA = 0.05  # significance level
+CORRECTION = "Holm's correction"  # for the number of pairs of methods
 
 
 def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float, float, str]:
@@ -38,7 +41,7 @@ def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float,
         The p-value; 1 if all differences are 0. NaN for fewer than 6 differences, because with 5
         differences the smallest possible p-value is 1/16.
     remark : str
-        The reason why there is no test, a remark on the test, or "".
+        Why there is no p-value, or how many differences were excluded; "" if neither applies.
 
     Examples
     --------
@@ -111,3 +114,27 @@ def one_sided(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     above = np.where(variance > 0, ndtr(-(excess - 0.5) / deviation), 1.0)
     below = np.where(variance > 0, ndtr((excess + 0.5) / deviation), 1.0)
     return above, below
+
+
+def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
+    """Apply Holm's step-down correction for multiple comparisons to p-values.
+
+    The k-th smallest of m p-values is replaced by the maximum of (m − j + 1)·p_j over j ≤ k,
+    limited to 1. NaN (no test) remains NaN and is excluded from m.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.paired_test import holm
+    >>> holm([0.5, 0.125, float("nan"), 0.25])
+    (0.5, 0.375, nan, 0.5)
+    """
+    sorted_p = sorted((p, k) for k, p in enumerate(probabilities) if not isnan(p))
+    corrected_p = [nan] * len(probabilities)
+    largest = 0.0
+    for step, (p, k) in enumerate(sorted_p):
+        largest = max(largest, min(1.0, (len(sorted_p) - step) * p))
+        corrected_p[k] = largest
+    return tuple(corrected_p)
+
+
+corrected = holm

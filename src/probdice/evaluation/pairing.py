@@ -19,7 +19,7 @@ from probdice.evaluation.derivatives import MASKS
 from probdice.evaluation.folders import Patterns
 from probdice.evaluation.patterns import CASE, METHOD
 from probdice.files.sources import natural
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES, Side
 
 __all__ = ["ROLES", "Job", "Missing", "Role", "pair"]

@@ -20,7 +20,7 @@ from probdice.evaluation.ranking_schemes import RANKING_SCHEMES
 from probdice.evaluation.rater_comparison import RaterFile
 from probdice.evaluation.record import Record
 from probdice.evaluation.tables import as_csv
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.metrics.boundary_measures import boundary_definition
 from probdice.metrics.component_measures import component_definition
 from probdice.metrics.derived import derived_definition

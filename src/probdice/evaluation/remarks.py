@@ -10,7 +10,7 @@ from probdice.errors import Note, Option, in_words
 from probdice.evaluation.derivatives import bids_note
 from probdice.evaluation.intervals import FEW, FEWEST
 from probdice.files.sources import natural
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.metrics.registry import MISSING_RULES
 from probdice.text.formatting import decimal, quantity
 

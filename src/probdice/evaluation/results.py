@@ -41,8 +41,8 @@ from probdice.evaluation.statistics import Aggregate, Difference, Summary, diffe
 from probdice.evaluation.summary import invalid_summary, read_summary, summary_of, with_names
 from probdice.evaluation.tables import ExtraColumns
 from probdice.files.sources import natural
-from probdice.method.matching import Given, listed
-from probdice.method.region_labels import Label
+from probdice.method.matching import GivenGroups
+from probdice.method.region_labels import Label, listed
 from probdice.metrics.registry import REGISTRY
 from probdice.options import CompareOptions, MissingRule, Scheme, given_from_list
 from probdice.text.formatting import decimal, quantity
@@ -95,7 +95,7 @@ class Evaluation:
         The results folder.
     others : ExtraColumns
         Additional columns of the table of cases.
-    correspondences : dict of str to Given
+    correspondences : dict of str to GivenGroups
         The groups of every method, if one correspondence applies to all of its cases.
     missing_rule : {"worst", "zero", "exclude"}
         How a missing or failed case of a method counts in means and ranks.
@@ -152,7 +152,7 @@ class Evaluation:
     words: Words = "python"
     out: Path | None = None
     others: ExtraColumns = NO_EXTRA_COLUMNS
-    correspondences: dict[str, Given] = field(default_factory=dict)
+    correspondences: dict[str, GivenGroups] = field(default_factory=dict)
     missing_rule: MissingRule = "worst"
     rank_by: tuple[str, ...] = ("score",)
     scheme: Scheme = "rank-then-aggregate"

@@ -33,7 +33,7 @@ from probdice.evaluation.case_scoring import (
 )
 from probdice.evaluation.worker import COMPILING, READY
 from probdice.files.sources import split_inside
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.method.similarity import Similarity
 

@@ -11,7 +11,7 @@ Cases of one subject are not independent. With `subjects`, confidence intervals 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isnan, nan
+from math import nan
 from typing import Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ from probdice.evaluation.intervals import (
     subject_numbers,
     withheld,
 )
-from probdice.evaluation.paired_test import two_sided
+from probdice.evaluation.paired_test import corrected, holm, two_sided
 
 __all__ = [
     "Aggregate",
@@ -249,29 +249,8 @@ def differences(
         )
         for first, second in combinations(table, 2)
     ]
-    corrected_p = holm([pair.p for pair in pairs])
+    corrected_p = corrected([pair.p for pair in pairs])
     return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected_p, strict=True))
-
-
-def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
-    """Apply Holm's step-down correction for multiple comparisons to p-values.
-
-    The k-th smallest of m p-values is replaced by the maximum of (m − j + 1)·p_j over j ≤ k,
-    limited to 1. NaN (no test) remains NaN and is excluded from m.
-
-    Examples
-    --------
-    >>> from probdice.evaluation.statistics import holm
-    >>> holm([0.5, 0.125, float("nan"), 0.25])
-    (0.5, 0.375, nan, 0.5)
-    """
-    sorted_p = sorted((p, k) for k, p in enumerate(probabilities) if not isnan(p))
-    corrected_p = [nan] * len(probabilities)
-    largest = 0.0
-    for step, (p, k) in enumerate(sorted_p):
-        largest = max(largest, min(1.0, (len(sorted_p) - step) * p))
-        corrected_p[k] = largest
-    return tuple(corrected_p)
 
 
 def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:

@@ -12,7 +12,7 @@ from os.path import exists
 from probdice.errors import InputError
 from probdice.evaluation.folders import as_name
 from probdice.files.columns import read_columns
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 
 __all__ = ["GivenSubjects", "subjects_of"]
 

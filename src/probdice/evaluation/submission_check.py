@@ -21,8 +21,8 @@ from probdice.evaluation.manifest import Grid, Manifest, kind_of
 from probdice.files.interpretation import beyond_one
 from probdice.files.sources import natural, split_inside
 from probdice.method.label_matching import label_pairs
-from probdice.method.matching import listed
 from probdice.method.overlap import Overlap, Pairs, Regions
+from probdice.method.region_labels import listed
 from probdice.method.similarity import Absolute
 
 __all__ = ["Problem", "SubmissionCheck", "check_submission"]

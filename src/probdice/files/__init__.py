@@ -258,8 +258,8 @@ def read_background_image(path: Readable) -> BackgroundImage:
     (part,) = parts
     with _naming(part.source):
         source = open_source(part.file, memory()) if isinstance(part.file, str) else None
-        if source is not None and (form := _format(source)) in (JPEG, PNG):
-            image = read_photograph(source, png=form is PNG)
+        if source is not None and (file_format := _format(source)) in (JPEG, PNG):
+            image = read_photograph(source, png=file_format is PNG)
         else:
             image = background_image_of(_image(part.file, memory()))
     return replace(image, name=part.name or os.path.basename(part.source))
@@ -325,10 +325,10 @@ def write(
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"path must be the path of the file to write, found {path!r}")
     with _naming(os.fspath(path), "written"):
-        form = _format_of_suffix(os.fspath(path))
+        file_format = _format_of_suffix(os.fspath(path))
         payload = payload_of(segmentation_or_map, geometry)
-        check_vertices(form, payload)
-        write_atomically(os.fspath(path), form, payload)
+        check_vertices(file_format, payload)
+        write_atomically(os.fspath(path), file_format, payload)
 
 
 @contextmanager
@@ -353,10 +353,10 @@ def contents_of(path: str) -> list[Content]:
     """List the arrays in a container such as .npz, .mat or .h5. For other files, return []."""
     with _naming(path):
         source = open_source(path)
-        form = _format(source)
-        if source.inside or form.contents is None:
+        file_format = _format(source)
+        if source.inside or file_format.contents is None:
             return []
-        return form.contents(source)
+        return file_format.contents(source)
 
 
 def _memory_limit(max_bytes: int | None) -> int:
@@ -373,10 +373,12 @@ def _image(file: Any, max_bytes: int) -> Image:
             return of_gifti(file)
         return of_cifti(file) if has_type(file, "nibabel", "Cifti2Image") else of_nibabel(file)
     source = open_source(file, max_bytes)
-    form = _format(source)
-    if source.gzipped and form not in (NIFTI, ITK):
-        raise FormatError(f"is a gzipped {form.name} file, which is not supported. Decompress it.")
-    image = _with_printable_names(form.read(source))
+    file_format = _format(source)
+    if source.gzipped and file_format not in (NIFTI, ITK):
+        raise FormatError(
+            f"is a gzipped {file_format.name} file, which is not supported. Decompress it."
+        )
+    image = _with_printable_names(file_format.read(source))
     if image.geometry_file is None:
         return image
     with _naming(str(image.geometry_file)):
@@ -400,29 +402,31 @@ def _with_printable_names(image: Image) -> Image:
 
 
 def _format(source: Source) -> Format:
-    for form in FORMATS:
-        if form.recognises(source):
-            return form
+    for file_format in FORMATS:
+        if file_format.recognises(source):
+            return file_format
     description, start = file_type(source), f"(it starts with {source.head[:8]!r})"
-    for form in FORMATS:
-        if source.name.endswith(form.suffixes):
+    for file_format in FORMATS:
+        if source.name.endswith(file_format.suffixes):
             if description:
-                raise FormatError(f"not a {form.name} file despite its name: it is ", *description)
+                raise FormatError(
+                    f"not a {file_format.name} file despite its name: it is ", *description
+                )
             raise FormatError(
-                f"not a {form.name} file despite its name {start}. It may be incomplete: copy or "
-                f"write it again."
+                f"not a {file_format.name} file despite its name {start}. It may be "
+                "incomplete: copy or write it again."
             )
     if description:
         raise FormatError("not a segmentation file: it is ", *description)
-    known = ", ".join(form.name for form in FORMATS if form is not JPEG)
+    known = ", ".join(file_format.name for file_format in FORMATS if file_format is not JPEG)
     raise FormatError(f"unknown file format {start}; probdice reads {known}")
 
 
 def _format_of_suffix(path: str) -> Format:
-    for form in FORMATS:
-        if path.lower().endswith(form.writes) and form.write is not None:
-            return form
-    known = ", ".join(suffix for form in FORMATS for suffix in form.writes)
+    for file_format in FORMATS:
+        if path.lower().endswith(file_format.writes) and file_format.write is not None:
+            return file_format
+    known = ", ".join(suffix for file_format in FORMATS for suffix in file_format.writes)
     raise InputError(f"unsupported file name suffix for writing: expected one of {known}")
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from probdice.errors import FormatError, Option, ProbdiceError, TooLargeError
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 
 __all__ = [
     "DEFLATE_RATIO",

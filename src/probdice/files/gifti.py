@@ -38,7 +38,7 @@ from probdice.files.surface_maps import (
     rows_to_write,
     structure_of_file,
 )
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 
 __all__ = ["GIFTI", "gifti_arrays", "is_gifti", "of_gifti"]
 

@@ -17,8 +17,7 @@ from probdice.data.lazy_arrays import boxes
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import BACKGROUND
 from probdice.errors import FormatError, InputError, Note, Option
-from probdice.method.matching import listed
-from probdice.method.region_labels import Label, shown_labels
+from probdice.method.region_labels import Label, listed, shown_labels
 
 __all__ = [
     "OverlappingMasks",

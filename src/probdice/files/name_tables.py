@@ -29,8 +29,7 @@ from probdice.errors import FormatError, InputError, Option
 from probdice.files.fsl_tables import is_atlas, parse_atlas, parse_lut
 from probdice.files.interpretation import beyond_one
 from probdice.files.model import Entry, as_colour, as_label
-from probdice.method.matching import listed
-from probdice.method.region_labels import COLOUR, Label
+from probdice.method.region_labels import COLOUR, Label, listed
 from probdice.text.escaping import printable
 
 __all__ = ["Names", "labels_in", "read_names", "read_unions", "with_names", "with_region_name"]

@@ -72,28 +72,31 @@ def described_payload(value: Segmentation, array: Any, geometry: Geometry | None
     )
 
 
-def check_vertices(form: Format, payload: Payload) -> None:
+def check_vertices(file_format: Format, payload: Payload) -> None:
     """Reject values of vertices if the format stores images on a grid."""
-    if payload.geometry is not None and not payload.geometry.on_grid and not form.surfaces:
+    if payload.geometry is not None and not payload.geometry.on_grid and not file_format.surfaces:
         known = ".annot, .label.gii or .dlabel.nii"
         if not payload.labels:
             known = ".func.gii or .dscalar.nii"
         raise InputError(
-            f"the format ({form.name}) cannot store the vertices of a surface. Write {known}."
+            f"the format ({file_format.name}) cannot store the vertices of a surface. "
+            f"Write {known}."
         )
 
 
-def write_atomically(path: str, form: Format, payload: Payload) -> None:
+def write_atomically(path: str, file_format: Format, payload: Payload) -> None:
     """Write a file. If writing fails, remove the incomplete file."""
-    assert form.write is not None
-    if form.folder:
+    assert file_format.write is not None
+    if file_format.folder:
         with replacing_store(Path(path)) as folder:
-            form.write(folder, payload)
+            file_format.write(folder, payload)
         return
     # The temporary file keeps the suffix, because libraries use the suffix to choose the format.
-    suffix = next(s for s in sorted(form.writes, key=len, reverse=True) if path.lower().endswith(s))
+    suffix = next(
+        s for s in sorted(file_format.writes, key=len, reverse=True) if path.lower().endswith(s)
+    )
     with replacing(Path(path), suffix) as partial:
-        form.write(partial, payload)
+        file_format.write(partial, payload)
 
 
 @contextmanager

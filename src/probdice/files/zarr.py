@@ -223,7 +223,7 @@ def _neighbours(store: str) -> str:
 class ZarrArray(Lazy):
     """An array in a store, whose chunks are decoded on demand."""
 
-    travels = True
+    reopenable = True
 
     def __init__(self, array: Any, source: str) -> None:
         from probdice.files.chunks import with_size_limits  # needs the extra

@@ -22,7 +22,7 @@ from probdice.method.background import (
     foreground_share,
 )
 from probdice.method.groups import Groups, costs, group_volumes, known_from_table
-from probdice.method.matching import Fixed, Given, Matching, Rule, knows
+from probdice.method.matching import GivenGroups, GivenPairs, Matching, Rule, knows
 from probdice.method.merging import sides_to_merge
 from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Passes
@@ -264,7 +264,7 @@ def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Pass
     matching_half = halves[0].overlap(overlap.similarity)
     rule = _sample_rule(matching_half, matching.match, overlap, matched)
     sample_groups = correspond(matching_half, replace(matching, match=rule), halves[0]).groups
-    sample_matching = Given(_labelled(matching_half, sample_groups))
+    sample_matching = GivenGroups(_labelled(matching_half, sample_groups))
     scoring_half = halves[1].overlap(overlap.similarity)
     groups = correspond(scoring_half, matching.given(sample_matching), halves[1]).groups
     lists = key_lists(scoring_half, groups)
@@ -309,10 +309,10 @@ def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
 def _sample_rule(sample: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
     """Adapt the rule to a sample of the pixels, which may lack rare labels."""
     if rule == "labels":
-        return Given(_labelled(overlap, matched))
-    if isinstance(rule, Fixed):
+        return GivenGroups(_labelled(overlap, matched))
+    if isinstance(rule, GivenPairs):
         pairs = [pair for pair in rule.pairs if all(knows(sample, name) for name in pair)]
-        return Fixed(tuple(pairs)) if pairs else "overlap"
+        return GivenPairs(tuple(pairs)) if pairs else "overlap"
     return rule
 
 

@@ -12,11 +12,11 @@ from probdice.method.overlap import Integers, Overlap
 from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Side
 
-__all__ = ["Fixed", "Given", "check_fixed", "groups_as_given", "numbers_of_fixed"]
+__all__ = ["GivenGroups", "GivenPairs", "check_fixed", "groups_as_given", "numbers_of_fixed"]
 
 
 @dataclass(frozen=True)
-class Fixed:
+class GivenPairs:
     """Pairs given by the user, as (prediction label, reference label)."""
 
     pairs: tuple[tuple[Label, Label], ...]
@@ -33,7 +33,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenGroups:
     """Groups of an earlier comparison, as (reference labels, prediction labels)."""
 
     groups: tuple[tuple[tuple[Label, ...], tuple[Label, ...]], ...]
@@ -50,7 +50,7 @@ class Given:
         return all(len(labels) < 2 for group in self.groups for labels in group)
 
 
-def check_fixed(fixed: Fixed, overlaps: Sequence[Overlap]) -> None:
+def check_fixed(fixed: GivenPairs, overlaps: Sequence[Overlap]) -> None:
     """Reject labels that are absent from all of these overlaps, and pairs in the wrong order."""
 
     def exists(side: Side, label: Label) -> bool:
@@ -77,7 +77,7 @@ def check_fixed(fixed: Fixed, overlaps: Sequence[Overlap]) -> None:
 
 
 def numbers_of_fixed(
-    overlap: Overlap, fixed: Fixed, background: Places
+    overlap: Overlap, fixed: GivenPairs, background: Places
 ) -> tuple[dict[Side, Integers], int]:
     """Return the group number of every region, or −1 outside the given pairs and the background.
 
@@ -97,7 +97,7 @@ def numbers_of_fixed(
     return numbers, _with_background(numbers, background, len(group_of))
 
 
-def groups_as_given(overlap: Overlap, given: Given, background: Places) -> Groups:
+def groups_as_given(overlap: Overlap, given: GivenGroups, background: Places) -> Groups:
     """Match regions as in an earlier comparison.
 
     A label that is absent from the earlier comparison remains unmatched.

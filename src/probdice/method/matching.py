@@ -21,8 +21,8 @@ from probdice.method.background import (
     without_background,
 )
 from probdice.method.given_matching import (
-    Fixed,
-    Given,
+    GivenGroups,
+    GivenPairs,
     check_fixed,
     groups_as_given,
     numbers_of_fixed,
@@ -31,33 +31,33 @@ from probdice.method.groups import Groups
 from probdice.method.label_matching import match_by_label
 from probdice.method.merging import Merging
 from probdice.method.overlap import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
-from probdice.method.region_labels import Label, listed
+from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES
 
 __all__ = [
     "RULES",
-    "Fixed",
-    "Given",
+    "GivenGroups",
+    "GivenPairs",
     "Matching",
     "MatchingRule",
     "Rule",
     "check_labels",
     "find_groups",
     "knows",
-    "listed",
     "pairs_as_groups",
     "within_classes",
 ]
 
 
-Rule = str | Fixed | Given  # a string is a key of `RULES`
+Rule = str | GivenPairs | GivenGroups  # a string is a key of `RULES`
 
 
 @dataclass(frozen=True)
 class Matching:
     """The options for matching and merging the regions of two sides.
 
-    Every field is an option of `CompareOptions` with the same name.
+    Every field is an option of `CompareOptions` with the same name. Functions that match regions
+    receive one `Matching` instead of separate options.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Matching:
     @property
     def fixes_groups(self) -> bool:
         """Whether the user fixes the correspondence, so that no region can be merged."""
-        return self.match == "labels" or isinstance(self.match, Given)
+        return self.match == "labels" or isinstance(self.match, GivenGroups)
 
     @cached_property
     def by_overlap(self) -> bool:
@@ -89,7 +89,7 @@ class Matching:
         """Whether every group has at most one region per side."""
         return self.merge == "none" and (isinstance(self.match, str) or self.match.one_to_one)
 
-    def given(self, groups: Given) -> "Matching":
+    def given(self, groups: GivenGroups) -> "Matching":
         """Return the same options with the given groups and without merging."""
         return replace(self, match=groups, merge="none")
 
@@ -122,9 +122,9 @@ def find_groups(overlap: Overlap, matching: Matching) -> Groups:
     rule, background = matching.match, NO_BACKGROUND
     if matching.background is not None:
         background = find_background(overlap, matching.background)
-    if isinstance(rule, Fixed):
+    if isinstance(rule, GivenPairs):
         return _groups_around_fixed(overlap, rule, background)
-    if isinstance(rule, Given):
+    if isinstance(rule, GivenGroups):
         return groups_as_given(overlap, rule, background)
     rows, columns = RULES[rule].pairs(overlap, background)
     pair = None if background is NO_BACKGROUND else background_pair(overlap, background)
@@ -259,7 +259,7 @@ def _exchange(
     offers = offers[cost[opposite_ends[offers]] < cost[match_of[ends[offers]]] - tie]
     if not offers.size:
         return False
-    # A region can replace a match only if both have the same saving.
+    # A replacement must have the same saving as the match, so that the total does not change.
     order = np.flatnonzero(equal)[np.argsort(opposite_ends[equal], kind="stable")]
     starts = np.searchsorted(opposite_ends[order], np.arange(owner_of.size + 1))
     waiting = [(cost[k], k) for k in np.unique(opposite_ends[offers]).tolist()]
@@ -338,7 +338,7 @@ def knows(overlap: Overlap, label: Label) -> bool:
     return any(overlap.side(side).knows(label) for side in SIDES)
 
 
-def _groups_around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> Groups:
+def _groups_around_fixed(overlap: Overlap, fixed: GivenPairs, background: Places) -> Groups:
     """Match the given pairs whose regions exist, and match the remaining regions by overlap."""
     numbers, next_group = numbers_of_fixed(overlap, fixed, background)
     meeting = overlap.meeting
@@ -353,7 +353,7 @@ def _groups_around_fixed(overlap: Overlap, fixed: Fixed, background: Places) -> 
 
 def check_labels(matching: Matching, overlaps: Sequence[Overlap]) -> None:
     """Reject labels that are named in the options but absent from all of these overlaps."""
-    if isinstance(matching.match, Fixed):
+    if isinstance(matching.match, GivenPairs):
         check_fixed(matching.match, overlaps)
     if matching.background is not None:
         check_background(matching.background, overlaps)

@@ -32,8 +32,8 @@ class Similarity(ABC):
     """The similarity f of two probability vectors: 1 if the vectors are equal, never below 0.
 
     A subclass with a `name` and ``__call__`` can be used wherever a similarity is expected. A
-    similarity with parameters is a frozen dataclass whose fields are the parameters. The defaults
-    of all other attributes are correct, but overriding them can make a similarity faster.
+    similarity with parameters is a frozen dataclass whose fields are the parameters. All other
+    attributes are optional, and some of them make a similarity faster.
     `probdice.testing.check_similarity` checks the properties that a similarity must have.
 
     Attributes

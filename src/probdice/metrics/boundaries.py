@@ -1,7 +1,8 @@
 """Distances between the outlines of corresponding regions.
 
-Popular tools measure distances between voxel centres and therefore disagree with each other. In
-this module, the outline is a surface of triangles (in 2-D, a curve of line segments) halfway
+Tools that measure distances between voxel centres use different definitions of the boundary and
+therefore return different numbers. Here, the outline is a surface of triangles (in 2-D, a curve of
+line segments) halfway
 between the pixels inside and outside the set, and distances are exact:
 
 - In every cell of 2 × 2 × 2 (in 2-D, 2 × 2) pixels, the surface passes through the midpoints

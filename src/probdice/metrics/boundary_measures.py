@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from probdice.metrics.boundary_values import Boundaries, BoundaryMean
 from probdice.metrics.registry import DISTANCES
+from probdice.options.boundary_distances import distance_definitions
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -118,9 +119,8 @@ def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> 
     return (
         f"Boundary distances are exact distances from the centroids of the elements of one surface "
         f"to the nearest point of the other surface, weighted by area (Podobnik and Vrtovec, "
-        f"MeshMetrics, arXiv:2509.05670). Surfaces lie halfway between voxels. hd is the maximum, "
-        f"hd95 is the larger of the two directed 95th percentiles, assd is the mean over both "
-        f"surfaces, and masd is the mean of the two directed means{surface}. {penalty_text}. "
+        f"MeshMetrics, arXiv:2509.05670). Surfaces lie halfway between voxels. "
+        f"{distance_definitions()}{surface}. {penalty_text}. "
         f"Probabilities are compared at the levels 0.1 to 0.9. Distances are in mm, or in "
         f"voxels for images without geometry."
     )

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.method.matching import listed
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both
+from probdice.options.boundary_distances import STATISTICS
 from probdice.text.formatting import decimal
 from probdice.text.table_output import aligned, data_frame
 
@@ -28,7 +28,6 @@ Floats = NDArray[np.float64]
 Members = Sequence[tuple[Label, ...]]  # the labels of each group
 
 SHOWN = 12  # groups in a printed result
-FIRST = ("hd", "assd", "masd")  # the measures that precede percentiles and tolerances
 
 
 @dataclass(frozen=True)
@@ -137,9 +136,9 @@ class Boundaries:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the measures, in the column order of tables."""
-        hd, assd, masd = FIRST
-        middle = [f"hd{p:g}" for p in self.percentiles]
-        return (hd, *middle, assd, masd, *(f"nsd@{t:g}" for t in self.tolerances))
+        maximum, *averages = STATISTICS
+        percentiles = (f"hd{p:g}" for p in self.percentiles)
+        return (maximum, *percentiles, *averages, *(f"nsd@{t:g}" for t in self.tolerances))
 
     def __len__(self) -> int:
         return len(self._values)
@@ -336,7 +335,7 @@ class Boundaries:
     def _order(self) -> tuple[str, ...]:
         """The names of the measures, in the order of the engine."""
         return (
-            *FIRST,
+            *STATISTICS,
             *(f"hd{p:g}" for p in self.percentiles),
             *(f"nsd@{t:g}" for t in self.tolerances),
         )

@@ -5,8 +5,7 @@ from itertools import pairwise
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any
 
-from probdice.method.matching import listed
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.metrics.component_table import ComponentTable, Reading, count_components
 
 if TYPE_CHECKING:

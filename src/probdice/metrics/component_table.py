@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from probdice.data.geometry import Geometry
 from probdice.errors import InputError
-from probdice.method.matching import listed
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
 from probdice.metrics.component_matching import components_of, match_components
 from probdice.metrics.components import as_connectivity, group_map

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probdice.method.matching import listed
 from probdice.method.overlap import Floats, Overlap
 from probdice.method.pixel_passes import Lists
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Absolute
 from probdice.metrics.unions import Union

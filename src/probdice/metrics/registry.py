@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from probdice.options.boundary_distances import BOUNDARY_DISTANCES
+
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
     from probdice.comparison.result_groups import Group
@@ -201,10 +203,8 @@ REGION_NUMBERS = {
     "jaccard": RegionNumber(Description("Jaccard index"), lambda region: region.jaccard),
 }
 DISTANCES = {  # in millimetres, or in pixels for images without geometry
-    "hd": Description("HD", higher_is_better=False, unit="mm"),
-    "hd95": Description("HD95", higher_is_better=False, unit="mm"),
-    "assd": Description("ASSD", higher_is_better=False, unit="mm"),
-    "masd": Description("MASD", higher_is_better=False, unit="mm"),
+    name: Description(one.title, higher_is_better=False, unit="mm")
+    for name, one in BOUNDARY_DISTANCES.items()
 }
 ONE_TO_ONE = {  # detection of connected components
     "components_found": Description("components found"),

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from probdice.errors import InputError, Option
-from probdice.method.matching import Fixed, Given, listed
+from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.overlap import Overlap
-from probdice.method.region_labels import Label
+from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
 from probdice.options.derived_regions import Members, named_members
 
@@ -108,7 +108,7 @@ def _partners(result: "Comparison", label: Label) -> list[int]:
     labels: list[Label | None] = []
     if match == "labels":
         labels = [label] if overlap.prediction.find(label) is not None else spellings
-    elif isinstance(match, Fixed | Given):
+    elif isinstance(match, GivenPairs | GivenGroups):
         labels = [partner for spelling in spellings for partner in match.partners(spelling)]
     regions = [None if partner is None else overlap.prediction.find(partner) for partner in labels]
     return [region for region in regions if region is not None]

@@ -7,7 +7,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING
 
 from probdice.data.pixel_words import PixelWords, pixel_words
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side
 from probdice.text.formatting import decimal, percent

@@ -17,11 +17,13 @@ from probdice.options.checks import (
     given_from_list,
 )
 from probdice.options.compare_options import CompareOptions, Correspondence
+from probdice.options.consensus_methods import METHODS, Method, as_method
 from probdice.options.derived_regions import Members
 from probdice.options.evaluate_options import SCHEMES, EvaluateOptions, MissingRule, Scheme
 from probdice.options.read_options import ReadOptions
 
 __all__ = [
+    "METHODS",
     "SCHEMES",
     "TOLERANCE",
     "CompareOptions",
@@ -31,12 +33,14 @@ __all__ = [
     "GivenNames",
     "Match",
     "Members",
+    "Method",
     "MissingRule",
     "Names",
     "Priority",
     "ReadOptions",
     "Scale",
     "Scheme",
+    "as_method",
     "as_workers",
     "given_from_list",
 ]

@@ -11,7 +11,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, cast
 
 from probdice.errors import InputError
 from probdice.method.background import Background
-from probdice.method.matching import RULES, Fixed, Given, Rule
+from probdice.method.matching import RULES, GivenGroups, GivenPairs, Rule
 from probdice.method.region_labels import Label, whole_number
 from probdice.method.sides import SIDES, Both, Side
 
@@ -108,7 +108,7 @@ def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[
 
 def as_rule(match: object) -> Rule:
     """Check the rule for matching regions."""
-    if isinstance(match, Fixed | Given) or (isinstance(match, str) and match in RULES):
+    if isinstance(match, GivenPairs | GivenGroups) or (isinstance(match, str) and match in RULES):
         return match
     if isinstance(match, Mapping):
         if not match:
@@ -116,10 +116,14 @@ def as_rule(match: object) -> Rule:
                 "match is an empty mapping: expected {prediction label: reference label}"
             )
         expected = "match must map labels (whole numbers or names) to labels"
-        return Fixed(tuple((_label(k, expected), _label(v, expected)) for k, v in match.items()))
+        return GivenPairs(
+            tuple((_label(k, expected), _label(v, expected)) for k, v in match.items())
+        )
     groups = getattr(match, "groups", None)
     if isinstance(groups, tuple):  # an earlier comparison
-        return Given(tuple((tuple(group.reference), tuple(group.prediction)) for group in groups))
+        return GivenGroups(
+            tuple((tuple(group.reference), tuple(group.prediction)) for group in groups)
+        )
     hint = ""
     if isinstance(match, bool):
         hint = '; match=True is now match="overlap", and match=False is match="labels"'
@@ -134,13 +138,13 @@ def rule_from_dict(content: Any) -> Rule:
     if isinstance(content, str):
         return as_rule(content)
     if "fixed" in content:
-        return Fixed(tuple((_label(pair[0]), _label(pair[1])) for pair in content["fixed"]))
+        return GivenPairs(tuple((_label(pair[0]), _label(pair[1])) for pair in content["fixed"]))
     return given_from_list(content["given"])
 
 
-def given_from_list(groups: Any) -> Given:
+def given_from_list(groups: Any) -> GivenGroups:
     """Restore groups from JSON data."""
-    return Given(
+    return GivenGroups(
         tuple(
             (tuple(_label(x) for x in group[0]), tuple(_label(x) for x in group[1]))
             for group in groups

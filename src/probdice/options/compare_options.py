@@ -8,10 +8,11 @@ from typing import Any, Literal, Self, get_args
 from probdice.data.resampling import Interpolation, as_interpolation
 from probdice.errors import InputError, Option
 from probdice.method.background import Background
-from probdice.method.matching import RULES, Fixed, Given, Matching, Rule
+from probdice.method.matching import RULES, GivenGroups, GivenPairs, Matching, Rule
 from probdice.method.merging import MERGING, Merging
 from probdice.method.region_labels import Label
 from probdice.method.similarity import BUILT_IN, Absolute, Similarity, as_similarity
+from probdice.options.boundary_distances import BOUNDARY_DISTANCES
 from probdice.options.checks import (
     TOLERANCE,
     OneOf,
@@ -90,8 +91,9 @@ class CompareOptions(ReadOptions):
     )
     boundaries: bool = flag(
         "Metrics",
-        "Also measure distances between boundaries: Hausdorff (hd, hd95), average surface "
-        "distances (assd, masd) and, with --tolerance, surface Dice (nsd).",
+        "Also measure distances between boundaries: "
+        f"{', '.join(f'{name} ({one.help})' for name, one in BOUNDARY_DISTANCES.items())} and, "
+        "with --tolerance, nsd (surface Dice).",
         "compare",
     )
     tolerance: tuple[float, ...] = option(
@@ -200,16 +202,16 @@ class CompareOptions(ReadOptions):
         """The options that determine how regions are matched and merged."""
         return Matching(**{one.name: getattr(self, one.name) for one in fields(Matching)})
 
-    def with_groups(self, groups: Given) -> Self:
+    def with_groups(self, groups: GivenGroups) -> Self:
         """Return these options with a fixed correspondence."""
         return replace(self, match=groups, merge="none")
 
     def in_words(self) -> list[str]:
         """Describe the similarity, and the matching rule if it is not the default."""
         words = [f"{self.similarity} similarity"]
-        if isinstance(self.match, Fixed):
+        if isinstance(self.match, GivenPairs):
             words.append("matched by given pairs of labels")
-        elif isinstance(self.match, Given):
+        elif isinstance(self.match, GivenGroups):
             words.append("matched as in an earlier comparison")
         elif self.match != "overlap":
             words.append(RULES[self.match].words)

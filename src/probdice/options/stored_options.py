@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from probdice.method.matching import Fixed, Given
+from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.sides import SIDES, Both
 from probdice.method.similarity import similarity_from_dict
 from probdice.options.checks import Names, rule_from_dict
@@ -102,9 +102,9 @@ def _as_json(value: Any) -> Any:
 
 def _rule(options: "CompareOptions") -> Any:
     rule = options.match
-    if isinstance(rule, Fixed):
+    if isinstance(rule, GivenPairs):
         return {"fixed": _as_json(rule.pairs)}
-    return {"given": _as_json(rule.groups)} if isinstance(rule, Given) else rule
+    return {"given": _as_json(rule.groups)} if isinstance(rule, GivenGroups) else rule
 
 
 def _names(content: Any) -> Names | None:

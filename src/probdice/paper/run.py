@@ -12,11 +12,11 @@ from probdice.files.atomic_files import null_for_nan, replacing
 from probdice.paper import sections
 from probdice.paper.answers import RANKING, write_csv
 from probdice.paper.claims import Claim
+from probdice.paper.experiment_images import METHODS, paper_images, photograph, require_extra
 from probdice.paper.figures import COEFFICIENTS, degradation_table
 from probdice.paper.sections import Section, stand_in_answers, stand_in_study
 from probdice.paper.study import PAPER_PEARSON, PAPER_SLOPE
 from probdice.paper.survey import data_address, write_scores, write_survey
-from probdice.paper.test_images import METHODS, paper_images, photograph, require_extra
 from probdice.report.rendering import render, write_page
 from probdice.version import __version__
 

@@ -13,9 +13,9 @@ from probdice.paper import claims, drawings, figures
 from probdice.paper import region_correspondence as correspondence
 from probdice.paper.answers import Answer, Scored
 from probdice.paper.claims import Claim
+from probdice.paper.experiment_images import near_and_far, over_segment, shuffled_pair
 from probdice.paper.figures import COEFFICIENTS, SUBSCRIPTS, DegradationTable, Rule, compare_quietly
 from probdice.paper.study import STAND_IN, Study, rank_study
-from probdice.paper.test_images import near_and_far, over_segment, shuffled_pair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

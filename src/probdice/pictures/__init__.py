@@ -33,7 +33,7 @@ Kind = Literal[
     "histogram",
     "boundaries",
 ]
-DRAWN: dict[str, Callable[[Comparison, Request], Figure]] = {
+DRAWING_FUNCTIONS: dict[str, Callable[[Comparison, Request], Figure]] = {
     "overview": images.draw_overview,
     "regions": images.draw_regions,
     "map": images.draw_map,
@@ -111,4 +111,4 @@ def plot(
         kinds = ", ".join(repr(name) for name in get_args(Kind))
         raise InputError(f"kind must be one of {kinds}, found {kind!r}")
     request = request_of(kind, ax=ax, figsize=figsize, place=place, palette=palette)
-    return DRAWN[kind](comparison, request)
+    return DRAWING_FUNCTIONS[kind](comparison, request)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.pictures.canvas import Request, canvas_for, colour_bar, tidy
 from probdice.pictures.colours import Colours, colour_map, colours_of
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_boundaries"]
 
-DRAWN = 24  # groups with outlines in the slices
+MAX_OUTLINED_GROUPS = 24  # groups with outlines in the slices
 CURVES = 6  # groups with a histogram
 BINS = 40
 FAINT = 0.3  # opacity of the regions behind the outlines
-LONGEST = 36  # characters per name
+MAX_NAME_LENGTH = 36  # characters per name
 NO_OTHER = "#555555"  # outlines of regions that are absent from the other side
 
 
@@ -45,7 +45,7 @@ def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
     A region that is absent from the other side has grey outlines and no histogram.
     """
     boundaries = stored_boundaries(comparison)
-    outlines = outlines_of(comparison, boundaries, DRAWN)
+    outlines = outlines_of(comparison, boundaries, MAX_OUTLINED_GROUPS)
     image = images_of(comparison).reference
     if request.place is None:
         centre = outlines[0].worst if outlines else tuple(n // 2 for n in image.shape)
@@ -143,7 +143,7 @@ def _histograms(
     edges = np.linspace(0, most, BINS + 1)
     groups = [comparison.groups[outline.group] for outline in outlines]
     pairs = [f"{listed(group.reference, 3)} ↔ {listed(group.prediction, 3)}" for group in groups]
-    for outline, name in zip(outlines, short_names(pairs, LONGEST), strict=True):
+    for outline, name in zip(outlines, short_names(pairs, MAX_NAME_LENGTH), strict=True):
         colour = colours.groups[outline.group]
         ax.stairs(outline.histogram(edges), edges, color=colour, label=name, linewidth=1.4)
     ax.set(xlim=(0, most), ylim=(0, None))

@@ -31,7 +31,7 @@ BINS = 50
 APART = 0, (2.0, 1.5)  # dashes of the line of a pair that shares no pixel
 AROUND = 1.1  # inches for headings and legend
 ROOMY, CLOSE = 0.42, 0.17  # inches per row if the volume is below or next to the name
-LONGEST = 24  # characters per name
+MAX_NAME_LENGTH = 24  # characters per name
 SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x of the columns
 
 
@@ -219,7 +219,7 @@ def _write(ax: Axes, side: Side, nodes: list[Node], width: float, roomy: bool) -
     at, align, outwards = (0.0, "right", -1) if side == "reference" else (1.0, "left", 1)
     column = 1.1 / 3.2 * width  # inches next to the dots
     most = int(column / 0.085) if roomy else int((column - 0.5) / 0.065)
-    names = short_names([node.label for node in nodes], max(min(most, LONGEST), 4))
+    names = short_names([node.label for node in nodes], max(min(most, MAX_NAME_LENGTH), 4))
     grey: dict[str, Any] = {"fontsize": 7, "color": "#666666"}
     for node, name in zip(nodes, names, strict=True):
         text = name if node.count == 1 else f"{node.count:,} more"

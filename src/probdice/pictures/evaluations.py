@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from probdice.errors import InputError
 from probdice.pictures.canvas import DOTS, PAGE, Request, canvas_for, request_of, tidy
 from probdice.pictures.colours import PALETTE
-from probdice.pictures.region_names import LONGEST, short_names
+from probdice.pictures.region_names import MAX_NAME_LENGTH, short_names
 from probdice.pictures.volume_plots import draw_volumes
 from probdice.text.formatting import decimal
 
@@ -100,7 +100,7 @@ def plot_evaluation(
     if measure is not None and kind in ("regions", "volumes"):
         raise InputError(f"measure cannot be used with kind={kind!r}. Omit measure.")
     request = request_of(kind, ax=ax, figsize=figsize)
-    return DRAWN[kind](evaluation, measure, request)
+    return DRAWING_FUNCTIONS[kind](evaluation, measure, request)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class Row:
 def draw_distributions(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
     """Draw one dot per case, with one row per method."""
     values, summaries = evaluation.values(measure), evaluation.summaries(measure)
-    names = short_names(list(evaluation.methods), LONGEST)
+    names = short_names(list(evaluation.methods), MAX_NAME_LENGTH)
     rows = [
         Row(name, colour, values[method], summaries[method].value, summaries[method].interval)
         for method, name, colour in zip(evaluation.methods, names, _colours(), strict=False)
@@ -153,10 +153,12 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) 
             y = k + (n - (len(methods) - 1) / 2) * step
             _dots(ax, values, y, colours[method], spread=step / 2, span=(0.0, 1.0))
             _bar(ax, values, y, colours[method])
-    ax.set_yticks(range(len(visible_labels)), short_names(visible_labels, LONGEST), fontsize=8)
+    ax.set_yticks(
+        range(len(visible_labels)), short_names(visible_labels, MAX_NAME_LENGTH), fontsize=8
+    )
     ax.set(xlim=(-0.02, 1.02), ylim=(len(visible_labels) - 0.4, -0.6), xlabel="Dice")
     tidy(ax, grid="y")
-    names = short_names(methods, LONGEST)
+    names = short_names(methods, MAX_NAME_LENGTH)
     handles = [
         Line2D([], [], color=colours[method], marker="o", ms=4, lw=1.4, label=name)
         for method, name in zip(methods, names, strict=True)
@@ -187,8 +189,8 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: Reque
         )
         for pair, first, second in zip(
             visible_pairs,
-            short_names([pair.first for pair in visible_pairs], LONGEST // 2),
-            short_names([pair.second for pair in visible_pairs], LONGEST // 2),
+            short_names([pair.first for pair in visible_pairs], MAX_NAME_LENGTH // 2),
+            short_names([pair.second for pair in visible_pairs], MAX_NAME_LENGTH // 2),
             strict=True,
         )
     ]
@@ -209,7 +211,7 @@ def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) ->
     canvas = canvas_for(request, (6.4, _height(len(ranks), 0.34)))
     ax = canvas.axes[0]
     colours = dict(zip(evaluation.methods, _colours(), strict=False))
-    names = short_names([rank.method for rank in ranks], LONGEST)
+    names = short_names([rank.method for rank in ranks], MAX_NAME_LENGTH)
     for y, rank in enumerate(ranks):
         if isnan(rank.mean_rank):
             continue
@@ -243,7 +245,7 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) 
     canvas = canvas_for(request, (6.4, _height(len(methods), 0.5)))
     ax = canvas.axes[0]
     colours = dict(zip(evaluation.methods, _colours(), strict=False))
-    names = dict(zip(methods, short_names(methods, LONGEST), strict=True))
+    names = dict(zip(methods, short_names(methods, MAX_NAME_LENGTH), strict=True))
     columns = range(len(SCHEMES))
     for method in methods:
         ranks = [by_scheme[scheme][method] for scheme in SCHEMES]
@@ -262,7 +264,7 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) 
     return canvas.figure
 
 
-DRAWN: dict[str, Callable[[Evaluation, str | None, Request], Figure]] = {
+DRAWING_FUNCTIONS: dict[str, Callable[[Evaluation, str | None, Request], Figure]] = {
     "distributions": draw_distributions,
     "regions": draw_regions,
     "differences": draw_differences,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.pictures.canvas import Canvas, Request, canvas_for, colour_bar
 from probdice.pictures.colours import SIMILARITY, Colours, colour_map, colours_of, triples
 from probdice.pictures.planes import Plane, planes_of
@@ -46,7 +46,7 @@ __all__ = [
 MOST = 2**20  # largest number of pixels of a picture
 SEARCHED = 2**21  # largest number of pixels that are searched for the worst place
 LEGEND = 16  # largest number of groups in a legend
-LONGEST = 44  # characters per legend entry
+MAX_LEGEND_LENGTH = 44  # characters per legend entry
 FLAT = 0.15  # height of a one-dimensional image, relative to its width
 OUTSIDE = "#F3F1EC"  # colour outside the mask, hatched
 
@@ -205,7 +205,7 @@ def _finish(canvas: Canvas, comparison: Comparison, colours: Colours | None, whe
     ]
     handles: list[Artist] = [
         Patch(facecolor=colour, label=name, edgecolor="#888888", linewidth=0.4)
-        for name, colour in zip(short_names(pairs, LONGEST), colours.groups, strict=True)
+        for name, colour in zip(short_names(pairs, MAX_LEGEND_LENGTH), colours.groups, strict=True)
     ]
     canvas.legend(handles, columns=_columns(canvas, handles))
 

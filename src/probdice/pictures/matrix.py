@@ -33,7 +33,7 @@ WRITTEN = 0.26  # inches per cell to show its number
 NAMED = 0.09  # inches per region to show its name
 OUTLINED = 60  # largest number of regions for which groups are outlined
 AROUND = 2.2, 1.6  # inches for names, colour bar and legend
-LONGEST = 22  # characters per name
+MAX_NAME_LENGTH = 22  # characters per name
 TONES = ("#E8E8EC", "#8C8C96", "#26262B")  # colours of overlapping pairs; white means no overlap
 
 
@@ -203,7 +203,7 @@ def _name(
         regions, order = comparison.overlap.side(side), matrix.order[side]
         if inches >= NAMED:
             axis.set_label_text(side)
-            names = short_names([regions.label(k) for k in order.tolist()], LONGEST)
+            names = short_names([regions.label(k) for k in order.tolist()], MAX_NAME_LENGTH)
             axis.set_ticks(range(order.size), names, fontsize=8 if inches >= 0.15 else 6)
             if axis is ax.xaxis and 0.09 * max(map(len, names)) > inches:
                 ax.tick_params(axis="x", labelrotation=90)

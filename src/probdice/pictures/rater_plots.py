@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.options import METHODS
 from probdice.pictures.canvas import colour_bar
 from probdice.pictures.colours import NEUTRAL, PALETTE, SIMILARITY, colour_map, triples
 from probdice.pictures.label_images import checked_place
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["background_channel", "draw_agreement", "draw_consensus", "region_colours"]
 
 ANNOTATED = 16  # largest number of raters for which scores are written in the cells
-SHOWN = 12  # largest number of raters in a figure
+MAX_RATERS = 12  # largest number of raters in a figure
 COLUMNS = 4
 
 
@@ -120,7 +121,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
     """Draw the consensus, the entropy, and the raters in the colours of the consensus."""
     from matplotlib.figure import Figure
 
-    slices = slices_of(consensus, place, SHOWN)
+    slices = slices_of(consensus, place, MAX_RATERS)
     count = 2 + len(slices.raters)
     columns = min(COLUMNS, count)
     rows = ceil(count / columns)
@@ -132,8 +133,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
         dpi=120,
     )
     axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
-    rule = "STAPLE" if consensus.method == "staple" else "mean"
-    title = f"consensus of {len(consensus.names)} raters ({rule})"
+    title = f"consensus of {len(consensus.names)} raters ({METHODS[consensus.method].title})"
     _show(axes[0], slices.plane, slices.consensus, title)
     bits = np.ma.masked_invalid(slices.entropy)
     most = max(float(np.nanmax(slices.entropy, initial=0)), 1.0)
@@ -145,7 +145,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
     for ax in axes[count:]:
         ax.set_axis_off()
     hidden_count = len(consensus.names) - len(slices.raters)
-    left_out = f"first {SHOWN} of {len(consensus.names)} raters" if hidden_count else ""
+    left_out = f"first {MAX_RATERS} of {len(consensus.names)} raters" if hidden_count else ""
     if title := ", ".join(text for text in (slices.where, left_out) if text):
         figure.suptitle(title, fontsize=9, color="#555555")
     return figure

@@ -6,9 +6,9 @@ from itertools import takewhile
 
 from probdice.method.region_labels import Label
 
-__all__ = ["LONGEST", "plain", "short_names"]
+__all__ = ["MAX_NAME_LENGTH", "plain", "short_names"]
 
-LONGEST = 26  # characters of a name in a picture of an evaluation
+MAX_NAME_LENGTH = 26  # characters of a name in a picture of an evaluation
 
 
 def short_names(labels: Sequence[Label], most: int) -> list[str]:

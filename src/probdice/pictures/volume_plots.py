@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from probdice.pictures.canvas import DOTS, PAGE, Request, canvas_for, tidy
 from probdice.pictures.colours import PALETTE
-from probdice.pictures.region_names import LONGEST, short_names
+from probdice.pictures.region_names import MAX_NAME_LENGTH, short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def draw_volumes(evaluation: Evaluation, measure: str | None, request: Request) 
     for unused_ax in canvas.axes[len(methods) :]:
         unused_ax.set_axis_off()
     volumes = {method: volumes_of(evaluation, method) for method in methods}
-    names = short_names(methods, LONGEST)
+    names = short_names(methods, MAX_NAME_LENGTH)
     for ax, method, name, colour in zip(canvas.axes, methods, names, cycle(PALETTE), strict=False):
         _draw_volumes(ax, volumes[method], name, colour)
     highest = max(

@@ -6,8 +6,9 @@ from probdice.data.resampling import Interpolation
 from probdice.files.inputs import Comparable
 from probdice.method.region_labels import Label
 from probdice.method.similarity import Similarity
+from probdice.options import Method
 from probdice.raters.agreements import AgainstOthers, Agreement, agreement_of
-from probdice.raters.consensus_result import Consensus, Method, Rater, consensus_of
+from probdice.raters.consensus_result import Consensus, Rater, consensus_of
 from probdice.raters.panel import Panel, RaterMatch, Raters, panel_of
 from probdice.raters.region_agreement import RegionAgreement
 

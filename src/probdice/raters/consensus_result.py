@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,10 @@ from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.files.atomic_files import null_for_nan
 from probdice.method.overlap import Floats
 from probdice.method.region_labels import Label
-from probdice.options import CompareOptions
+from probdice.options import METHODS, CompareOptions, Method, as_method
 from probdice.raters.agreements import Agreement, agreement_of
 from probdice.raters.fused_array import Fused, fused_segmentation, label_map_of
-from probdice.raters.fusing import Evidence, Model, expected_counts, staple
+from probdice.raters.fusing import FUSIONS, Evidence, Model, expected_counts
 from probdice.raters.panel import Common, Panel
 from probdice.text.formatting import decimal
 
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from probdice.files.background_images import BackgroundImage
     from probdice.files.inputs import Comparable
 
-__all__ = ["FORMAT", "Consensus", "Method", "Rater", "consensus_of"]
+__all__ = ["FORMAT", "Consensus", "Rater", "consensus_of"]
 
 FORMAT = 1  # format version of to_dict and to_json
-Method = Literal["mean", "staple"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +116,12 @@ class Consensus:
     _common: Common
     _model: Model
     _joint: Floats | None
+
+    @property
+    def method_text(self) -> str:
+        """The method and its number of iterations, for printed results and pages."""
+        title = METHODS[self.method].title
+        return f"{title}, {self.iterations} iterations" if self.iterations else title
 
     @property
     def pixels(self) -> int:
@@ -353,10 +358,9 @@ class Consensus:
         return json.dumps(null_for_nan(self.to_dict()), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
-        method_text = f"STAPLE, {self.iterations} iterations" if self.method == "staple" else "mean"
         width = max(len(rater.name) for rater in self.raters)
         lines = [
-            f"Consensus ({method_text}) of {len(self.raters)} raters: "
+            f"Consensus ({self.method_text}) of {len(self.raters)} raters: "
             f"{len(self.segmentation.regions)} regions over {self.pixels} pixels"
         ]
         lines += [
@@ -371,29 +375,26 @@ def consensus_of(
     panel: Panel, method: Method, weights: Sequence[float] | Mapping[str, float] | None
 ) -> Consensus:
     """Compute the consensus of all raters of a panel."""
-    if not isinstance(method, str) or method not in get_args(Method):
-        raise InputError(f"method must be 'mean' or 'staple', found {method!r}")
+    words = METHODS[as_method(method)]
     rater_weights = _weights(panel.names, weights)
-    if method == "staple" and weights is not None:
+    if weights is not None and not words.accepts_weights:
         raise InputError(
             "weights cannot be combined with ",
-            Option("method", "staple"),
-            ", because STAPLE estimates the reliability of raters; omit weights",
+            Option("method", method),
+            f", because {words.title} estimates the reliability of raters; omit weights",
         )
     for note in panel.several.notes:
         if note.kind == "outside":  # the consensus has a value at every pixel
             raise GeometryError(*note.message)
     common, notes = panel.common_regions, panel.notes
     model = Model(np.array([rater_weights[name] for name in common.names]), len(common.labels))
-    iterations, joint = 0, None
-    if method == "staple":
-        result = staple(Evidence(panel.several.only(common.names), common), model)
-        model, iterations, joint = result.model, result.iterations, result.joint
-        if not result.converged:
-            text = f"STAPLE did not converge within {iterations} iterations."
-            notes = (*notes, Note("unsettled", (text,)))
+    fusion = FUSIONS[method](Evidence(panel.several.only(common.names), common), model)
+    model, iterations = fusion.model, fusion.iterations
+    if not fusion.converged:
+        text = f"{words.title} did not converge within {iterations} iterations."
+        notes = (*notes, Note("unsettled", (text,)))
     segmentation = fused_segmentation(panel, common, model, common.channels)
-    return Consensus(method, segmentation, iterations, notes, panel, common, model, joint)
+    return Consensus(method, segmentation, iterations, notes, panel, common, model, fusion.joint)
 
 
 def _weights(

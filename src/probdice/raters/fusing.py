@@ -1,4 +1,4 @@
-"""Combine raters with the mean or STAPLE, and estimate the performance of each rater.
+"""Combine raters with a consensus method, and estimate the performance of each rater.
 
 STAPLE (Warfield, Zou and Wells, IEEE TMI 2004) is implemented in its multi-label form. θ_k[j, c] is
 the probability that rater k marks region j where the true region is c. The prior probability π_c is
@@ -18,9 +18,10 @@ from probdice.engine.decode import encoded
 from probdice.engine.several import Combinations, Decision, Several
 from probdice.errors import Option, TooLargeError
 from probdice.method.overlap import Floats
+from probdice.options import Method
 from probdice.raters.panel import Common
 
-__all__ = ["Evidence", "Model", "Staple", "expected_counts", "staple"]
+__all__ = ["FUSIONS", "Evidence", "Fusion", "Model", "expected_counts", "staple"]
 
 STEP = 1e-7  # largest change of θ at convergence, as in ITK
 MOST_STEPS = 100_000  # maximum number of iterations over a table of combinations
@@ -147,16 +148,33 @@ def _one_pixel_each(
 
 
 @dataclass(frozen=True, eq=False)
-class Staple:
-    """The result of STAPLE. `joint` is the last result of `expected_counts`."""
+class Fusion:
+    """The result of a consensus method.
+
+    Attributes
+    ----------
+    model : Model
+        The model that computes the consensus.
+    joint : ndarray or None
+        The result of `expected_counts` for this model; None if it was not computed.
+    iterations : int
+        The number of iterations; 0 for methods without iterations.
+    converged : bool
+        Whether the iterations converged.
+    """
 
     model: Model
-    joint: Floats
-    iterations: int
-    converged: bool
+    joint: Floats | None = None
+    iterations: int = 0
+    converged: bool = True
 
 
-def staple(evidence: Evidence, mean: Model) -> Staple:
+def average(evidence: Evidence, mean: Model) -> Fusion:
+    """Return the mean of the raters. No decision is read."""
+    return Fusion(mean)
+
+
+def staple(evidence: Evidence, mean: Model) -> Fusion:
     """Run expectation maximisation until convergence or the maximum number of iterations."""
     joint = expected_counts(evidence, mean)
     totals = evidence.total(partial(_pixels_per_region, mean.regions)).sum(axis=0)
@@ -167,9 +185,13 @@ def staple(evidence: Evidence, mean: Model) -> Staple:
         converged = model.theta is not None and bool(np.all(np.abs(theta - model.theta) <= STEP))
         model = replace(mean, prior=prior, theta=theta)
         if converged:
-            return Staple(model, joint, iteration, True)
+            return Fusion(model, joint, iteration, True)
         joint = expected_counts(evidence, model)
-    return Staple(model, joint, iteration_limit, False)
+    return Fusion(model, joint, iteration_limit, False)
+
+
+# Each function receives the decisions of the raters and their weighted mean.
+FUSIONS: dict[Method, Callable[[Evidence, Model], Fusion]] = {"mean": average, "staple": staple}
 
 
 def expected_counts(evidence: Evidence, model: Model) -> Floats:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
+from probdice.options.boundary_distances import distance_definitions
 from probdice.pictures.colours import Colours
 from probdice.pictures.outlines import Outline, distance_scale, outlines_of
 from probdice.report.encoding import encoded, shortened
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BoundaryRow", "BoundarySection", "boundary_section"]
 
-DRAWN = 24  # groups with a histogram and outlines in the images
+MAX_OUTLINED_GROUPS = 24  # groups with a histogram and outlines in the images
 LISTED = 2000  # groups in the table
 BINS = 32  # of a histogram
 HEIGHT = 20  # of a histogram
@@ -51,6 +52,7 @@ class BoundarySection:
     rows: tuple[BoundaryRow, ...]
     hidden: int
     most: str
+    definitions: str
 
 
 def boundary_section(
@@ -63,7 +65,7 @@ def boundary_section(
     boundaries: Boundaries | None = comparison.numbers.known("boundaries")
     if boundaries is None:
         return None
-    outlines = [] if viewer is None else outlines_of(comparison, boundaries, DRAWN)
+    outlines = [] if viewer is None else outlines_of(comparison, boundaries, MAX_OUTLINED_GROUPS)
     most, exceeds_scale = distance_scale(outlines)
     if viewer is not None and outlines:
         viewer["distances"] = _distances(outlines, viewer, most) | {
@@ -97,6 +99,7 @@ def boundary_section(
         tuple(rows),
         len(boundaries) - len(rows),
         f"{decimal(most, 1)} {boundaries.unit}{' or more' if exceeds_scale else ''}",
+        distance_definitions(),
     )
 
 

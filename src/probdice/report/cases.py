@@ -37,7 +37,7 @@ __all__ = [
 # File names of pages, and of partial files that an interrupted run may leave.
 PAGE = r"\d{4,}-[A-Za-z0-9._-]{1,100}\.html"
 PAGE_FILE = re.compile(rf"{PAGE}|\.{PAGE}\.partial")
-SHOWN = 3  # problems listed in a warning
+MAX_PROBLEMS = 3  # problems listed in a warning
 TOGETHER = ""  # represents all methods of a case; no method has this name
 
 CompareCase = Callable[[str, str], "Comparison"]
@@ -136,8 +136,10 @@ def write_case_pages(
             write_side_by_side(slices, folder / names[case, TOGETHER], links, method_pages)
             pages[case, TOGETHER] = quote(f"{folder.name}/{names[case, TOGETHER]}")
     if problems:
-        suffix = f"; … and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-        warnings.warn("; ".join(problems[:SHOWN]) + suffix, ProbdiceWarning, stacklevel=3)
+        suffix = (
+            f"; … and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
+        )
+        warnings.warn("; ".join(problems[:MAX_PROBLEMS]) + suffix, ProbdiceWarning, stacklevel=3)
     return pages
 
 
@@ -169,7 +171,9 @@ def _names(
 
 def _on_vertices(evaluation: Evaluation) -> bool:
     """Return whether the references are surface files."""
-    suffixes = tuple(suffix for form in FORMATS if form.surfaces for suffix in form.suffixes)
+    suffixes = tuple(
+        suffix for file_format in FORMATS if file_format.surfaces for suffix in file_format.suffixes
+    )
     files = {file.partition(":")[0] for record in evaluation.records for file in record.reference}
     return any(file.lower().endswith(suffixes) for file in files)
 

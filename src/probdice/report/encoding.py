@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 __all__ = ["encoded", "ordinal", "shortened"]
 
-LONGEST = 80  # most characters of a name
+MAX_NAME_LENGTH = 80  # most characters of a name
 
 
 def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
@@ -20,7 +20,7 @@ def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
     return b64encode(zlib.compress(raw, level)).decode("ascii")
 
 
-def shortened(text: object, most: int = LONGEST) -> str:
+def shortened(text: object, most: int = MAX_NAME_LENGTH) -> str:
     """Return text truncated to at most `most` characters."""
     full_text = str(text)
     return full_text if len(full_text) <= most else full_text[: most - 1] + "…"

@@ -14,6 +14,7 @@ from probdice.metrics.registry import MISSING_RULES
 from probdice.options.evaluate_options import SCHEMES
 from probdice.pictures.colours import PALETTE
 from probdice.report.encoding import shortened
+from probdice.report.evaluation_charts import Chart, charts_of
 from probdice.report.evaluation_ranking import (
     MeasureBlock,
     measure_block,
@@ -29,7 +30,6 @@ from probdice.report.evaluation_tables import (
     region_table,
     unscored_table,
 )
-from probdice.report.inline_charts import Chart, charts_of
 from probdice.report.option_facts import Fact
 from probdice.report.page_tables import Table, centre_of, measure_words
 from probdice.text.formatting import decimal, quantity

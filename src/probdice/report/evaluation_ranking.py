@@ -124,7 +124,7 @@ def _differences(name: str, differences: list[dict[str, Any]], test: str) -> Tab
         Column("Second", number=False),
         Column("First − second"),
         Column("95 % CI"),
-        Column("p (Holm)", f"{test}, corrected for all pairs"),
+        Column("corrected p", f"{test}, corrected for all pairs"),
         Column("Cases"),
     )
     rows = tuple(

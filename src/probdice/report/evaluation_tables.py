@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.options import CompareOptions
 from probdice.report.encoding import shortened
 from probdice.report.page_tables import (
@@ -35,7 +35,7 @@ __all__ = [
     "unscored_table",
 ]
 
-LONGEST = 2000  # characters of a message
+MAX_MESSAGE_LENGTH = 2000  # characters of a message
 
 
 def rater_table(summary: dict[str, Any]) -> Table | None:
@@ -161,7 +161,7 @@ def component_table(evaluation: Evaluation, pages: Pages, colours: dict[str, str
 
 def unscored_table(summary: dict[str, Any]) -> Table:
     """Return the cases without a score, and the reasons."""
-    reasons = [(one, shortened(one["error"], LONGEST)) for one in summary["failures"]]
+    reasons = [(one, shortened(one["error"], MAX_MESSAGE_LENGTH)) for one in summary["failures"]]
     reasons += [(one, f"no {one['side']}") for one in summary["missing"]]
     rows = tuple(
         (text_cell(one["case"]), text_cell(shortened(one["method"])), text_cell(reason))

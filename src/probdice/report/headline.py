@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 DOUBTFUL = 0.4  # unrelated images can reach adjusted scores below this value
-LONGEST = 2000  # characters of a note
-DRAWN = ("apart", "crossed", "unmatched")  # kinds of notes that have an icon
+MAX_NOTE_LENGTH = 2000  # characters of a note
+NOTES_WITH_ICON = ("apart", "crossed", "unmatched")  # kinds of notes that have an icon
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,9 @@ def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
 def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentence, ...]:
     """Return the notice and the caveat, if there are any, followed by the notes of a comparison."""
     sentences = [
-        Sentence(in_words(note.message, words), note.kind if note.kind in DRAWN else "note")
+        Sentence(
+            in_words(note.message, words), note.kind if note.kind in NOTES_WITH_ICON else "note"
+        )
         for note in comparison.notes
     ]
     first = [text for text in (notice, _caveat(comparison)) if text]
@@ -144,7 +146,7 @@ def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentenc
 
 def _sentence(text: str) -> str:
     """Shorten a note and capitalise its first word, unless the word may be a file name."""
-    short = shortened(text, LONGEST)
+    short = shortened(text, MAX_NOTE_LENGTH)
     first, *_ = short.split(maxsplit=1) or [""]
     return short[:1].upper() + short[1:] if first.isalpha() else short
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from probdice.method.label_matching import LabelsBy
-from probdice.method.matching import RULES, Fixed, Given, listed
+from probdice.method.matching import RULES, GivenGroups, GivenPairs
+from probdice.method.region_labels import listed
 from probdice.method.sides import Both
 from probdice.options import TOLERANCE, CompareOptions
 from probdice.options.declaration import declarations
@@ -34,10 +35,10 @@ class Fact:
 
 def rule_words(options: CompareOptions, labels_by: LabelsBy | None = None) -> str:
     """Return the matching rule in words."""
-    if isinstance(options.match, Fixed):
+    if isinstance(options.match, GivenPairs):
         pairs = ", ".join(f"{first} ↔ {second}" for first, second in options.match.pairs)
         return shortened(f"{pairs} as given, other regions by overlap", 300)
-    if isinstance(options.match, Given):
+    if isinstance(options.match, GivenGroups):
         return "as in an earlier comparison"
     words = RULES[options.match].words
     return words if labels_by is None else f"{words}, by {labels_by}"

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from probdice.errors import Option, Words, as_words, in_words
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES, Side
 from probdice.metrics.verdict import (
     name_in_text,

@@ -12,7 +12,7 @@ import numpy as np
 
 from probdice.data.pixel_words import PixelWords, pixel_words
 from probdice.errors import Words, as_words, in_words
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.metrics.verdict import AGREEING, DETERMINED, GOOD, overlap_in_words
 from probdice.pictures.rater_plots import region_colours
 from probdice.report.encoding import shortened
@@ -320,11 +320,8 @@ def _dice_cell(dice: float) -> Cell:
 def _options(consensus: Consensus) -> tuple[Fact, ...]:
     from probdice.version import __version__
 
-    rule = "mean of the raters"
-    if consensus.method == "staple":
-        rule = f"STAPLE, {consensus.iterations} iterations"
     return (
-        Fact("Consensus", (rule,)),
+        Fact("Consensus method", (consensus.method_text,)),
         Fact(pixel_words(consensus.segmentation).many.capitalize(), (volume(consensus.pixels),)),
         Fact("Made with", (f"probdice {__version__}",)),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.method.matching import listed
+from probdice.method.region_labels import listed
 from probdice.method.sides import Side
 from probdice.pictures.colours import background_group, colours_of
 from probdice.pictures.views import View, images_of, largest, look, worst_place

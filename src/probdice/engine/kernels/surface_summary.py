@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 
 SHARE = 1e-9  # the cumulative weight may fall short of a percentile by this fraction
 REACH = 1e-9  # a distance may exceed a tolerance by this amount
-FIXED = 3  # number of measures before the percentiles and tolerances: hd, assd and masd
+STATISTICS = 3  # number of measures before the percentiles; their names are in `options`
 
 
 class Collected(NamedTuple):
@@ -48,7 +48,7 @@ def summarise(
     into: Floats,
 ) -> None:
     """Write statistics of the distances in both directions. Distances are reordered in place."""
-    last = FIXED + percentiles.size
+    last = STATISTICS + percentiles.size
     if reference.empty or prediction.empty:
         both = reference.empty == prediction.empty
         into[:last] = np.nan if both else np.inf
@@ -65,7 +65,7 @@ def summarise(
         into[last + k] = within / (within + (beyond + also_beyond))  # can be exactly 0 or 1
     for k in range(percentiles.size):
         share = percentiles[k] / 100 - SHARE
-        into[FIXED + k] = max(
+        into[STATISTICS + k] = max(
             _percentile(reference, share * one[0]), _percentile(prediction, share * two[0])
         )
 

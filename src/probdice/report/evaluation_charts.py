@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Chart", "charts_of"]
 
-DRAWN = 4000  # most dots of a vector chart
-FINE = 150  # resolution of charts with more dots, in dots per inch
+MAX_VECTOR_DOTS = 4000  # most dots of a vector chart
+PNG_RESOLUTION = 150  # of charts with more dots, in dots per inch
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
 
 def _address(figure: Figure, dots: int) -> str:
     buffer = BytesIO()
-    if dots > DRAWN:
-        figure.savefig(buffer, format="png", dpi=FINE)
+    if dots > MAX_VECTOR_DOTS:
+        figure.savefig(buffer, format="png", dpi=PNG_RESOLUTION)
         return _data("image/png", buffer)
     from matplotlib import rc_context
 
