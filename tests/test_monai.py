@@ -19,7 +19,7 @@ import torch
 from monai.data import DataLoader, Dataset, decollate_batch
 from monai.engines import SupervisedEvaluator
 from monai.handlers import StatsHandler, from_engine
-from monai.metrics import CumulativeIterationMetric
+from monai.metrics import CumulativeIterationMetric, DiceMetric
 from monai.transforms import AsDiscrete
 
 from probdice.monai import RegionDiceHandler, RegionDiceMetric
@@ -193,6 +193,20 @@ def test_the_key_metric_is_the_value_with_its_name(name, value, stored):
 def test_a_value_that_does_not_exist_is_rejected():
     with pytest.raises(InputError, match=r"value must be one of score, .*'dice'"):
         RegionDiceHandler(RegionDice(2), value="dice")
+
+
+def test_decollated_one_hot_items_give_the_dice_of_monai():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(2, 4, 8, 8, generator=generator)
+    labels = torch.randint(0, 4, (2, 1, 8, 8), generator=generator).float()
+    preds = [AsDiscrete(argmax=True, to_onehot=4)(item) for item in decollate_batch(logits)]
+    target = [AsDiscrete(to_onehot=4)(item) for item in decollate_batch(labels)]
+    metric = RegionDiceMetric(RegionDice(4, match="labels", background=0, correspondence="image"))
+    metric(y_pred=preds, y=target)
+    expected = DiceMetric(include_background=False)
+    expected(y_pred=preds, y=target)
+    dice = metric.aggregate("foreground_dice").item()
+    assert dice == pytest.approx(expected.aggregate().item(), abs=1e-6)
 
 
 # -- the documentation ---------------------------------------------------------------------------
