@@ -836,7 +836,7 @@ def test_a_case_that_cannot_be_compared_again_shows_recorded_numbers(evaluation,
     first, *_, last = sorted((tmp_path / "report_cases").glob("*[!l].html"))
     text = first.read_text(encoding="utf-8")
     reader = Reader(text)
-    assert "shows recorded numbers: case0.npy: <b>gone</b>" in " ".join(reader.words)
+    assert "because no images are available. case0.npy: <b>gone</b>" in " ".join(reader.words)
     assert "<b>gone" not in text
     assert f"{evaluation.comparison('case0', 'good').score:.4f}" in reader.words
     assert "canvas" not in {tag for tag, _ in reader.tags}
@@ -872,7 +872,7 @@ def test_pages_of_cases_name_options_as_in_python_or_on_the_command_line(words, 
     assert problems == [f"a (mine): the page has no images: a.npy: pass {option}"]
     (file,) = (tmp_path / "report_cases").iterdir()
     text = " ".join(" ".join(Reader(file.read_text(encoding="utf-8")).words).split())
-    assert f"shows recorded numbers: a.npy: pass {option}" in text
+    assert f"because no images are available. a.npy: pass {option}" in text
     merge = {"python": 'merge="reference"', "command": "--merge reference"}
     assert f"To merge it into a matched region, use {merge[words]}." in text
 

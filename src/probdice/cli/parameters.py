@@ -49,7 +49,7 @@ ADVANCED = " (advanced)"  # ends the title of a panel whose options only --help-
 
 
 def argument(metavar: str, help: str) -> Any:
-    """Return the Typer form of an argument."""
+    """Return the declaration of a command-line argument for Typer."""
     return typer.Argument(metavar=metavar, help=help)
 
 
@@ -62,7 +62,10 @@ def option(
     minimum: int | None = None,
     completion: Callable[[], list[str]] | None = None,
 ) -> Any:
-    """Return the Typer form of an option. Without `names`, the name of the parameter is used."""
+    """Return the declaration of an option for Typer.
+
+    Without `names`, the name of the parameter is used.
+    """
     return typer.Option(
         *names,
         metavar=metavar,
@@ -74,7 +77,7 @@ def option(
 
 
 def flag(panel: str, help: str, *names: str, advanced: bool = False) -> Any:
-    """Return the Typer form of an option without a value."""
+    """Return the declaration of an option without a value for Typer."""
     return option(panel, "", help, *names, advanced=advanced)
 
 

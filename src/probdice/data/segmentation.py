@@ -79,7 +79,7 @@ class Segmentation:
         the probability of a single region, and "softmax" means logits.
     regions : tuple of int or str
         The name by which each channel of a probabilistic segmentation is displayed. A channel
-        without a name is displayed by its label or, without a label, by its index. If several
+        without a name is displayed as its label or, if it has no label, as its index. If several
         regions share a name, their labels follow the name.
     shape : tuple of int
         Shape of the image.

@@ -124,7 +124,7 @@ class ProbabilityDecoder:
             self.flat = _flat(self.array, (self.regions, -1))
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
-        """Return rows of probabilities, and the `Fault` of invalid values.
+        """Return rows of probabilities, and a `Fault` that describes invalid values, or None.
 
         If stored values are used unchanged, the kernels check them instead.
         """
@@ -177,7 +177,7 @@ class LabelDecoder:
         )
 
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Crisp, Fault | None]:
-        """Return the compared pixels of a block, and the `Fault` of invalid labels."""
+        """Return the compared pixels of a block, and a `Fault` if labels are invalid."""
         values = self.values(block)
         fault = None
         if values.dtype.kind == "f":

@@ -27,7 +27,7 @@ Visit = Callable[[Blocks, Block], NDArray[Any]]
 class Executor(Protocol):
     """An object that runs a pass over all blocks and adds the results in the order of the blocks.
 
-    Blocks and the functions of a pass can be pickled for other processes.
+    Blocks and the functions of a pass can be pickled, and so be sent to other processes.
     """
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:

@@ -250,7 +250,7 @@ class Images:
         return np.asarray(image(numbers_visit(side, groups), self.blocks, np.int32, self.workers))
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
-        """Return the moments of both sides. `keys` contains the labels or channels in order."""
+        """Return the moments of both sides, for the labels or channels in `keys`."""
         return self._run(moments_pass(keys))
 
     def distributions(self, bins: int) -> Both[Distribution]:

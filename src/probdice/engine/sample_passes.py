@@ -35,7 +35,7 @@ def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Sa
 
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
-    """Return the number of compared pixels of a block, by the number of its first pixel."""
+    """Return the number of compared pixels of a block, keyed by the index of its first pixel."""
     return {block.start: blocks.ready(block).size}
 
 

@@ -22,7 +22,7 @@ def compare_again(
     seen_from: Path | None = None,
     workers: int | None = None,
 ) -> Comparison:
-    """Compare the files of a record with the options of its run.
+    """Compare the files of a record again, with the options of the original run.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ def _case_name_problems(
     if missing:
         example = (manifest.pattern or "{case}.nii.gz").replace("{case:path}", "{case}")
         example = example.replace("{case}", missing[0])
-        suffix_hint = "" if manifest.pattern else ", or with another supported suffix"
+        suffix_hint = "" if manifest.pattern else ", or the same name with another supported suffix"
         other_files = _other_files(folder, files)
         fix = f"Add one file per case, such as {example}{suffix_hint}."
         if other_files:

@@ -224,8 +224,8 @@ def read_summary(out: Folder) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         version = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise InputError(
-            f"{path}: expected a summary of format {FORMAT}, found {version}, written by another "
-            f"version of probdice; evaluate into this folder again"
+            f"{path}: expected summary format {FORMAT}, found {version}. The file was written by "
+            f"another version of probdice. Run the evaluation again with this output folder."
         )
     if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
         raise InputError(invalid_summary(path))
@@ -235,7 +235,7 @@ def read_summary(out: Folder) -> dict[str, Any]:
 
 def invalid_summary(path: Path) -> str:
     """Return the message about a summary that cannot be used."""
-    return f"{path}: not a valid summary; evaluate into this folder again"
+    return f"{path}: not a valid summary. Run the evaluation again with this output folder."
 
 
 def with_relative_paths(evaluation: "Evaluation", message: Message) -> str:

@@ -94,7 +94,7 @@ def read(
     """Read a segmentation from a file, or from one file per region.
 
     If a file has one number per voxel and all numbers are whole, they are labels, whatever their
-    stored type. If some of these numbers are fractional, they are the probability of a single
+    stored type. If any of these numbers is fractional, all are probabilities of a single
     foreground region. If a file has several numbers per voxel, they are the probabilities of as
     many regions. Arrays remain on disk if the format allows this. "Voxel" and "pixel" both mean one
     element of a 2-D or 3-D image.

@@ -28,7 +28,7 @@ class Groups:
 
     @classmethod
     def of_numbers(cls, overlap: Overlap, reference: Integers, prediction: Integers) -> "Groups":
-        """Create groups from any group numbers. A negative number means an unmatched region."""
+        """Create groups from arbitrary group numbers. Negative numbers mean unmatched regions."""
         numbers = Both(reference.copy(), prediction.copy())
         next_group = max((int(side.max(initial=-1)) for side in numbers), default=-1) + 1
         for side in SIDES:

@@ -169,7 +169,7 @@ REGISTRY: dict[str, Measure] = {
             "foreground score",
             lambda result: result.foreground_score,
             needs_background=True,
-            remark="share of agreement among pixels that are foreground on at least one side",
+            remark="share of pixels with equal regions, among those that are foreground on a side",
         ),
         Measure(
             "adjusted_foreground_score",

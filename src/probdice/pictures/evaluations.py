@@ -319,7 +319,7 @@ def _dots(
 ) -> None:
     """Draw every value as a dot.
 
-    Nearly equal values are stacked within `spread` in both directions.
+    Dots of nearly equal values are stacked above and below the line, at most `spread` from it.
     """
     finite, places = stacked(values, span)
     most = float(np.abs(places).max(initial=0))

@@ -332,7 +332,7 @@ def _overlap_with_others(
     volumes: Sequence[NDArray[Any]],
     tables: Mapping[tuple[int, int], Pairs],
 ) -> Overlap:
-    """Return the overlap of one rater with the common regions, summed over the other raters.
+    """Return the overlaps of a rater's regions with the common regions of the other raters, summed.
 
     This equals the overlap of the concatenated images of the other raters with as many copies of
     the rater's image.
@@ -426,7 +426,7 @@ def _place_of(regions: Regions, key: int) -> int:
 
 
 def by_name(raters: Raters) -> dict[str, Comparable]:
-    """Return raters by name. The raters of a sequence are named 1, 2, …."""
+    """Return raters by name. Raters passed as a sequence are named "1", "2", and so on."""
     if isinstance(raters, Mapping):
         return {str(name): rater for name, rater in raters.items()}
     if isinstance(raters, str | PathLike | np.ndarray | Segmentation):

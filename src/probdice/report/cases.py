@@ -266,7 +266,9 @@ def _write_case_page(
             return comparison, True, ""
         except (ProbdiceError, OSError, MemoryError) as error:
             reason = _reason(error, words)
-            notice = f"No images are available, so the page shows recorded numbers: {reason}"
+            notice = (
+                f"The page shows only recorded numbers, because no images are available. {reason}"
+            )
             problem = f"{case} ({method}): the page has no images: {reason}"
     try:
         comparison = evaluation.comparison(case, method)

@@ -67,9 +67,10 @@ def pairs_aitchison(
     alone: Sums,
     savings: Sums,
 ) -> bool:
-    """Add pixel counts of codes, volumes, losses against an empty region, and savings.
+    """Add the pixel counts of labels, the volumes and losses of regions, and the savings of pairs.
 
-    For each region, the number of pixels at which it is the most probable is added to `likeliest`.
+    A loss is that of a region against an empty region. For each region, the number of pixels at
+    which it is the most probable is added to `likeliest`.
     """
     sound = True
     size = aitchison.STEP

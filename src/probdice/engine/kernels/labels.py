@@ -201,9 +201,9 @@ def count_runs(
 ) -> tuple[int, int]:
     """List the pairs of labels in order of occurrence, and count their pixels from `start`.
 
-    The list uses open addressing and may already contain pairs. Free `slots` are −1, and the number
-    of slots is a power of two above the capacity for pairs. Return the number of pairs, and the
-    pixel at which the list was full, or the number of pixels.
+    The list may already contain pairs. `slots` is a hash table of the pairs with open addressing:
+    free slots are −1, and the number of slots is a power of two above the capacity for pairs.
+    Return the number of pairs, and the pixel at which the list was full, or the number of pixels.
     """
     shift = _shift(slots.size)
     for pair in range(pairs):

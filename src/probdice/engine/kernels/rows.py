@@ -94,7 +94,7 @@ def survey_rest(
 ) -> bool:
     """Do the same as `survey`. Also write the largest value of each pixel and the sum of the rest.
 
-    The sum of the rest keeps all digits of values that are small compared with the largest value.
+    Because the largest value is left out of this sum, much smaller values keep their precision.
     For every region except the largest, the sum of the other regions is at least half of the total,
     so subtracting the region from the total is accurate.
     """
