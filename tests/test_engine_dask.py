@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 from probdice import InputError, ProbdiceError, Segmentation, compare
 from probdice.engine import blocks as engine_blocks
 from probdice.engine import dask as engine_dask
-from probdice.engine import dask_schedulers
+from probdice.engine import dask_graphs, dask_schedulers
 from probdice.engine.threads import watcher
 
 SHAPE = (40, 45, 50)
@@ -285,7 +285,7 @@ def test_a_dask_array_that_only_reads_a_store_is_read_by_blocks(scheduler, tmp_p
     store = stored(tmp_path, p, (9, 9, 9), "p")
     expected = compare(p, q).to_json()
     for array in (da.from_zarr(store), da.from_zarr(store, chunks=20), da.from_array(store)):
-        assert engine_dask._origin(array).store_path == store.store_path
+        assert dask_graphs.origin_of(array).store_path == store.store_path
         assert compare(array, q).to_json() == expected
         assert isinstance(compare(array, q).map(), da.Array)
 
@@ -300,7 +300,7 @@ def test_a_dask_array_that_computes_is_not_replaced_by_its_store(tmp_path):
     other = da.from_array(store, getitem=reversed_labels)
     assert compare(other, q).to_json() == compare(6 - p, q).to_json()
     for array in (other, da.from_zarr(store) + 1, da.from_array(p), da.from_zarr(store)[::-1]):
-        assert engine_dask._origin(array) is array
+        assert dask_graphs.origin_of(array) is array
 
 
 def test_flipped_axes_stay_tasks():

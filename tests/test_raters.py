@@ -20,7 +20,8 @@ from probdice.raters.fusing import (
     expected_counts,
     staple,
 )
-from probdice.raters.panel import match_regions, panel_of
+from probdice.raters.panel import panel_of
+from probdice.raters.region_matching import match_regions
 
 
 def noisy(labels, share, regions, seed):

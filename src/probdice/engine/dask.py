@@ -6,7 +6,6 @@ Each task contains its inputs: the tasks that compute the chunks of a Dask array
 store that every worker can read, or the values of an array in the memory of this process.
 """
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,9 +18,10 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import Array, Chunks, as_array, has_type, is_reopenable
+from probdice.data.arrays import Array, Chunks, has_type, is_reopenable
 from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
+from probdice.engine.dask_graphs import box_of, chunks_of_blocks, fused_tasks, origin_of
 from probdice.engine.dask_schedulers import selected_scheduler
 from probdice.engine.grids import Block, Grid
 from probdice.engine.passes import Pass
@@ -78,9 +78,12 @@ def image(
     for k, array in enumerate(arrays):
         source: Any = array
         if not has_type(source, "dask", "Array"):
-            source = library.from_array(array, chunks=_lengths(blocks.blocks, array.shape))
+            source = library.from_array(array, chunks=chunks_of_blocks(blocks.blocks, array.shape))
         region_axes = (-1 - k,) * (len(array.shape) - len(axes))  # region axes are independent
-        pairs += [source.rechunk(_lengths(blocks.blocks, array.shape)), (*region_axes, *axes)]
+        pairs += [
+            source.rechunk(chunks_of_blocks(blocks.blocks, array.shape)),
+            (*region_axes, *axes),
+        ]
     return library.blockwise(
         partial(_piece, work, dtype=dtype),
         axes if rows is None else (0, *axes),
@@ -159,7 +162,7 @@ class _Work:
             parts = [
                 _Part(
                     shape,
-                    np.asarray(next(iterator) if store is None else store[_box(around, shape)]),
+                    np.asarray(next(iterator) if store is None else store[box_of(around, shape)]),
                     start,
                 )
                 for shape, store in zip(self.shapes, self.stores, strict=True)
@@ -181,21 +184,6 @@ def _visit_block(work: _Work, block: Block, compute: Callable[..., list[Any]], *
     except Exception as error:
         raise _failure(block, error) from error
     return work(block, *values)
-
-
-def _compute_values(
-    tasks: dict[Any, Any], keys: list[Any], names: list[Any], *inputs: Any
-) -> list[Any]:
-    """Return the values of these keys. `inputs` contains the results of the tasks in `names`."""
-    from dask import get
-
-    values: list[Any] = get({**tasks, **dict(zip(names, inputs, strict=True))}, keys)
-    return values
-
-
-def _box(block: Block | Grid, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return the box of a block in an array whose first axis may be the region axis."""
-    return (slice(None),) * (len(shape) - len(block.box)) + block.box
 
 
 def _failure(block: Block, error: Exception) -> ProbdiceError:
@@ -230,7 +218,7 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
     """Return a function that creates the tasks for the given blocks."""
     from dask import delayed
 
-    arrays = [_origin(array) for array in _arrays(blocks)]
+    arrays = [origin_of(array) for array in _arrays(blocks)]
     stores = [array if is_reopenable(array) else None for array in arrays]
     work = _work(task.visit, blocks, stores, task.halo)
     sent = [array for array in arrays if not is_reopenable(array)]
@@ -242,125 +230,16 @@ def _tasks(task: Pass[Any], blocks: Blocks) -> Callable[[Grid], list[Any]]:
         visit_block = delayed(_visit_block, pure=False)
         return [
             visit_block(shared_work, block, *arguments, dask_key_name=f"{name}-{block}")
-            for block, arguments in zip(batch, _fused_tasks(sent, batch, task.halo), strict=True)
+            for block, arguments in zip(batch, fused_tasks(sent, batch, task.halo), strict=True)
         ]
 
     return tasks
 
 
-def _fused_tasks(arrays: Sequence[Array], batch: Grid, halo: int) -> list[list[Any]]:
-    """Return, per block, the function that computes the values of these arrays, and its arguments.
-
-    If only one block requires a task of a Dask array, which is mostly the read of a chunk, the task
-    is fused with the task of that block. Otherwise, the scheduler would receive thousands of tasks.
-    Tasks that several blocks require remain separate.
-    """
-    from dask.core import get_dependencies
-    from dask.delayed import Delayed
-
-    graph: dict[Any, Any] = {}
-    held_chunks: dict[Any, Any] = {}  # chunks that are already in the memory of workers
-    block_keys: list[list[Any]] = [[] for _ in batch]
-    for array in arrays:
-        keys, tasks = _graph(array, batch, halo)
-        graph |= tasks
-        held_chunks |= _held_chunks(array)
-        for k, key in enumerate(keys):
-            block_keys[k].append(key)
-    graph |= held_chunks
-    # The owner of a task is None if several blocks require the task.
-    owner: dict[Any, int | None] = dict.fromkeys(held_chunks)
-    for k, keys in enumerate(block_keys):
-        waiting = list(keys)
-        while waiting:
-            key = waiting.pop()
-            if key in owner and owner[key] in (k, None):
-                continue
-            owner[key] = None if key in owner else k
-            waiting += get_dependencies(graph, key)
-    common = {key: graph[key] for key, k in owner.items() if k is None and key not in held_chunks}
-    separate_tasks = {**{key: Delayed(key, common) for key in common}, **held_chunks}
-    fused_tasks: list[dict[Any, Any]] = [{} for _ in batch]
-    inputs = [
-        {key: separate_tasks[key] for key in keys if key in separate_tasks} for keys in block_keys
-    ]
-    for key, block in owner.items():
-        if block is not None:
-            fused_tasks[block][key] = graph[key]
-            dependencies = get_dependencies(graph, key)
-            inputs[block] |= {
-                other: separate_tasks[other] for other in dependencies if other in separate_tasks
-            }
-    return [
-        [partial(_compute_values, fused_tasks[k], block_keys[k], list(results)), *results.values()]
-        for k, results in enumerate(inputs)
-    ]
-
-
-def _held_chunks(array: Array) -> dict[Any, Any]:
-    """Return the chunks of an array that are in the memory of workers."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None or not has_type(array, "dask", "Array"):
-        return {}
-    return {future.key: future for future in distributed.futures_of(array)}
-
-
-def _graph(array: Array, batch: Grid, halo: int) -> tuple[list[Any], dict[Any, Any]]:
-    """Return one key per block, and the tasks that compute the part of the array in each block."""
-    boxes = [
-        _box(block.around(halo, batch.shape) if halo else block, array.shape) for block in batch
-    ]
-    if not has_type(array, "dask", "Array"):
-        name = uuid4().hex
-        values = {(name, k): np.asarray(array[box]) for k, box in enumerate(boxes)}
-        return list(values), values
-    import dask
-
-    dask_array: Any = array
-    if halo:
-        parts = dask.optimize(*(dask_array[box].rechunk(-1) for box in boxes))
-    else:
-        part = dask_array[_box(batch, array.shape)]
-        parts = dask.optimize(part.rechunk(_lengths(batch, array.shape), method="tasks"))
-    keys = [key for part in parts for key in dask.core.flatten(part.__dask_keys__())]
-    return keys, {key: task for part in parts for key, task in part.__dask_graph__().items()}
-
-
-def _origin(array: Array) -> Array:
-    """Return the store of a Dask array that only reads a store, such as a result of `from_zarr`.
-
-    All chunks of a block can then be read with one call instead of one call per chunk. Other arrays
-    are returned unchanged.
-    """
-    if not has_type(array, "dask", "Array"):
-        return array
-    from dask.array.core import getter
-
-    dask_array: Any = array
-    origin = f"original-{dask_array.name}"
-    layers = getattr(dask_array.__dask_graph__(), "layers", {})
-    if set(layers) != {dask_array.name, origin}:
-        return array
-    reads = getattr(getattr(layers[dask_array.name], "task", None), "func", None) is getter
-    store: Array = layers[origin].get(origin)
-    if (
-        reads
-        and is_reopenable(store)
-        and (store.shape, store.dtype) == (dask_array.shape, dask_array.dtype)
-    ):
-        return as_array(store)
-    return array
-
-
-def _lengths(grid: Grid, shape: tuple[int, ...]) -> Chunks:
-    """Return chunks that are identical to the blocks. The region axis is one chunk."""
-    return (*((length,) for length in shape[: len(shape) - len(grid.shape)]), *grid.lengths)
-
-
 def _rounds(task: Pass[R], blocks: Blocks) -> Iterator[R]:
     """Yield the sum of each round, in order, and report finished blocks to the watcher."""
     tasks, grid, add = _tasks(task, blocks), blocks.blocks, task.add
-    arrays: list[Any] = [_origin(array) for array in _arrays(blocks)]
+    arrays: list[Any] = [origin_of(array) for array in _arrays(blocks)]
     sources = sum(len(one.__dask_graph__()) for one in arrays if has_type(one, "dask", "Array"))
     most = max(1, ROUND_TASKS * len(grid) // max(sources, 1))
     scheduler = selected_scheduler()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from probdice.method.assignment import largest_total
 from probdice.method.sides import SIDES, Both, other
-from probdice.metrics.components import connected
+from probdice.metrics.connectivity import connected
 
 __all__ = ["Components", "Matches", "components_of", "match_components"]
 

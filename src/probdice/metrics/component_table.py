@@ -17,7 +17,8 @@ from probdice.errors import InputError
 from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
 from probdice.metrics.component_matching import components_of, match_components
-from probdice.metrics.components import as_connectivity, group_map
+from probdice.metrics.components import group_map
+from probdice.metrics.connectivity import as_connectivity
 from probdice.metrics.group_shares import background_masks
 from probdice.text.formatting import decimal
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import nan
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +18,13 @@ from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import examine_labels
 from probdice.engine.decode import Soft
 from probdice.engine.pair import Images
-from probdice.errors import InputError, MissingExtraError
+from probdice.errors import InputError
 from probdice.method.groups import Groups
 from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label
 from probdice.method.scoring import key_lists
 from probdice.method.sides import SIDES, Both, Side
+from probdice.metrics.connectivity import as_connectivity, connected
 from probdice.text.formatting import decimal
 from probdice.text.table_output import data_frame
 
@@ -35,15 +35,10 @@ __all__ = [
     "Component",
     "ComponentScores",
     "Instances",
-    "as_connectivity",
     "component_scores",
-    "connected",
     "group_map",
     "instances_of",
 ]
-
-# Keys are numbers of axes. The last value, which includes all neighbours, is the default.
-CONNECTIVITIES = {1: (2,), 2: (4, 8), 3: (6, 18, 26)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -346,34 +341,6 @@ def _divide(
     return components, distinct_labels[origins[1:].astype(np.int64) - 1]
 
 
-def connected(code_map: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
-    """Return the component number of every pixel, and the number of components.
-
-    A component consists of connected pixels with equal codes. Components are numbered from 1 in the
-    order of their first pixel.
-    """
-    if code_map.ndim == 1:  # cc3d needs at least two axes
-        components, count = connected(code_map[None], 4)
-        return components[0], count
-    if code_map.size == 0:
-        return np.zeros(code_map.shape, np.uint16), 0
-    components, count = _cc3d().connected_components(
-        code_map, connectivity=connectivity, return_N=True
-    )
-    return components, int(count)
-
-
-def _cc3d() -> ModuleType:
-    try:
-        import cc3d
-    except ImportError:
-        raise MissingExtraError(
-            'components require connected-components-3d: pip install "probdice[instances]"'
-        ) from None
-    module: ModuleType = cc3d
-    return module
-
-
 def group_map(
     images: Images, side: Side, overlap: Overlap, groups: Groups, outside: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
@@ -425,21 +392,6 @@ def _boxes(
 
 
 # -- options -------------------------------------------------------------------------------------
-
-
-def as_connectivity(connectivity: object, axes: int) -> int:
-    if axes not in CONNECTIVITIES:
-        raise InputError(f"components require an image with 1 to 3 axes, found {axes} axes")
-    connectivities = CONNECTIVITIES[axes]
-    for number in connectivities:
-        if connectivity == number:
-            return number
-    if connectivity is None:
-        return connectivities[-1]
-    words = " or ".join(str(number) for number in connectivities)
-    raise InputError(
-        f"connectivity must be {words} for an image of {axes} axes, found {connectivity!r}"
-    )
 
 
 def _number(segmentation: Segmentation, background: Label) -> int:

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels import absolute, aitchison
-from probdice.engine.kernels.aitchison import CERTAIN, UNIT, log_ratio
+from probdice.engine.kernels.aitchison import UNIT
 from probdice.engine.kernels.labels import Codes, run_end
+from probdice.engine.kernels.logarithms import CERTAIN, log_ratio
 from probdice.engine.kernels.rows import (
     SHORT,
     Indices,
