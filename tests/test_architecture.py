@@ -57,6 +57,7 @@ ENGINE = [
     "threads",
     "surface_pass",
     "dask_schedulers",
+    "dask_graphs",
     "dask",
     "executors",
     "pair",
