@@ -507,7 +507,7 @@ def test_the_report_is_an_html_file(tmp_path: Path, reference: Path, prediction:
     assert f"wrote {page}: report" in done.out
     content = page.read_text()
     assert content.lstrip().lower().startswith("<!doctype html>")
-    assert "--merge prediction" in content and "merge=" not in content
+    assert "--merge</span> prediction" in content and "merge=" not in content
 
 
 def test_the_report_shows_images_and_the_command(

@@ -143,7 +143,7 @@ def test_boundaries_of_unions(results: tuple[Path, str]) -> None:
 def test_the_page_shows_derived_regions(results: tuple[Path, str]) -> None:
     page = (results[0] / "report.html").read_text(encoding="utf-8")
     assert "whole (17, 53)" in page
-    assert "mean Dice of derived regions and of every label" in page
+    assert "mean Dice of derived regions and of every reference label" in page
 
 
 def test_requested_unions_are_stored_with_a_comparison(results: tuple[Path, str]) -> None:
