@@ -634,7 +634,9 @@ def test_a_folder_of_an_older_format_is_rejected_and_computed_again(folders: Pat
     for name, current in (("summary.json", 4), ("cases.jsonl", 3)):
         path = folders / "out" / name
         path.write_text(path.read_text().replace(f'"format": {current}', '"format": 2'))
-    with pytest.raises(InputError, match=r"expected summary format 4, found 2\. The file was written by"):
+    with pytest.raises(
+        InputError, match=r"expected summary format 4, found 2\. The file was written by"
+    ):
         Evaluation.load(folders / "out")
     run(folders)
     assert lines(folders / "out") == 32
