@@ -239,10 +239,11 @@ def _split_clauses(comparison: Comparison) -> list[str]:
         explained_shares = f"{reference} of the reference and {prediction} of the prediction"
         return [f"the same regions, split differently ({explained_shares} explained)"]
     if "prediction" in split_sides and "reference" in explained_sides:
-        return [f"the prediction splits regions of the reference and explains {reference} of it"]
+        splits = "the prediction splits regions of the reference"
+        return [f"{splits} ({reference} of the reference explained)"]
     if "reference" in split_sides and "prediction" in explained_sides:
         joins = "the prediction joins regions of the reference"
-        return [f"{joins}, which explains {prediction} of the prediction"]
+        return [f"{joins} ({prediction} of the prediction explained)"]
     return []
 
 
