@@ -92,8 +92,8 @@ def test_finer_and_coarser_predictions_are_recognised():
     # Each coarse region has one match of Dice 20/50; 12 regions are unmatched: mean 1.6/16.
     assert verdict_of(compare(coarse, fine)) == (
         "Low overlap (mean Dice 0.10); the prediction splits regions of the reference "
-        "(100 % of the reference explained); 12 of 16 prediction regions unmatched (Dice 0), largest: 1; "
-        "lowest matched Dice 0.40 in region 0."
+        "(100 % of the reference explained); 12 of 16 prediction regions unmatched (Dice 0), "
+        "largest: 1; lowest matched Dice 0.40 in region 0."
     )
     assert verdict_of(compare(fine, coarse)) == (
         "Low overlap (mean Dice 0.10); the prediction joins regions of the reference "
