@@ -203,7 +203,8 @@ class Fault:
             if self.value < 1:
                 remedies.append(missing)
         if not remedies:
-            return ["Divide all values by the value that means probability 1"]
+            scan = "If these values are intensities of a scan, pass its segmentation instead"
+            return [f"Divide all values by the value that means probability 1. {scan}"]
         message = list(remedies[0])
         for remedy in remedies[1:]:
             message += [". ", *remedy]

@@ -18,7 +18,7 @@ from probdice.engine.kernels.rows import (
     nearly,
     survey,
 )
-from probdice.engine.kernels.tiles import ROOM, pair_sums_of
+from probdice.engine.kernels.tiles import PADDING, pair_sums_of
 
 STEP = 4096  # number of pixels whose rows stay in the cache while all pairs of rows are visited
 
@@ -52,7 +52,7 @@ def pairs(
     p_sound = q_sound = True
     p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])
     p_active, q_active = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
-    shared = np.empty((p.shape[0] + ROOM[0], q.shape[0] + ROOM[1]))
+    shared = np.empty((p.shape[0] + PADDING[0], q.shape[0] + PADDING[1]))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done

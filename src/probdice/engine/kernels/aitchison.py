@@ -29,7 +29,7 @@ from probdice.engine.kernels.rows import (
     survey_rest,
     volume,
 )
-from probdice.engine.kernels.tiles import ROOM, pair_sums_of
+from probdice.engine.kernels.tiles import PADDING, pair_sums_of
 
 STEP = 1024  # pixels whose logits stay in the cache while every pair of rows is visited
 UNIT = math.log(2) / math.sqrt(2)  # converts a difference of base-2 logits to a distance
@@ -98,7 +98,7 @@ def pairs(
     with_floor = 1 if floor > 0 else 0
     p_alones = np.empty((p_count * with_floor, STEP), p.dtype)
     q_alones = np.empty((q_count * with_floor, STEP), p.dtype)
-    saved = np.empty((p_count + ROOM[0], q_count + ROOM[1]))
+    saved = np.empty((p_count + PADDING[0], q_count + PADDING[1]))
     every = np.arange(max(p_count, q_count))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)

@@ -4,7 +4,7 @@ import numpy as np
 
 from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.rows import Indices, Rows, Sums
-from probdice.engine.kernels.tiles import ROOM, pair_sums_of
+from probdice.engine.kernels.tiles import PADDING, pair_sums_of
 
 STEP = 1024  # number of pixels whose rows stay in the cache while all pairs of rows are visited
 
@@ -26,9 +26,9 @@ def moments(
     size: int,
     p_volumes: Sums,
     q_volumes: Sums,
-    p_own: Sums,
-    q_own: Sums,
-    between: Sums,
+    p_products: Sums,
+    q_products: Sums,
+    cross_products: Sums,
 ) -> None:
     """Add Σ p_i, Σ q_j, Σ p_i p_j, Σ q_i q_j and Σ p_i q_j.
 
@@ -36,15 +36,15 @@ def moments(
     """
     p_rows, q_rows = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
     most = max(p.shape[0], q.shape[0])
-    sums = np.empty((most + ROOM[0], most + ROOM[1]))
+    sums = np.empty((most + PADDING[0], most + PADDING[1]))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done
         p_listed = p_rows[: _add_volumes(p, p_from, p_from + step, p_volumes, p_rows)]
         q_listed = q_rows[: _add_volumes(q, q_from, q_from + step, q_volumes, q_rows)]
-        _add_products(p, p_from, p_listed, p, p_from, p_listed, step, sums, p_own)
-        _add_products(q, q_from, q_listed, q, q_from, q_listed, step, sums, q_own)
-        _add_products(p, p_from, p_listed, q, q_from, q_listed, step, sums, between)
+        _add_products(p, p_from, p_listed, p, p_from, p_listed, step, sums, p_products)
+        _add_products(q, q_from, q_listed, q, q_from, q_listed, step, sums, q_products)
+        _add_products(p, p_from, p_listed, q, q_from, q_listed, step, sums, cross_products)
 
 
 @inner

@@ -8,7 +8,7 @@ import numpy as np
 from probdice.compiler.jit import inlined, inner, prefetch
 from probdice.engine.kernels.rows import SHORT, Indices, Rows, Sums
 
-ROOM = (1, 3)  # rows and columns of the output that tiles may use beyond the listed rows
+PADDING = (1, 3)  # rows and columns of the output that tiles may use beyond the listed rows
 
 LINE = 64  # number of bytes in a cache line
 
