@@ -118,6 +118,14 @@ def kinds() -> Iterator[Kind]:
         nibabel.gifti.GiftiImage(darrays=[array]).to_filename(path)
         return int(vertices.nbytes)
 
+    def cifti(path: Path, labels: Any) -> int:
+        shares = labels.reshape(len(labels), -1)[:, : -(-labels[0].size // 4)] / np.float32(255)
+        count = shares.shape[1]
+        vertices = nibabel.cifti2.BrainModelAxis.from_surface(np.arange(count), count, "CortexLeft")
+        maps = nibabel.cifti2.ScalarAxis([f"map {k}" for k in range(len(shares))])
+        nibabel.cifti2.Cifti2Image(shares, (maps, vertices)).to_filename(path)
+        return int(shares.nbytes)
+
     yield Kind(".nii", "a.nii", nifti)
     yield Kind(".nii.gz", "a.nii.gz", nifti)
     yield Kind(".mgz", "a.mgz", mgh)
@@ -144,6 +152,7 @@ def kinds() -> Iterator[Kind]:
     yield Kind(".dcm (fractional)", "a.dcm", shares)
     yield Kind(".annot", "lh.annot", annot)
     yield Kind(".label.gii", "a.label.gii", gifti)
+    yield Kind(".dscalar.nii", "a.dscalar.nii", cifti)
     yield Kind("`Overlap.load`", "a.npz", _save_overlap, use="load_overlap_alone")
     yield Kind(".jpg as background image", "a.jpg", picture, use="look_at", shape=(-1, 3))
     yield Kind(".png as background image", "a.png", picture, use="look_at", shape=(-1, 3))
