@@ -1,9 +1,10 @@
 """Rows of the tables that benchmarks print, and the loop that measures times."""
 
 import argparse
+import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,23 +53,28 @@ def least(*works: Callable[[], Any], rounds: int) -> list[float]:
 
 
 def run(benchmarks: Sequence[Benchmark], description: str) -> None:
-    """Measure all rows, and print a Markdown table or insert it into the page of `--into`."""
+    """Measure all rows and print a Markdown table. Options insert it into a page or write JSON."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     names = [benchmark.__name__ for benchmark in benchmarks]
     parser.add_argument("--only", nargs="*", default=names, choices=names, metavar="NAME")
     parser.add_argument("--into", type=Path, metavar="PAGE")
+    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
+    rows = []
     lines = ["| work | measured | goal |", "|---|---|---|"]
     print("\n".join(lines))
     for benchmark in benchmarks:
         if benchmark.__name__ in options.only:
             for row in benchmark():
+                rows.append(row)
                 lines.append(f"| {row.work} | {row.measured} | {row.goal} |")
                 print(lines[-1], flush=True)
     if options.into is not None:
         from fuzz.figures import put
 
         put(options.into, "figures", "\n".join(lines))
+    if options.json is not None:
+        options.json.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
 
 
 def _duration(seconds: float) -> str:
