@@ -114,7 +114,7 @@ def speed_figures() -> Iterator[Figure]:
     peer = "SimpleITK LabelOverlapMeasures"
     yield quoted(r"label maps ([\d.]+) × faster than SimpleITK", at_least, maps, peer)
     jittered = "compare, 97,336 × 97,336 cells, 21 M pixels, jittered"
-    yield quoted(r"97,336 cells each compared in ([\d.]+) s", at_most, jittered)
+    yield quoted(r"97,336 cells each in ([\d.]+) s", at_most, jittered)
     small = "compare, two label maps 64×64, 20 labels, uint8"
     yield quoted(r"64 × 64 pixels takes ([\d.]+) × as long", at_most, small)
 

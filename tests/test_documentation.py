@@ -240,5 +240,5 @@ def test_figures_of_the_readme_are_in_the_table_of_the_speed_page():
     faster = read_number("README.md", r"label maps ([\d.]+) × faster than SimpleITK")
     assert float(table[maps].split()[0]) == faster
     cells = "compare, 97,336 × 97,336 cells, 21 M pixels, jittered", ""
-    seconds = read_number("README.md", r"97,336 cells each compared in ([\d.]+) s")
+    seconds = read_number("README.md", r"97,336 cells each in ([\d.]+) s")
     assert float(table[cells].split()[0]) == seconds
