@@ -1,7 +1,7 @@
 """Read and write FreeSurfer annotations (.annot): one label per vertex of a hemisphere.
 
 A file stores a colour per vertex, and a table of colours and names. The label of a vertex is the
-number of its colour in the table, or −1 if the vertex has no colour.
+row number of its colour in the table, or −1 if the vertex has no colour.
 
 Files are written with nibabel, but read by this module. The reader of nibabel 5.4 has three errors:
 it returns a neighbouring label for a colour that the table does not contain, it shifts names if the
@@ -98,7 +98,7 @@ ANNOT = Format(
 
 
 class _Bytes:
-    """The content of a file, read from the start."""
+    """The bytes of a file, read in order from the start."""
 
     def __init__(self, content: memoryview) -> None:
         self.content, self.position = content, 0
@@ -107,7 +107,7 @@ class _Bytes:
         end = self.position + length
         if length < 0 or end > len(self.content):
             raise corrupt(
-                f"{length} bytes are expected at byte {self.position}, but it has "
+                f"expected {length} bytes at byte {self.position}, but the file has "
                 f"{len(self.content)} bytes"
             )
         part = self.content[self.position : end]
@@ -175,7 +175,7 @@ def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np
 
 
 def _distinct(colours: list[str]) -> NDArray[Any]:
-    """Return distinct colours other than black, because the colour identifies the label."""
+    """Change black and repeated colours, because a file stores the colours of labels."""
     used = {0}
     triples = []
     for colour in colours:

@@ -93,7 +93,7 @@ class Answer:
 
 
 class Malformed(Exception):
-    """The child sent a message that no reader sends."""
+    """The child sent an invalid message."""
 
 
 def conforms(value: object, kind: Any) -> bool:
@@ -164,7 +164,7 @@ class Layout:
 
     @classmethod
     def of(cls, array: NDArray[Any] | Filling) -> "Layout":
-        """Return the layout that keeps the memory order of an array."""
+        """Return the layout that stores an array in the order of its memory."""
         if isinstance(array, Filling):
             return cls(array.dtype, array.shape, tuple(range(len(array.shape))))
         order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
@@ -187,7 +187,7 @@ class Layout:
 
 
 def map_memory(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
-    """Map the first bytes of a memory file if the file is sealed. Otherwise, copy the bytes."""
+    """Map the first `size` bytes of a memory file if it is sealed. Otherwise, copy the bytes."""
     if not size or os.fstat(descriptor).st_size < size:
         raise Malformed
     if machine.is_sealed(descriptor, write=True):

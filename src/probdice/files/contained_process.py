@@ -51,7 +51,7 @@ class _Server:
         self.scratch: mmap.mmap | None = None
 
     def run(self) -> None:
-        """Answer requests until too much memory remains in use."""
+        """Answer requests until the memory in use has grown by more than `GROWTH` bytes."""
         self._start()
         first: int | None = None
         while True:

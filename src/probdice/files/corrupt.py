@@ -75,7 +75,7 @@ def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int =
     if needed > stored * ratio:
         compressed = "" if ratio == 1 else " compressed"
         raise corrupt(
-            f"its header describes an image of shape {shape}, {needed} bytes, but the file "
+            f"its header describes an image of shape {shape} ({needed} bytes), but the file "
             f"contains {max(stored, 0)}{compressed} bytes"
         )
 
