@@ -93,7 +93,7 @@ def test_shared_pixels_that_priority_does_not_decide_are_rejected(tmp_path):
         read(files, priority="other")
     with pytest.raises(InputError, match="names cyst, but the regions are kidney, tumour, other"):
         read(files, priority=("cyst",))
-    with pytest.raises(InputError, match="priority must name every region once"):
+    with pytest.raises(InputError, match="priority must not repeat a name"):
         read(files, priority=("tumour", "tumour"))
     with pytest.raises(InputError, match="priority must be names of regions"):
         read(files, priority=3)

@@ -40,12 +40,12 @@ class BoundaryMean:
     Attributes
     ----------
     mean : float
-        The mean over all included groups. Infinite distances are replaced by the penalty distance,
-        if there is one.
+        The mean over all included groups. If there is a penalty distance, it replaces infinite
+        distances.
     finite_mean : float
-        The mean over the included groups whose value is finite without a penalty.
+        The mean over the included groups whose value is finite before the penalty is applied.
     infinite : int
-        The number of included groups whose value is infinite without a penalty.
+        The number of included groups whose value is infinite before the penalty is applied.
 
     Examples
     --------
@@ -333,7 +333,7 @@ class Boundaries:
 
     @property
     def _order(self) -> tuple[str, ...]:
-        """The names of the measures, in the order of the engine."""
+        """The names of the measures, in the order in which `_values` stores them."""
         return (
             *STATISTICS,
             *(f"hd{p:g}" for p in self.percentiles),
