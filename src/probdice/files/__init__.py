@@ -94,11 +94,11 @@ def read(
     """Read a segmentation from a file, or from one file per region.
 
     If a file has one number per voxel and all numbers are whole, they are labels, whatever their
-    stored type. If any of these numbers is fractional, all are probabilities of a single foreground
-    region. If a file has several numbers per voxel, each number is the probability of one region.
-    In .npy and .npz files, the first axis of a floating-point array is the region axis, unless all
-    numbers are whole and at least one is neither 0 nor 1. Arrays remain on disk if the format
-    allows this. "Voxel" and "pixel" both mean one element of a 2-D or 3-D image.
+    stored type. If any of these numbers is fractional, all numbers are probabilities of a single
+    foreground region. If a file has several numbers per voxel, each number is the probability of
+    one region. In .npy and .npz files, the first axis of a floating-point array is the region axis,
+    unless all numbers are whole and at least one is neither 0 nor 1. Arrays remain on disk if the
+    format allows this. "Voxel" and "pixel" both mean one element of a 2-D or 3-D image.
 
     Parameters
     ----------

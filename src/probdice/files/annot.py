@@ -148,9 +148,10 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
 
 
 def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np.int32]:
-    """Return the label of each vertex, given pairs of a vertex and the number of its colour.
+    """Return the label of each vertex.
 
-    If rows share a colour, the first row is used. Pairs are converted in blocks to save memory.
+    `pairs` contains each vertex and the number that encodes its colour. If several rows of the
+    table have the same colour, the first row is used. Pairs are converted in blocks to save memory.
     """
     numbers = {0: UNLABELLED} | {colour: entry.label for entry, colour in reversed(rows)}
     known = np.array(sorted(numbers))
@@ -166,7 +167,7 @@ def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np
         if unknown.any():
             raise corrupt(
                 f"vertex {vertices[unknown][0]} has the value {colours[unknown][0]}, which is not "
-                f"a colour of its table"
+                f"in the colour table"
             )
         labels[vertices] = of_known[places]
     if labels.min() == MISSING:
@@ -175,7 +176,7 @@ def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np
 
 
 def _distinct(colours: list[str]) -> NDArray[Any]:
-    """Change black and repeated colours, because a file stores the colours of labels."""
+    """Change black and repeated colours, because each label needs its own colour in the file."""
     used = {0}
     triples = []
     for colour in colours:

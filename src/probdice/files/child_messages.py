@@ -74,7 +74,7 @@ Dtype: TypeAlias = Annotated[str, NUMBERS.__contains__]
 
 @dataclass(frozen=True, eq=False)
 class Filling:
-    """An array in C order that a reader writes directly into shared memory."""
+    """An array in C order that the function `fill` writes directly into shared memory."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -85,7 +85,7 @@ class Filling:
 class Answer:
     """The result of a reader: a JSON value and numeric arrays.
 
-    The parent receives each `Filling` as an array.
+    Arrays may be given as `Filling`; the parent receives these as arrays, too.
     """
 
     value: Any

@@ -125,7 +125,7 @@ def select_name(
     Parameters
     ----------
     wanted : str
-        The name that the user selected, or "".
+        The name that the user selected, or "" if the user selected none.
     names : sequence of str
         All names that can be selected.
     kind : str

@@ -63,7 +63,7 @@ class SharedPixels:
 
     @property
     def note(self) -> Note:
-        """Note which states that shared pixels are divided equally."""
+        """The note that shared pixels are divided equally."""
         return Note(
             "claimed",
             (

@@ -148,7 +148,7 @@ def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
 
 
 def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
-    """Return the content of a PNG with only its critical chunks, after verifying all checksums.
+    """Verify all checksums of a PNG file, and return the file without its ancillary chunks.
 
     Pillow does not verify the checksums of the values, and it rejects images with long comments.
     """

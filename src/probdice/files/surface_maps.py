@@ -201,7 +201,10 @@ def structure_of_file(name: str) -> str:
 
 
 def _shown(maps: Maps) -> list[str]:
-    """Return a selector for each map: its name, or its number if the name is not unique."""
+    """Return the text that selects each map: its name, or its index if it has no unique name.
+
+    The first of several maps with the same name keeps the name.
+    """
     return [
         name if name and maps.numbers[name] == k else str(k) for k, name in enumerate(maps.names)
     ]

@@ -61,7 +61,7 @@ class BoundaryMean:
 
     @classmethod
     def of(cls, values: Floats, penalised_values: Floats) -> "BoundaryMean":
-        """Return the means of values without and with a penalty; NaN values are ignored."""
+        """Return the means, given the values before and after the penalty; NaN is ignored."""
         return cls(
             mean=_mean(penalised_values[~np.isnan(penalised_values)]),
             finite_mean=_mean(values[np.isfinite(values)]),

@@ -373,7 +373,7 @@ class RegionDice(Metric):
         for name, (soft, crisp) in zip(("target", "preds"), kinds, strict=True):
             if soft and crisp:
                 raise InputError(
-                    f"{name} contained labels in {crisp} images and probabilities in {soft}, whose "
+                    f"{name} contained labels in {crisp} images and probabilities in {soft}. Their "
                     f"sums cannot be added. Reset the metric, and use either labels or "
                     f"probabilities."
                 )

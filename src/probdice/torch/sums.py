@@ -215,7 +215,10 @@ def _volumes(side: Batch, inside: Tensor) -> Tensor:
 
 
 def _likeliest(side: Batch, inside: Tensor) -> Tensor:
-    """Count the pixels at which each region is the most probable, as the kernels do."""
+    """Count the pixels at which each region is the most probable.
+
+    Ties count for every tied region.
+    """
     from probdice.engine.kernels.rows import TIED
 
     if side.crisp:
