@@ -96,9 +96,10 @@ def read(
     If a file has one number per voxel and all numbers are whole, they are labels, whatever their
     stored type. If any of these numbers is fractional, all numbers are probabilities of a single
     foreground region. If a file has several numbers per voxel, each number is the probability of
-    one region. In .npy and .npz files, the first axis of a floating-point array is the region axis,
-    unless all numbers are whole and at least one is neither 0 nor 1. Arrays remain on disk if the
-    format allows this. "Voxel" and "pixel" both mean one element of a 2-D or 3-D image.
+    one region. In .npy files and in .npz files of other programs, the first axis of a
+    floating-point array is the region axis, unless all numbers are whole and at least one is
+    neither 0 nor 1. Arrays remain on disk if the format allows this. "Voxel" and "pixel" both mean
+    one element of a 2-D or 3-D image.
 
     Parameters
     ----------
@@ -298,9 +299,9 @@ def write(
         Probabilities are stored as they are compared, after the segmentation's option `sums` is
         applied. With ``sums="normalise"``, for example, they are divided by their sum. The region
         axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a
-        single foreground region is stored as one map; in .npy, the background is stored as a second
-        region. An integer array is a label map. A floating-point array is a map, which is stored as
-        float32. NaN is preserved.
+        single foreground region is stored as one map; in .npy, background and foreground are stored
+        as two regions. An integer array is a label map. A floating-point array is a map, which is
+        stored as float32. NaN is preserved.
     geometry : Geometry, optional
         Position of the image in space. The default is the geometry of the segmentation.
 

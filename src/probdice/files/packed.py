@@ -1,7 +1,7 @@
 """Decompress streams with a limited amount of memory, and verify their checksums.
 
-Streams are decompressed with isal, or with zlib on platforms without isal. isal takes half as long
-as zlib.
+Streams are decompressed with isal or, on platforms without isal, with zlib, which takes twice as
+long.
 """
 
 import mmap

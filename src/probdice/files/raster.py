@@ -348,7 +348,7 @@ def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
 
 @contextmanager
 def _logged_errors() -> Iterator[list[str]]:
-    """Raise errors, such as missing pages, that tifffile only logs. Other threads are ignored."""
+    """Raise the errors of this thread that tifffile only logs, such as missing pages."""
     errors: list[str] = []
     this_thread = threading.get_ident()
 

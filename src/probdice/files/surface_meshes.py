@@ -23,7 +23,7 @@ ROW = 12  # number of bytes in a vertex or a triangle, which is three 32-bit num
 
 
 def surface_of(source: Source) -> Surface:
-    """Read a mesh. The metadata or the file name determine the brain structure that it shows."""
+    """Read a mesh. The metadata or the file name determines which brain structure it shows."""
     structure = ""
     if source.head.startswith(FREESURFER):
         points, triangles = _freesurfer(source)

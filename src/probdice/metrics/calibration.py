@@ -350,6 +350,7 @@ def _region(group: Group, forecast: Forecast, k: int, coarse_bins: _Bins) -> Reg
 
 def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
     """Return the Dice coefficient at each threshold.
+
     Entry (i, j) of `above` is the number of pixels at which the reference exceeds i thresholds and
     the prediction exceeds j.
     """

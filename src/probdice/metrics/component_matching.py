@@ -82,8 +82,9 @@ def _nearest(
 class Matches:
     """Per side and component, the number of parts and the overlap with the matched components.
 
-    A row of `one_to_one` or `many_to_one` contains the number of pixels that a component shares
-    with its match or with a union, and the sum of the two sizes. It is 0, 0 without a match.
+    A row of `one_to_one` or `many_to_one` contains the number of pixels that the component shares
+    with its match or with the union of its parts, and the sum of the two sizes. Both numbers are 0
+    for an unmatched component.
     """
 
     parts: Both[NDArray[np.int64]]

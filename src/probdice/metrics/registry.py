@@ -55,7 +55,9 @@ MISSING_RULES = {  # how a ranking treats missing and failed cases of a method
 
 @dataclass(frozen=True)
 class Description:
-    """The title, sort order and unit of a measure. Attributes
+    """The title, sort order and unit of a measure.
+
+    Attributes
     ----------
     title : str
         Title in text, figures and pages.

@@ -1,4 +1,4 @@
-"""Regions of one side that contain more than half of several regions of the other side."""
+"""Regions of one side that contain more than half of each of several regions of the other."""
 
 from dataclasses import dataclass
 

@@ -44,7 +44,7 @@ class GroupTable(QAbstractTableModel):
         self._sort_order: tuple[int, Any] = -1, Qt.SortOrder.AscendingOrder
 
     def show(self, summary: Summary | None) -> None:
-        """Show the groups of a comparison in the current sort order; no groups if it is None."""
+        """Show the groups of a comparison in the current order; no groups if `summary` is None."""
         self.beginResetModel()
         self._groups = () if summary is None else summary.groups
         self._columns = () if summary is None else summary.columns

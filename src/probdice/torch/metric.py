@@ -442,5 +442,5 @@ class RegionDice(Metric):
 
 
 def _last_digest(states: Tensor) -> Tensor:
-    """Return one of the digests of all processes, which are equal."""
+    """Return the last digest. The digests of all processes are equal."""
     return states[-1]
