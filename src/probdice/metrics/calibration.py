@@ -4,11 +4,11 @@ One pass sorts the pixels of every group into fine bins of the predicted probabi
 moments per bin. All results are computed from these moments. Conventions:
 
 - *Expected and maximum calibration error* of the most probable region of every pixel follow Guo et
-  al. (2017). Bins exclude their lower end and include their upper end. The errors are the mean over
-  pixels and the maximum over bins of |mean predicted probability in the bin − share of correct
-  pixels in the bin|. The CURVAS challenge computes both errors against each rater. For a soft
-  reference, the mean reference probability of the most probable region replaces the share of
-  correct pixels.
+  al. (2017). Bins exclude their lower end and include their upper end; the first bin also includes
+  0. The errors are the mean over pixels and the maximum over bins of |mean predicted probability in
+  the bin − share of correct pixels in the bin|. The CURVAS challenge computes both errors against
+  each rater. For a soft reference, the mean reference probability of the most probable region
+  replaces the share of correct pixels.
 - *Chance* is the mean error of a calibrated predictor. It is computed from references whose regions
   are drawn at random with the predicted probabilities. Neighbouring pixels of a real image are not
   independent, so a calibrated predictor may have larger errors for such an image.
