@@ -716,7 +716,7 @@ def test_a_short_file_is_not_completed_from_memory(
     content = path.read_bytes()
     assert read(path).shape == (7, 6, 5)
     path.write_bytes(content.replace(said, instead, 1))
-    with pytest.raises(FormatError, match=r"\(39, 6, 5\), 1170 bytes, but the file contains 210"):
+    with pytest.raises(FormatError, match=r"39, 6, 5\) \(1170 bytes\), but the file contains 210"):
         read(path)
 
 

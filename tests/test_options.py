@@ -59,7 +59,7 @@ def test_defaults():
         ({"scale": "255"}, "scale must be a positive number"),
         ({"scale": {"reference": -1}}, "scale must be a positive number"),
         ({"priority": 3}, "priority must be names of regions"),
-        ({"priority": ("a", "a")}, "priority must name every region once"),
+        ({"priority": ("a", "a")}, "priority must not repeat a name"),
         ({"priority": {"left": "a"}}, "priority: expected values for"),
         ({"names": 3}, "names must be a mapping of labels to names"),
         ({"nested": (0, 1.5)}, r"nested: expected whole numbers, found 1\.5"),

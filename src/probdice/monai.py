@@ -21,8 +21,8 @@ __all__ = ["RegionDiceHandler", "RegionDiceMetric"]
 class RegionDiceMetric(CumulativeIterationMetric):
     """A MONAI metric that computes a `RegionDice`.
 
-    The buffer contains the sums of `RegionDice` in one row, regardless of the number of images.
-    MONAI gathers the buffers of all processes.
+    The buffer has one row, which contains the sums of `RegionDice` over all images. MONAI gathers
+    the buffers of all processes.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison over the data of all processes."""
+        """The comparison of the data of all processes."""
         return self._gathered().result
 
     @property

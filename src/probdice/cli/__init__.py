@@ -1,9 +1,9 @@
 """The command line.
 
-Each command is a function in its own module, listed in `app.COMMANDS`. At the top, these modules
-import Typer and few other modules. Other imports are inside functions, so that `--help` and
-completion are fast. The body of a command runs inside `outcome.reporting_errors`, which turns
-errors into messages and exit codes.
+Each command is a function in its own module, and `app.COMMANDS` lists all commands. At module
+level, only Typer and a few light modules are imported. All other imports are inside functions, so
+that `--help` and completion are fast. The body of a command runs inside `outcome.reporting_errors`,
+which turns errors into messages and exit codes.
 """
 
 import gc

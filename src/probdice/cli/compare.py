@@ -61,7 +61,7 @@ def compare(
         option(
             "Comparison",
             "SCHEDULER",
-            "Run on Dask, with threads, processes or a scheduler at an address (tcp://host:8786). "
+            "Run on Dask: threads, processes, or the address of a scheduler (tcp://host:8786). "
             "Requires a Zarr store on at least one side.",
             advanced=True,
         ),

@@ -33,7 +33,7 @@ STEPS = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files to read, and the threads or the Dask scheduler for the computation."""
+    """The files to read, and the number of threads or the Dask scheduler that compares them."""
 
     reference: str
     prediction: str
@@ -116,7 +116,7 @@ def run(
 
 
 def _scheduler_context(inputs: Inputs) -> "AbstractContextManager[None]":
-    """Return a context that uses the Dask scheduler given with --scheduler, if any."""
+    """Return a context that uses the Dask scheduler of --scheduler, or does nothing without one."""
     from contextlib import nullcontext
 
     if inputs.scheduler is None:
@@ -280,7 +280,7 @@ def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]"
 def _compare_images(
     images: "Images", options: CompareOptions, outputs: Outputs, display: Progress
 ) -> "Comparison":
-    """Compute all printed results while the progress bar is shown."""
+    """Compare the images, and compute in advance the results that will be printed or written."""
     from probdice.comparison.comparing import compare_images
 
     display.begin("comparing")

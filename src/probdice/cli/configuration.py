@@ -1,8 +1,8 @@
 """Read the options of a command from a TOML file, and write options to a TOML file.
 
-Keys are option names without leading dashes. `reference` is the folder of the reference, and
-`methods` is a table with the folder of every method. Paths are relative to the folder of the TOML
-file. Command-line options override the file.
+Keys are option names without leading dashes. The key `reference` sets the folder of the references,
+and `methods` is a table with the folder of every method. Paths are relative to the folder of the
+TOML file. Command-line options override the file.
 """
 
 import os
@@ -71,7 +71,7 @@ def save_configuration(context: typer.Context, path: str, methods: Mapping[str, 
 
 
 def _parameters(context: typer.Context) -> dict[str, Any]:
-    """Return the parameters of the command by key in the TOML file."""
+    """Return the parameters of the command, each under its key in the TOML file."""
     parameters = {}
     for parameter in context.command.params:
         option = max(parameter.opts, key=len).lstrip("-")
@@ -123,7 +123,7 @@ def _joined(value: Any) -> Any:
 
 
 def _with_path(word: str, convert: Callable[[str], str]) -> str:
-    """Convert the path in a value such as file, reference:file or name=folder."""
+    """Apply `convert` to the path in a value such as file, reference:file or name=folder."""
     side, colon, path = word.partition(":")
     if colon and side in SIDES:
         return f"{side}:{convert(path)}"
@@ -136,7 +136,7 @@ def _resolve(path: str, folder: Path) -> str:
 
 
 def _relative(path: str, folder: Path) -> str:
-    """Return a path relative to a folder, or an absolute path on another drive."""
+    """Return a path relative to a folder, or the absolute path if it is on another drive."""
     try:
         return os.path.relpath(path, folder or ".").replace(os.sep, "/")
     except ValueError:  # on another drive

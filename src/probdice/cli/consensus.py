@@ -88,7 +88,7 @@ def consensus(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Fuse segmentations of one image by several raters into one probabilistic segmentation.
+    """Fuse several raters' segmentations of one image into one probabilistic segmentation.
 
     The files need not use the same labels: by default, regions are matched by overlap, and neither
     the order of the files nor the labels change the result.
@@ -126,7 +126,7 @@ def consensus(
 
 
 def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
-    """Return the numbers of raters and regions, tables of raters and regions, and the notes."""
+    """Return the printed text: counts of raters and regions, a table of each, and the notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.data.pixel_words import words_for_axes

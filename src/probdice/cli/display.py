@@ -119,7 +119,7 @@ def _settings(result: Comparison) -> str:
 
 
 def _headline(result: Comparison) -> Table:
-    """Return the summary table, without numbers that require images that are not in memory."""
+    """Return the summary table. Results that require images that are not in memory are omitted."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -169,7 +169,7 @@ def _headline(result: Comparison) -> Table:
 
 
 def _add_foreground(table: Table, result: Comparison) -> None:
-    """Add the numbers of the foreground to the summary table."""
+    """Add the foreground measures to the summary table."""
     dice = Text(decimal(result.foreground_dice), style="bold")
     table.add_row(Text("foreground Dice", style="bold"), dice, "")
     table.add_row("pooled Dice", decimal(result.pooled_dice), "of all foreground groups")
@@ -215,7 +215,7 @@ def _requested_metrics(result: Comparison) -> list[RenderableType]:
 
 
 def _pair(group: Group) -> str:
-    """Describe the regions of a group."""
+    """Describe a group, such as "reference 1 ↔ prediction 4" or "reference 2, unmatched"."""
     sides = [f"{side} {listed(group.side(side))}" for side in SIDES if group.side(side)]
     return " ↔ ".join(sides) if len(sides) == 2 else f"{sides[0]}, unmatched"
 
@@ -232,7 +232,7 @@ def _indices(indices: "Indices") -> Table:
 
 
 def _if_available(number: Callable[[], T]) -> T | None:
-    """Return a number of a result; None if the number requires images that are not in memory."""
+    """Return the value of `number`; None if computing it requires images that are not in memory."""
     try:
         return number()
     except NeedsImages:
@@ -286,7 +286,7 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
 
 
 def _signed_percent(difference: float) -> str:
-    """Return a share as a percentage with a sign."""
+    """Return a share as a percentage with a sign; a dash for NaN."""
     return "–" if isnan(difference) else f"{100 * difference:+.1f} %"
 
 

@@ -75,8 +75,8 @@ def evaluate(
         option(
             "Output",
             REPORTS,
-            "Cases that get a page with images, linked from OUT/report.html: all cases, the N "
-            "worst cases of every method by the ranking measure, or none.",
+            "Cases for which to write an HTML page with images, linked from OUT/report.html: all "
+            "cases, the N worst cases of every method by the ranking measure, or none.",
         ),
     ] = "worst:5",
     config: Annotated[
@@ -98,9 +98,9 @@ def evaluate(
         option(
             "Output",
             "FILE",
-            "Write a manifest (JSON), which lists the cases, grids, labels and kinds that the "
-            "check command requires of a submission. Without PREDICTION_DIR and --output, only "
-            "write this file.",
+            "Write a manifest (JSON), which lists the requirements that the check command applies "
+            "to a submission: cases, grids, labels and kinds (labels or probabilities). Without "
+            "PREDICTION_DIR and --output, only write this file.",
         ),
     ] = None,
     strict: Annotated[
@@ -176,7 +176,7 @@ def evaluate(
 
 
 def _file_names(result: "Evaluation") -> str:
-    """Return the names of the files in the results folder, except the pages."""
+    """Return the names of the files in the results folder, except the HTML pages."""
     component_files = ("components.csv", "strata.csv") if result.others.components else ()
     tables = ("ranking.csv", "table.md", "table.tex", "cases.csv", "regions.csv", *component_files)
     return ", ".join([*tables, "files.csv", "how.md", "summary.json", "cases.jsonl"])
@@ -249,7 +249,7 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 def _display(quiet: bool) -> Iterator[Any]:
     """Show a progress bar on a terminal, and print each failure immediately.
 
-    Yield a function to call after every case, and a function to call when kernels are compiled.
+    Yield two functions: one to call after every case, and one to call when kernels are compiled.
     """
     from probdice.cli.failure_lines import Failures
     from probdice.errors import in_command

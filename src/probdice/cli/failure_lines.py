@@ -19,7 +19,7 @@ class Failures:
         self.last: dict[str, str] = {}
 
     def line(self, case: str, method: str, error: str) -> str:
-        """Return the line of a failed case, or "" after the first few failures of the same kind."""
+        """Return the line to print for a failed case; "" after the first failures of its kind."""
         message = error.strip().partition("\n")[0]
         kind = _kind(message.replace(case, ""))
         self.counts[kind] += 1

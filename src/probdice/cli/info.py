@@ -110,7 +110,7 @@ def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType
 
 @dataclass
 class _ValueStatistics:
-    """Statistics of the values. The last three fields have one number per region."""
+    """Statistics of the values. The last three fields are arrays with one number per region."""
 
     count: int = 0
     zeros: int = 0
@@ -228,7 +228,8 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     parts = [file, head, table, *_omission_notes(count, "regions")]
     if "background" in segmentation.regions[count:]:
         parts.append(
-            "Where the sum is below 1, the missing probability is added as the region background."
+            "Where the sum is below 1, the missing probability is added as a region called "
+            "background."
         )
     if fault is not None:
         parts.append(f"compare would reject this file: {in_command(fault)}")
@@ -236,7 +237,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
 
 
 def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str | Option] | None]":
-    """Return statistics of the stored values, and a message if values are invalid."""
+    """Return statistics of the stored values, and a message if values are invalid (else None)."""
     import numpy as np
 
     from probdice.data.value_checks import TOLERANCE, examine_values

@@ -28,8 +28,8 @@ def check_outputs(
 ) -> None:
     """Reject outputs that cannot be written, before the computation starts.
 
-    `outputs` and `inputs` map options and arguments to paths. `images` lists the options whose file
-    format depends on the suffix.
+    `outputs` and `inputs` contain the path given for each option or argument. `images` lists the
+    options whose file format depends on the suffix.
     """
     from probdice.files import FORMATS
     from probdice.files.sidecars import files_read

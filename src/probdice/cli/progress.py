@@ -132,7 +132,7 @@ class CountingBar:
         return self.bar.tasks[0].elapsed or 0.0
 
     def print(self, line: str) -> None:
-        """Print a line above the bar. An unwritable standard error does not stop the command."""
+        """Print a line above the bar. If standard error is not writable, the line is lost."""
         with suppress(OSError):
             self.bar.console.print(line)
 

@@ -34,9 +34,9 @@ MAX_CASES = 10  # missing cases that are named
 def show_summary(
     summary: dict[str, Any], out: str, measure: str | None = None, file_lines: Sequence[str] = ()
 ) -> None:
-    """Print the ranking with remarks, all measures, regions, failures, notes and written files.
+    """Print the ranking and all other results, followed by one line per written file.
 
-    `measure` replaces the ranking measures.
+    If `measure` is given, methods are ranked by it instead of by the measures of the evaluation.
     """
     first_measure = measure or summary["rank_by"][0]
     statistics = summary["measures"][first_measure]
@@ -163,8 +163,8 @@ def _method_table(
 def _rater_table(agreement: dict[str, Any]) -> FittingTable:
     """Return a table of methods and raters against each rater, with inter-rater agreement.
 
-    Inter-rater agreement is computed over the cases of the method, and in the last row over all
-    cases.
+    In the row of a method, inter-rater agreement is computed from the cases of that method. In the
+    last row, it is computed from all cases.
     """
     table = plain_table(
         "",
@@ -224,7 +224,7 @@ def _place_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
 
 
 def _printed_measures(summary: dict[str, Any], first_measure: str) -> list[str]:
-    """Return the measures, starting with the selected one, without a redundant matched score."""
+    """Return the measures, selected one first; the matched score only if regions may be merged."""
     has_merging = summary["options"]["merge"] != "none"
     measures = [name for name in summary["measures"] if has_merging or name != "matched_score"]
     return list(dict.fromkeys([first_measure, *measures]))
@@ -260,7 +260,7 @@ def _place(rank: dict[str, Any]) -> str:
 
 
 def _worst_cases(statistics: dict[str, Any], title: str) -> list[RenderableType]:
-    """Return the cases with the worst values of every method."""
+    """Return a line with up to three worst cases of every method."""
     method_texts = [
         f"{row['method']}: {', '.join(case for case, _ in row['worst'][:3])}"
         for row in statistics["methods"]
@@ -378,7 +378,7 @@ def _missing_lines(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
-    """Explain missing and unusual numbers. Each reason is printed once, with all its methods."""
+    """Return reasons for missing or unusual values, each with the methods to which it applies."""
     statistics, title = summary["measures"][measure], summary["titles"][measure]
     scored_counts = {row["method"]: row["scored"] for row in summary["counts"]}
     names_by_reason: dict[str, list[str]] = {}

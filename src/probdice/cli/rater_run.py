@@ -93,7 +93,7 @@ class RaterRun:
     def check(
         self, user_options: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
     ) -> CompareOptions:
-        """Check the options and all output files. `images` maps options to further outputs."""
+        """Check the options and all output files. `images` maps options to images to write."""
         options = check_options(CompareOptions, user_options | {"match": match.value})
         inputs = {f"FILES ({file})": file for file in self.files}
         check_outputs(
@@ -188,7 +188,7 @@ class RaterRun:
         parts: "list[RenderableType]",
         file_lines: Sequence[str],
     ) -> None:
-        """Print the JSON, only the score, or `parts`, depending on the options."""
+        """Print the JSON (--json -), only the score (--quiet), or `parts`."""
         if self.json == "-":
             print_text(result.to_json() + "\n")
         elif self.quiet:

@@ -24,9 +24,9 @@ __all__ = [
 def open_closed_streams() -> None:
     """Reopen standard streams that were closed before the program started.
 
-    Otherwise, the next opened file would get the descriptor of a closed stream, and text would be
-    printed into this file. Standard output is reopened read-only, so that writing to it fails and
-    is reported. Messages to a closed standard error are lost.
+    Otherwise, the next file that is opened would get the descriptor of a closed stream, and printed
+    text would be written to that file. Standard output is reopened read-only, so that writing to it
+    fails and is reported. Messages to a closed standard error are lost.
     """
     for number in range(3):
         try:
@@ -83,6 +83,6 @@ def output_error(error: OSError) -> str:
 
 
 def discard_output() -> None:
-    """Discard buffered output, which Python would otherwise write again at exit."""
+    """Discard buffered output, which Python would otherwise try to write again at exit."""
     with suppress(OSError, UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

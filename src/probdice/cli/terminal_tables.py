@@ -125,7 +125,7 @@ class FittingTable:
         return max(map(len, self._texts(k)))
 
     def _preferred_width(self, k: int) -> int:
-        """Return the width below which other columns are omitted."""
+        """Return the width that is kept for a column by omitting other columns."""
         if self.columns[k].numbers:
             return self._min_width(k)
         return max(self._min_width(k), min(self._max_width(k), PREFERRED_WIDTH))

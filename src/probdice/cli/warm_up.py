@@ -61,7 +61,7 @@ def _pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
 
 
 def _compare(reference: "NDArray[Any]", prediction: "NDArray[Any]") -> None:
-    """Compute all results that use a kernel."""
+    """Compare two arrays, and compute every result whose kernels must be compiled."""
     import numpy as np
 
     from probdice.comparison.comparing import compare

@@ -94,30 +94,33 @@ def read(
     """Read a segmentation from a file, or from one file per region.
 
     If a file has one number per voxel and all numbers are whole, they are labels, whatever their
-    stored type. If any of these numbers is fractional, all are probabilities of a single
-    foreground region. If a file has several numbers per voxel, they are the probabilities of as
-    many regions. Arrays remain on disk if the format allows this. "Voxel" and "pixel" both mean one
-    element of a 2-D or 3-D image.
+    stored type. If any of these numbers is fractional, all numbers are probabilities of a single
+    foreground region. If a file has several numbers per voxel, each number is the probability of
+    one region. In .npy files and in .npz files of other programs, the first axis of a
+    floating-point array is the region axis, unless all numbers are whole and at least one is
+    neither 0 nor 1. Arrays remain on disk if the format allows this. "Voxel" and "pixel" both mean
+    one element of a 2-D or 3-D image.
 
     Parameters
     ----------
     path : path, image, sequence or mapping
-        NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file. The extra `itk` adds MHA, NRRD and
-        other SimpleITK formats. The extra `dicom` adds DICOM SEG, and the extra `hdf5` adds HDF5.
-        The extra `zarr` adds Zarr and OME-Zarr, from a folder or a URL. To select an array inside a
-        file, add a colon and its name: ``file.h5:/path``, ``file.npz:key``,
-        ``file.mat:groundTruth/0``. To select an array inside a Zarr store, use its path:
-        ``volume.zarr/labels/cells``. If there are several paths (a list, ``"a.nii.gz,b.nii.gz"``,
-        or a pattern with ``*``), each file is one region. The region names are the parts in which
-        the file names differ: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1. To set
-        names, use ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``. A nibabel or
-        SimpleITK image is read like its file.
+        A NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file or, for surfaces, a FreeSurfer
+        annotation, GIFTI or CIFTI file. Other formats require an extra: `itk` for MHA, NRRD and
+        other SimpleITK formats, `dicom` for DICOM SEG, `hdf5` for HDF5, and `zarr` for Zarr and
+        OME-Zarr in a folder or at a URL. To select an array inside a file, add a colon and its
+        name: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. To select an array
+        inside a Zarr store, use its path: ``volume.zarr/labels/cells``. If there are several paths
+        (a list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``), each file is one region. The
+        region names are the parts in which the file names differ: ``pve_0.nii.gz`` and
+        ``pve_1.nii.gz`` are regions 0 and 1. To set names, use ``{"csf": "pve_0.nii.gz", …}`` or
+        ``"csf=pve_0.nii.gz,…"``. A nibabel or SimpleITK image in memory gives the same result as
+        its file.
     names : mapping, sequence or path, optional
-        Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the
-        first region, or the path of a table. A table is a FreeSurfer or 3D Slicer colour table, an
+        Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the first
+        region, or the path of a table. A table is a FreeSurfer or 3D Slicer colour table, an
         ITK-SNAP label description, a BIDS dseg.tsv, an FSL .lut or .xml, CSV or JSON. A table may
-        name labels that the image does not contain. By default, the names of a file
-        ``sub-…_dseg.nii.gz`` are read from the dseg.tsv of its BIDS data set.
+        name labels that the image does not contain. By default, the label names of a BIDS file such
+        as ``sub-…_dseg.nii.gz`` are read from the dseg.tsv of its data set.
     scale : float, optional
         Value that means probability 1: 100 for percentages, 255 for 8-bit maps. With `scale`, all
         values are read as probabilities.
@@ -134,14 +137,14 @@ def read(
         Labels whose voxels are excluded from the comparison. Only a reference may have ignored
         labels.
     max_bytes : int, optional
-        Maximum memory, in bytes, for the decompressed values of one file. The default is the memory
-        of the machine. Values that remain on disk are not limited.
+        Maximum memory, in bytes, for the decompressed values of one file. The default is all memory
+        of the machine, container or cluster job. Values that remain on disk are not limited.
 
     Returns
     -------
     Segmentation
-        The segmentation, with its geometry in millimetres (right, anterior, superior) if the
-        format stores one.
+        The segmentation. If the format stores a geometry, its coordinates are in millimetres and
+        increase to the right, anterior and superior (RAS).
 
     Raises
     ------
@@ -238,7 +241,7 @@ def read_case(
 
 
 def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
-    """Read a mask of whole numbers from a file or an image. Pixels with value 0 are outside."""
+    """Read a mask of whole numbers from a file or an image. Pixels of value 0 are outside it."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"expected one mask file, found {len(parts)}")
@@ -266,7 +269,7 @@ def read_background_image(path: Readable) -> BackgroundImage:
 
 
 def read_surface(path: str) -> Surface:
-    """Read the mesh of one hemisphere, on which the values of vertices are shown."""
+    """Read the surface mesh of one hemisphere, to show values per vertex on it."""
     with _naming(path):
         return surface_of(open_source(path, memory()))
 
@@ -287,16 +290,18 @@ def write(
     Parameters
     ----------
     path : path
-        A file name that ends in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png. The extra `itk` adds
-        .nrrd, .seg.nrrd and .mha; the extra `zarr` adds .zarr. An .npy file stores neither geometry
-        nor names.
+        A file name that ends in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png or, for the vertices
+        of surfaces, in .annot, .label.gii, .func.gii, .dlabel.nii or .dscalar.nii. Writing .nrrd,
+        .seg.nrrd and .mha requires the extra `itk`, and writing .zarr requires the extra `zarr`. An
+        .npy file stores neither geometry nor names.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the smallest integer type that can represent its labels.
-        Probabilities are stored in the form in which they are compared. For example, probabilities
-        of a segmentation with ``sums="normalise"`` are divided by their sum. The region axis is
-        last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a single
-        foreground region is stored as one map, or as two regions in .npy. An integer array is a
-        label map. A floating-point array is a map, which is stored as float32. NaN is preserved.
+        Probabilities are stored as they are compared, after the segmentation's option `sums` is
+        applied. With ``sums="normalise"``, for example, they are divided by their sum. The region
+        axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a
+        single foreground region is stored as one map; in .npy, background and foreground are stored
+        as two regions. An integer array is a label map. A floating-point array is a map, which is
+        stored as float32. NaN is preserved.
     geometry : Geometry, optional
         Position of the image in space. The default is the geometry of the segmentation.
 
@@ -335,10 +340,10 @@ def write(
 def streaming(
     path: str, geometry: Geometry | None, like: Segmentation
 ) -> Iterator[NewStore | None]:
-    """Yield a Zarr store to which an image can be written block by block, or None.
+    """Yield a Zarr store for writing an image block by block, or None if this is not possible.
 
     Writing by blocks requires a path that ends in .zarr, a chunked input (`like`), and a geometry
-    whose axes need no reordering. Otherwise, the image must be written at once.
+    whose axes need no reordering. Otherwise, the whole image must be written at once.
     """
     chunks = chunks_of(like.array)
     if not path.lower().endswith(ZARR.writes) or chunks is None or not is_upright(geometry):

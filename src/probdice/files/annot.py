@@ -1,7 +1,7 @@
 """Read and write FreeSurfer annotations (.annot): one label per vertex of a hemisphere.
 
 A file stores a colour per vertex, and a table of colours and names. The label of a vertex is the
-number of its colour in the table, or −1 if the vertex has no colour.
+row number of its colour in the table, or −1 if the vertex has no colour.
 
 Files are written with nibabel, but read by this module. The reader of nibabel 5.4 has three errors:
 it returns a neighbouring label for a colour that the table does not contain, it shifts names if the
@@ -98,7 +98,7 @@ ANNOT = Format(
 
 
 class _Bytes:
-    """The content of a file, read from the start."""
+    """The bytes of a file, read in order from the start."""
 
     def __init__(self, content: memoryview) -> None:
         self.content, self.position = content, 0
@@ -107,7 +107,7 @@ class _Bytes:
         end = self.position + length
         if length < 0 or end > len(self.content):
             raise corrupt(
-                f"{length} bytes are expected at byte {self.position}, but it has "
+                f"expected {length} bytes at byte {self.position}, but the file has "
                 f"{len(self.content)} bytes"
             )
         part = self.content[self.position : end]
@@ -148,9 +148,10 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
 
 
 def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np.int32]:
-    """Return the label of each vertex, given pairs of a vertex and the number of its colour.
+    """Return the label of each vertex.
 
-    If rows share a colour, the first row is used. Pairs are converted in blocks to save memory.
+    `pairs` contains each vertex and the number that encodes its colour. If several rows of the
+    table have the same colour, the first row is used. Pairs are converted in blocks to save memory.
     """
     numbers = {0: UNLABELLED} | {colour: entry.label for entry, colour in reversed(rows)}
     known = np.array(sorted(numbers))
@@ -166,7 +167,7 @@ def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np
         if unknown.any():
             raise corrupt(
                 f"vertex {vertices[unknown][0]} has the value {colours[unknown][0]}, which is not "
-                f"a colour of its table"
+                f"in the colour table"
             )
         labels[vertices] = of_known[places]
     if labels.min() == MISSING:
@@ -175,7 +176,7 @@ def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np
 
 
 def _distinct(colours: list[str]) -> NDArray[Any]:
-    """Return distinct colours other than black, because the colour identifies the label."""
+    """Change black and repeated colours, because each label needs its own colour in the file."""
     used = {0}
     triples = []
     for colour in colours:

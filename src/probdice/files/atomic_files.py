@@ -21,7 +21,7 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 
     The temporary file is flushed to disk before it is renamed. If an error occurs, the temporary
     file is removed and the target remains unchanged. If the target is a symbolic link, the file to
-    which it points is replaced. A writer that holds a lock sets `alone`. The temporary name is then
+    which it points is replaced. Use `alone` only while holding a lock: the temporary name is then
     always the same, so that the next run overwrites the temporary file of a killed run.
     """
     target = Path(os.path.realpath(target))

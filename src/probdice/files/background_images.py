@@ -79,9 +79,9 @@ def onto_grid(
 ) -> BackgroundImage:
     """Reorder the axes of a background image to match the grid of the segmentations.
 
-    An error is raised if the grids cannot be aligned. With `placed`, either both the image and the
-    segmentations or neither must have a geometry. Without `placed`, as for a plain array, equal
-    shapes are sufficient if one of them has no geometry.
+    An error is raised if the grids cannot be aligned. With `placed`, an error is also raised if
+    only the image or only the segmentations have a geometry. Without `placed`, as for a plain
+    array, equal shapes are sufficient in this case.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"

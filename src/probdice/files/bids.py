@@ -17,7 +17,7 @@ LABELS = "dseg"  # suffix of label maps and of tables of label names
 
 @dataclass(frozen=True)
 class BidsName:
-    """The parts of a file name.
+    """The entities, the suffix and the extension of a BIDS file name.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class BidsName:
     suffix : str
         The last part before the extension, such as "dseg" or "probseg".
     extension : str
-        The part of the name from the first dot on.
+        The rest of the name, starting with the first dot.
     """
 
     entities: tuple[tuple[str, str], ...]
@@ -80,7 +80,7 @@ def label_table(path: str | os.PathLike[str]) -> Path | None:
 
 
 def _folders(file: Path, subject: str) -> Iterator[Path]:
-    """Yield the folder of a file and its parents, up to the parent of the subject's folder."""
+    """Yield the folder of a file and its parent folders, ending above the subject's folder."""
     above = list(file.absolute().parents)
     tops = [k for k, folder in enumerate(above) if folder.name == subject]
     yield from above[: max(tops, default=-1) + 2]

@@ -74,7 +74,7 @@ Dtype: TypeAlias = Annotated[str, NUMBERS.__contains__]
 
 @dataclass(frozen=True, eq=False)
 class Filling:
-    """An array in C order that a reader writes directly into shared memory."""
+    """An array in C order that the function `fill` writes directly into shared memory."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -85,7 +85,7 @@ class Filling:
 class Answer:
     """The result of a reader: a JSON value and numeric arrays.
 
-    The parent receives each `Filling` as an array.
+    Arrays may be given as `Filling`; the parent receives these as arrays, too.
     """
 
     value: Any
@@ -93,7 +93,7 @@ class Answer:
 
 
 class Malformed(Exception):
-    """The child sent a message that no reader sends."""
+    """The child sent an invalid message."""
 
 
 def conforms(value: object, kind: Any) -> bool:
@@ -164,7 +164,7 @@ class Layout:
 
     @classmethod
     def of(cls, array: NDArray[Any] | Filling) -> "Layout":
-        """Return the layout that keeps the memory order of an array."""
+        """Return the layout that stores an array in the order of its memory."""
         if isinstance(array, Filling):
             return cls(array.dtype, array.shape, tuple(range(len(array.shape))))
         order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
@@ -187,7 +187,7 @@ class Layout:
 
 
 def map_memory(descriptor: int, size: int) -> mmap.mmap | NDArray[np.uint8]:
-    """Map the first bytes of a memory file if the file is sealed. Otherwise, copy the bytes."""
+    """Map the first `size` bytes of a memory file if it is sealed. Otherwise, copy the bytes."""
     if not size or os.fstat(descriptor).st_size < size:
         raise Malformed
     if machine.is_sealed(descriptor, write=True):

@@ -2,16 +2,16 @@
 
 Zarr's codecs allocate as much memory as a chunk declares, and a few bytes may declare gigabytes.
 This module limits each codec to the size that follows from the metadata of the array. A size that
-the compressed bytes declare must be within the limit. Bytes that declare no size are decompressed
-up to the limit.
+the compressed bytes declare must be within the limit. If the compressed bytes declare no size, they
+are decompressed up to the limit.
 
 Zarr reads chunks on its own threads, which is efficient for slow remote stores. Local stores are
 read on the calling thread instead, into memory that earlier chunks used. In processes that
 immediately return freed memory to the system, such as Dask workers, allocating new memory pages for
 each chunk takes as long as decompression.
 
-Both features rely on private parts of Zarr. If a Zarr version changes these parts, Zarr reads the
-chunks without the limits.
+Both features rely on private functions of Zarr. If a Zarr version changes these functions, Zarr
+reads the chunks on its own threads and without the limits.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ class LocalArray(zarr.Array):  # type: ignore[misc]
 
 
 class _SameThreadLoop(asyncio.SelectorEventLoop):
-    """An event loop that runs the functions of executors on its own thread."""
+    """An event loop that runs functions on its own thread instead of in an executor."""
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Args], R], *args: *Args
@@ -243,7 +243,7 @@ def _streamed(name: str, settings: Mapping[str, Any], content: memoryview, most:
 
 
 def _number_at(place: int) -> Callable[[memoryview, int], int | None]:
-    """Return a function that reads the decompressed size from the four bytes at `place`."""
+    """Return a function that reads and checks the decompressed size in the 4 bytes at `place`."""
 
     def size_of(content: memoryview, most: int) -> int | None:
         if len(content) < place + 4:
@@ -318,7 +318,7 @@ _free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bi
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:
-    """Return a byte array whose memory is reused once no object refers to the array."""
+    """Return a byte array. Its memory is reused when no object refers to the array any more."""
     power = max(size - 1, 0).bit_length()
     if power >= len(_free):
         return np.empty(size, np.uint8)

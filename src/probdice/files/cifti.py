@@ -53,7 +53,7 @@ KINDS = {  # by suffix: the intent, and whether the values are labels
 
 
 def _recognises(source: Source) -> bool:
-    """Return whether the intent code or the extension of a NIfTI-2 header is that of CIFTI."""
+    """Return whether a NIfTI-2 header has an intent code or a header extension of CIFTI."""
     head = source.head
     if head[4:7] not in (b"n+2", b"ni2") or len(head) < HEADER + 12:
         return False
@@ -164,7 +164,7 @@ def _parsed(text: bytes) -> Any:
 
 
 def _maps_of(values: NDArray[Any], matrix: Any) -> Maps:
-    """Combine values with the axes that the header describes."""
+    """Combine the values with the names, structures and label tables in the header."""
     with library_call():
         axes = [matrix.get_index_map(k) for k in range(2)]
         kinds = [str(axis.indices_map_to_data_type) for axis in axes]
@@ -186,7 +186,7 @@ def _maps_of(values: NDArray[Any], matrix: Any) -> Maps:
     except (AttributeError, OverflowError, TypeError, ValueError) as error:
         raise corrupt(f"an element of its header is missing ({error})") from error
     if len(names) != values.shape[0]:
-        raise corrupt(f"it has {values.shape[0]} maps and {len(names)} names")
+        raise corrupt(f"it has {values.shape[0]} maps, but its header names {len(names)}")
     return Maps(values if order is None else values[:, order], names, space, tables, description)
 
 
@@ -198,7 +198,7 @@ def _entries(table: Mapping[int, Any] | None) -> Any:
 
 
 def _space(mapping: Any, size: int) -> tuple[VertexSpace, NDArray[np.int64] | None]:
-    """Return the sorted structures, and the order of columns or None if columns are sorted."""
+    """Return the sorted structures, and the order that sorts the columns (None if sorted)."""
     volume = None
     if mapping.volume is not None:
         matrix = mapping.volume.transformation_matrix_voxel_indices_ijk_to_xyz
@@ -210,7 +210,7 @@ def _space(mapping: Any, size: int) -> tuple[VertexSpace, NDArray[np.int64] | No
     starts = [int(model.index_offset) for model in models]
     columns = sum(structure.size for structure in structures)
     if columns != size:
-        raise corrupt(f"it has {size} values and describes {columns}")
+        raise corrupt(f"it has {size} values per map, but its header describes {columns}")
     order = np.concatenate(
         [start + np.arange(one.size) for start, one in zip(starts, structures, strict=True)]
     )

@@ -51,7 +51,7 @@ class _Server:
         self.scratch: mmap.mmap | None = None
 
     def run(self) -> None:
-        """Answer requests until too much memory remains in use."""
+        """Answer requests until the memory in use has grown by more than `GROWTH` bytes."""
         self._start()
         first: int | None = None
         while True:
@@ -102,9 +102,9 @@ class _Server:
                 os.close(descriptor)
 
     def _shared(self, arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
-        """Copy arrays to shared memory, and return the layouts of the arrays.
+        """Copy arrays to shared memory, and return its descriptor and the layouts of the arrays.
 
-        Also return the descriptor of the shared memory, or None if the buffer is reused.
+        The descriptor is None if the arrays are in the reused buffer.
         """
         parts = [Layout.of(array) for array in arrays]
         total = sum(part.space for part in parts)

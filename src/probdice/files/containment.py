@@ -7,22 +7,23 @@ child process, so that a corrupt file only causes an error message.
 The child starts when the first file requires it. The start takes 0.3 to 0.7 seconds of CPU time,
 mostly for importing NumPy and the library. The child reads all later files, one at a time. The
 child is replaced after a crash, and killed on a timeout, on an interrupt and at exit. The child
-creates no files and no named shared memory. The child has only a socket, and exits when the socket
-closes.
+creates no files and no named shared memory. It communicates only through a socket, and exits when
+the socket closes.
 
 **Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
 and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
-shared memory (memfd). Arrays of up to `SCRATCH` bytes are in a buffer that is reused for each
-answer. The parent copies the content of this buffer, because a copy is faster than allocating new
-pages. Larger arrays have their own memory, which is sealed and mapped without a copy. On systems
-without memfd, all arrays are in an unnamed temporary file. The parent maps only memory that is
-sealed against shrinking.
+shared memory (memfd). Arrays of up to `SCRATCH` bytes in total are in a buffer that is reused for
+each answer. The parent copies the content of this buffer, because a copy is faster than allocating
+new pages. Larger arrays have their own memory, which is sealed and mapped without a copy. On
+systems without memfd, all arrays are in an unnamed temporary file. The parent maps only memory that
+is sealed against shrinking.
 
-**Limits.** A file may take `SECONDS` of CPU time and `BYTES` of memory, plus a share proportional
-to its size. After checking a header, a reader calls `grant` to get time and memory for the values,
-up to `max_bytes`. CPU time is limited on POSIX (SIGPROF), memory on Linux (RLIMIT_DATA), and wall
-time everywhere by the parent. If no child can be started (for example on Windows), readers run in
-this process and a warning is issued.
+**Limits.** Reading a file may take `SECONDS` of CPU time and `BYTES` of memory, plus additional
+time and memory in proportion to the file size. After checking a header, a reader calls `grant` to
+get time and memory for the values, up to `max_bytes`. The child's CPU time is limited on POSIX
+(SIGPROF), and its memory on Linux (RLIMIT_DATA). The parent limits the wall time on all systems. If
+no child can be started (for example on Windows), readers run in this process and a warning is
+issued.
 """
 
 import atexit
@@ -121,9 +122,9 @@ def run_in_child(
     Raises
     ------
     FormatError
-        If the library crashes, exceeds its time limit or uses too much memory.
+        If the library crashes, or exceeds its time or memory limit.
     ProbdiceError, OSError
-        If the reader raises an error of this type.
+        If the reader raises one of these errors.
     """
     if _granting is not None or not machine.passes_files():
         return _in_this_process(reader, path, arguments)
@@ -304,7 +305,7 @@ class _Child:
             self._raise_end()
 
     def _receive(self, deadline: float) -> tuple[dict[str, Any], int | None]:
-        """Return the next message, and the open file that was sent with it or None."""
+        """Return the next message, and its file descriptor or None if the message has none."""
         descriptors: list[int] = []
         try:
             size = struct.unpack("<Q", self._bytes(8, deadline, descriptors))[0]

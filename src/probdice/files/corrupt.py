@@ -75,7 +75,7 @@ def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int =
     if needed > stored * ratio:
         compressed = "" if ratio == 1 else " compressed"
         raise corrupt(
-            f"its header describes an image of shape {shape}, {needed} bytes, but the file "
+            f"its header describes an image of shape {shape} ({needed} bytes), but the file "
             f"contains {max(stored, 0)}{compressed} bytes"
         )
 
@@ -125,7 +125,7 @@ def select_name(
     Parameters
     ----------
     wanted : str
-        The name that the user selected, or "".
+        The name that the user selected, or "" if the user selected none.
     names : sequence of str
         All names that can be selected.
     kind : str

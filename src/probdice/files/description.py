@@ -36,7 +36,7 @@ def description_of(
         Whether to include the names and colours of a label map. The regions of probabilities are
         always included.
     affine : bool, optional
-        Whether to include the geometry, or null if the image has no geometry.
+        Whether to include the geometry, which is null if the image has none.
     shape : bool, optional
         Whether the format would change the shape of the image.
     """
@@ -136,7 +136,11 @@ def _shaped(
 
 
 def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.float64] | None:
-    """Return the affine for the described axes, from the file or from the description."""
+    """Return the affine for the described axes, from the file or else from the description.
+
+    If the image was described without a geometry, an affine of unit spacing is a default of the
+    format and is ignored.
+    """
     affine = image.affine
     if "affine" in content:
         given = content["affine"]

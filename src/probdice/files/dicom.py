@@ -1,7 +1,8 @@
 """Read DICOM SEG of types BINARY, LABELMAP and FRACTIONAL with highdicom (extra `dicom`).
 
-Arrays are transposed to (column, row, slice). DICOM's segment numbers become labels, and its
-segment labels become names. The background is 0. Overlapping masks remain separate regions.
+Arrays are transposed to (column, row, slice). The *segment number* of DICOM becomes the label of a
+region, and the *segment label* its name. The background is 0. Overlapping masks remain separate
+regions.
 """
 
 import math
@@ -53,8 +54,8 @@ def _image(path: Path, max_bytes: int) -> Image:
         kind = pydicom.uid.UID(storage).name if storage else "an object without a class"
     if storage not in SEGMENTATIONS:
         raise FormatError(
-            f"is {kind}, expected DICOM SEG (Segmentation Storage). Segment an image, or convert a "
-            f"structure set, first."
+            f"is {kind}, expected DICOM SEG (Segmentation Storage). Segment the image or, for a "
+            f"structure set, convert it to DICOM SEG."
         )
     frames = _checked_frames(pydicom, dataset)
     with library_call():

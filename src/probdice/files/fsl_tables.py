@@ -28,16 +28,16 @@ def parse_lut(lines: Sequence[str]) -> dict[Label, Entry]:
 
 
 def is_atlas(text: str) -> bool:
-    """Return whether a text is XML with an atlas."""
+    """Return whether a text is XML that contains an atlas."""
     return text.lstrip().startswith("<") and "<atlas" in text
 
 
 def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
-    """Parse the regions of an atlas by label or, with `channels`, by volume of the 4-D image.
+    """Return the regions of an atlas by label or, with `channels`, by volume of the 4-D image.
 
     In a *label* atlas, the index of a region is its label. In a *probabilistic* atlas, the index of
-    a region is its volume in the 4-D image. The label of the region in the 3-D summary image is the
-    attribute ``value`` or, by default, the index plus 1.
+    a region is the number of its volume in the 4-D image, and the attribute ``value`` (by default,
+    the index plus 1) is its label in the 3-D summary image.
     """
     if ENTITIES.search(text):
         refuse_entities()
@@ -54,7 +54,7 @@ def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
         try:
             number = int(index or "") if value is None else int(value)
         except ValueError:
-            raise FormatError(f"region {name!r} has no whole number as index") from None
+            raise FormatError(f"the index of region {name!r} is not a whole number") from None
         if kind.startswith("prob") and value is None and not channels:
             number += 1
         names[number] = Entry(name)

@@ -163,7 +163,10 @@ def _maps_of(answer: Answer, file: str) -> Maps:
         names += [name] if len(columns) == 1 else [""] * len(columns)
     sizes = {len(row) for row in rows}
     if len(sizes) != 1 or 0 in sizes:
-        raise FormatError(f"contains maps of {listed(sorted(sizes))} vertices, expected one number")
+        raise FormatError(
+            f"contains maps of {listed(sorted(sizes))} vertices: expected the same number in all "
+            f"maps, and at least 1"
+        )
     structure = structure_named(value["structure"]) or structure_of_file(file)
     return Maps(
         rows[0][None] if len(rows) == 1 else np.stack(rows),
@@ -211,7 +214,7 @@ def _answer(image: Any) -> Answer:
     structure = image.meta.get(STRUCTURE) or ""
     for array in image.darrays:
         if array.data is None or array.data.dtype.kind not in "iuf":
-            raise corrupt("one of its arrays has no numbers")
+            raise corrupt("one of its arrays is empty or not numeric")
         structure = structure or array.meta.get(STRUCTURE) or ""
         maps.append((int(array.intent), str(array.meta.get("Name") or "")))
         arrays.append(np.asarray(array.data))

@@ -200,7 +200,7 @@ def _described(dataset: Any, file: str) -> dict[str, Any]:
 
 
 def _version(file: str) -> list[int]:
-    """Return numbers that change when a file is replaced or modified."""
+    """Return the device, inode, size and modification time, which identify a version of a file."""
     status = os.stat(file)
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
 
@@ -234,7 +234,7 @@ def check_dataset(dataset: Any, path: Path) -> None:
         check_size(itemsize * math.prod(shape), min(stored, size), shape)
     else:
         if len(chunks) != len(shape):
-            raise corrupt(f"its shape is {shape} in chunks of {chunks}")
+            raise corrupt(f"its shape is {shape}, but the shape of its chunks is {chunks}")
         check_chunk_size(shape, chunks, itemsize)
         check_size(itemsize * math.prod(chunks), size, chunks, ratio=ratio)
         # Unwritten chunks take no space, but reading them takes time.

@@ -98,7 +98,7 @@ def _nifti_1(head: bytes) -> Header:
     raw = np.frombuffer(head, FIELDS[order], count=1)[0]
     axes = int(raw["dim"][0])
     if int(raw["sizeof_hdr"]) != 348 or not 1 <= axes <= 7:
-        raise corrupt(f"its header has {axes} axes and a size of {raw['sizeof_hdr']}")
+        raise corrupt(f"its header has {axes} axes and a size of {raw['sizeof_hdr']} bytes")
     code = int(raw["datatype"])
     if code not in TYPES:
         raise FormatError(

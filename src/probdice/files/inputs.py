@@ -83,7 +83,7 @@ def as_surfaces(value: Any) -> tuple[Surface, ...]:
     if isinstance(value, str | PathLike):
         return tuple(read_surface(file) for file in split_paths(value))
     if not isinstance(value, Iterable):
-        raise InputError(f"surface must be the path of a surface, or several, found {value!r}")
+        raise InputError(f"surface must be one or more paths of surfaces, found {value!r}")
     return tuple(surface for one in value for surface in as_surfaces(one))
 
 

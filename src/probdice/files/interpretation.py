@@ -7,8 +7,8 @@
 
 | values, one per pixel and region | meaning |
 |---|---|
-| floating-point numbers, scaled integers, or any numbers with `scale` | probabilities |
-| integers that are all 0 or 1 | masks, one per region |
+| only 0 and 1, unless the file declares probabilities | masks, one per region |
+| other numbers that are floating-point, scaled by the file or scaled by `scale` | probabilities |
 | other integers | an error, because they may be a time series or percentages |
 
 The comparison, not this module, checks that probabilities are in [0, 1] and sum to 1.
@@ -100,7 +100,7 @@ def segmentation_of(
 def _channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the label of every region, or None without a label, and the names by channel."""
+    """Return the label of every region, None for a region without one, and names by channel."""
     if names is not None and labels is None:
         names = _distinct(names)
     elif labels is None:
@@ -111,7 +111,7 @@ def _channels(
 def _foreground(
     image: Image,
 ) -> tuple[Sequence[int | None], Mapping[int, str], Mapping[int, str]]:
-    """Return the labels, names and colours of the two regions: complement and foreground."""
+    """Return the labels, names and colours of the two regions, background and foreground."""
     if image.kind == "foreground":
         labels, names = _channels(image.region_labels, image.region_names, 2)
         return labels, names, image.colours
@@ -206,7 +206,7 @@ def without_single_region(image: Image) -> Image:
 
 
 def scaled_values(image: Image, scale: float | None) -> Array:
-    """Apply the slope and the intercept of the file and the user's scale to the values."""
+    """Apply the file's slope and intercept, and then the user's scale, to the values."""
     if image.array.dtype.kind not in "biuf" or image.array.dtype.itemsize > 8:
         raise FormatError(
             f"values must be integers or floating-point numbers of at most 64 bits, "

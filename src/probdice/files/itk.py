@@ -5,8 +5,8 @@ the components or the fourth axis. A .seg.nrrd file of 3D Slicer contains the na
 Segments in different layers may overlap. MetaImage values remain on disk if they are uncompressed
 and in one file.
 
-If a VTK, GIPL or MRC file lacks lengths or values, SimpleITK returns uninitialised memory. To
-detect these files, this module also parses the relevant parts of their headers.
+If a VTK, GIPL or MRC file lacks the image size or some values, SimpleITK returns uninitialised
+memory. To detect these files, this module also parses the relevant parts of their headers.
 """
 
 import math
@@ -304,7 +304,7 @@ def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
 def _voxels_in_header(head: bytes, io: str) -> int | None:
     """Return the number of voxels in a VTK, GIPL or MRC header, and None for other formats.
 
-    Return 0 if the header lacks this number, for which SimpleITK would use uninitialised memory.
+    Return 0 if the header lacks the image size. SimpleITK would then use uninitialised memory.
     """
     if io == "VTKImageIO":
         lengths = VTK_LENGTHS.search(head)
@@ -355,7 +355,7 @@ def _affine(image: Any) -> NDArray[np.float64]:
     affine = np.eye(space + 1)
     spacing, origin = image.GetSpacing()[:space], image.GetOrigin()[:space]
     if not np.all(np.isfinite([*spacing, *origin])) or not np.all(np.isfinite(direction)):
-        raise corrupt(f"its origin is {origin} and its spacing {spacing}")
+        raise corrupt(f"its origin {origin}, its spacing {spacing} or its direction is not finite")
     affine[:space, :space] = direction * np.array(spacing)
     affine[:space, space] = origin
     if np.linalg.matrix_rank(affine) <= space:

@@ -38,7 +38,7 @@ class OverlappingMasks(FormatError):
 class SharedPixels:
     """The number of pixels that are in several masks, and the names of these masks.
 
-    The smallest mask is first.
+    The names are sorted by the size of the mask, smallest first.
     """
 
     pixels: int
@@ -63,7 +63,7 @@ class SharedPixels:
 
     @property
     def note(self) -> Note:
-        """Note which states that shared pixels are divided equally."""
+        """The note that shared pixels are divided equally."""
         return Note(
             "claimed",
             (
@@ -134,8 +134,8 @@ def label_map_by_priority(
         raise InputError(
             priority_option(priority),
             f" names {listed(unknown)}{regions}; it" if unknown else "",
-            f" does not decide {undecided} pixels that are in several other masks. Add names of "
-            f"these regions: {listed([shown[k] for k in last], 20)}.",
+            f" leaves {undecided} shared pixels unassigned, because it names none of their masks. "
+            f"Add names of these regions: {listed([shown[k] for k in last], 20)}.",
         )
     given = [label for label in labels if label is not None and 0 < label < 2**63]
     if len(given) == len(masks):

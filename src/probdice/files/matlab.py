@@ -6,9 +6,9 @@ array with three or more axes contains probabilities, with the regions along the
 version 7.3 are HDF5 and require the extra `hdf5`.
 
 The child process parses files. SciPy parses files of versions up to 7. SciPy does not verify the
-checksum of a compressed variable whose stream is truncated: it read wrong values from one of 3,000
-corrupted files. This module therefore decompresses the streams first, which also determines the
-memory that the variables require.
+checksum of a compressed variable whose stream is truncated: in a test, it read wrong values from
+one of 3,000 corrupted files. This module therefore decompresses the streams first, which also
+determines the memory that the variables require.
 """
 
 import math
@@ -148,7 +148,10 @@ def _unpacked_size(file: str, max_bytes: int) -> int:
 
 
 def _entered(value: Any, step: str) -> Any:
-    """Return the cell or struct with an index, or the field with a name, or None if missing."""
+    """Return the cell or struct with the index `step`, or the field with the name `step`.
+
+    Return None if it does not exist.
+    """
     if not _is_cells(value) and not _is_structs(value):
         return None
     if step.isdecimal():
@@ -174,7 +177,7 @@ def _opened(value: Any) -> Any:
 
 
 def _field(structs: NDArray[Any], name: str) -> Any:
-    """Return a field of a struct, or one item per struct if there are several structs."""
+    """Return a field of one struct, or an array with this field of each of several structs."""
     fields = structs[name].ravel(order="F")
     return fields[0] if fields.size == 1 else fields
 
@@ -245,6 +248,6 @@ def list_newer(file: str, max_bytes: int) -> Answer:
 
 
 def _newer_variables(h5py: Any, content: Any) -> dict[str, Any]:
-    """Return every data set except the content of cells."""
+    """Return every numeric data set, by path, except those in cells."""
     items = datasets(h5py, content).items()
     return {name.strip("/"): item for name, item in items if not name.startswith("/#refs#")}

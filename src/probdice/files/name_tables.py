@@ -54,9 +54,9 @@ EXPECTED = (
 def with_names(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
-    Labels that a table names but the image does not contain are dropped. If a mapping or a list
-    from the user names these labels, they become empty regions. `required` names must include at
-    least one label of the image.
+    Labels that are named but do not occur in the image are dropped if the names are a table, and
+    become empty regions if the names are a mapping or a list. With `required`, the names must
+    include at least one label of the image.
     """
     table = isinstance(names, str | os.PathLike)
     entries = _entries(names, channels=not segmentation.crisp)
@@ -125,7 +125,7 @@ def read_names(path: str | os.PathLike[str], *, channels: bool = False) -> dict[
 
 
 def read_unions(path: str | os.PathLike[str]) -> dict[str, tuple[Label, ...]]:
-    """Read the derived regions of nnU-Net's dataset.json, whose values are lists of labels.
+    """Read the derived regions of nnU-Net's dataset.json, which are lists of labels.
 
     Single labels other than 0 also become derived regions.
 
@@ -360,7 +360,7 @@ def labels_in(segmentation: Segmentation) -> set[int]:
 
 
 def _distinct(values: NDArray[Any]) -> list[int]:
-    """Return the distinct integers. For a short range, a lookup table is faster than sorting."""
+    """Return the distinct integers. If they span a short range, a lookup table replaces sorting."""
     lowest, highest = values.min(), values.max()
     if int(highest) - int(lowest) >= SHORT_RANGE:
         return [int(value) for value in np.unique(values).tolist()]

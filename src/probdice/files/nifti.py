@@ -79,7 +79,7 @@ def _read(source: Source) -> Image:
 
 
 def of_nibabel(image: Any) -> Image:
-    """Convert a nibabel image. Unscaled values are used if they are available."""
+    """Convert a nibabel image. If possible, the stored values are kept and scaled later."""
     if not hasattr(image, "affine") or len(image.shape) < 1:
         raise FormatError(
             f"is a {type_named(image)}, which is not an image on a grid. Pass an array of its "
@@ -222,9 +222,9 @@ def _label_table(extensions: bytes) -> dict[str, Any]:
 
 
 def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:
-    """Return the values with three spatial axes and at most one region axis, and the region axis.
+    """Return the values with three spatial axes, and the index of the region axis or None.
 
-    All other axes must have length 1.
+    At most one additional axis, the region axis, may be longer than 1.
     """
     space = values.shape[:3] + (1,) * (3 - values.ndim)
     further = [n for n in values.shape[3:] if n != 1]

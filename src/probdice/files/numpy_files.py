@@ -119,7 +119,7 @@ def _read_npz(source: Source) -> Image:
 
 
 def _named(image: Image, names: NDArray[Any]) -> Image:
-    """Add names in the format of older versions.
+    """Add names that are stored in the format of older probdice versions.
 
     The names are pairs of a label and a name, or one name per region.
     """
@@ -225,7 +225,8 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
 def _key(wanted: str, keys: list[str]) -> str:
     """Return the key of the array to read.
 
-    The default is `probabilities`, because nnU-Net also stores other arrays, or the only array.
+    The default is `probabilities` if it exists, because nnU-Net also stores other arrays.
+    Otherwise, the default is the only array.
     """
     if not wanted and "probabilities" in keys:
         return "probabilities"
@@ -248,7 +249,7 @@ def label_image(path: Path) -> Path | None:
 
 
 def regions_of_plain(array: Array) -> int | None:
-    """Return the region axis according to the rule for plain arrays, or None for labels."""
+    """Return the region axis of an array without metadata, or None if the values are labels."""
     if array.dtype.kind != "f" or not array.shape:
         return None
     whole_above_one = fraction_in(array) is None and beyond_one(array) is not None

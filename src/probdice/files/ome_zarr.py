@@ -90,7 +90,7 @@ class Level:
         return with_description(image, self.description)
 
     def _axes(self, count: int) -> list[_Axis]:
-        """Return the axes. Versions before 0.3 always have five axes."""
+        """Return the axes, which are t, c, z, y and x in images of versions before 0.3."""
         axes = []
         for entry in self.image.get("axes", "tczyx"):
             axis = {"name": entry} if isinstance(entry, str) else entry
@@ -188,7 +188,7 @@ def _colours(labels: Any) -> dict[int, str]:
 
 
 def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
-    """Return the valid objects in the list `name`. Objects other than channels need a label."""
+    """Return the valid objects in the list `name`; only channels are valid without a label."""
     entries = holder.get(name) if isinstance(holder, Mapping) else None
     return [
         entry

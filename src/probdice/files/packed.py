@@ -1,7 +1,7 @@
 """Decompress streams with a limited amount of memory, and verify their checksums.
 
-Streams are decompressed with isal, or with zlib on platforms without isal. The time of isal is half
-that of zlib.
+Streams are decompressed with isal or, on platforms without isal, with zlib, which takes twice as
+long.
 """
 
 import mmap
@@ -33,11 +33,11 @@ def is_gzipped(head: bytes) -> bool:
 
 
 def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
-    """Decompress the first `size` bytes of a gzipped file and up to `trailing` additional bytes.
+    """Decompress a gzipped file, and return the first `size` bytes and up to `trailing` more.
 
-    The result is shorter if the file is shorter. The checksum is at the end of the file, so the
-    remaining bytes are decompressed and discarded. If more than `SURPLUS` bytes remain, an error is
-    raised, because a small file may decompress to terabytes.
+    The result is shorter if the decompressed file is shorter. The checksum is at the end of the
+    file, so the remaining bytes are also decompressed, and then discarded. If more than `SURPLUS`
+    bytes remain, an error is raised, because a small file may decompress to terabytes.
     """
     whole = _unpack_at_once(path, size, trailing)
     if whole is not None:
@@ -54,7 +54,7 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
     """Decompress a file with a single gzip member in one call, or return None for other files.
 
-    While another thread runs Python code, several calls would have to wait for the GIL. The wait
+    Several calls would each have to wait for the GIL while another thread runs Python code. This
     would take longer than the decompression.
     """
     unpacker = zlib_module().decompressobj(wbits=31)
@@ -72,8 +72,8 @@ def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
 def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
     """Return the decompressed size of a zlib or gzip stream, after verifying its checksum.
 
-    The stream is between the bytes `start` and `stop` of the file. The decompressed stream should
-    have `size` bytes.
+    The stream is between the bytes `start` and `stop` of the file, and its expected decompressed
+    size is `size`. An error is raised if it is far larger.
     """
     with path.open("rb") as stream:
         stream.seek(start)

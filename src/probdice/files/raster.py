@@ -124,7 +124,7 @@ def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
 def pixels(picture: Any, mode: str = "") -> NDArray[Any]:
     """Return the values of a Pillow image, converted to `mode` if `mode` is not empty.
 
-    A few rows are copied at a time, because Pillow makes two temporary copies of these rows.
+    Only a few rows are converted at a time, because Pillow makes two temporary copies of them.
     """
     width, height = picture.size
     step = max(1, STRIP // width)
@@ -148,7 +148,7 @@ def _palette_colours(palette: NDArray[Any], most: int) -> dict[int, str]:
 
 
 def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
-    """Return the content of a PNG with only its critical chunks, after verifying all checksums.
+    """Verify all checksums of a PNG file, and return the file without its ancillary chunks.
 
     Pillow does not verify the checksums of the values, and it rejects images with long comments.
     """
@@ -348,7 +348,7 @@ def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
 
 @contextmanager
 def _logged_errors() -> Iterator[list[str]]:
-    """Raise the errors that tifffile only logs in this thread, such as missing pages."""
+    """Raise the errors of this thread that tifffile only logs, such as missing pages."""
     errors: list[str] = []
     this_thread = threading.get_ident()
 

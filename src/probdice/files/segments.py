@@ -58,7 +58,7 @@ def image_of_segments(
 
 
 def description_fields(description: str) -> dict[str, str]:
-    """Split a description into header fields. Spaces are escaped because fields are stripped."""
+    """Split a description into header fields. Spaces are escaped, because readers strip fields."""
     text = description.replace(" ", "\\u0020")
     starts = range(0, len(text), PART)
     return {f"{DESCRIPTION}_{k}": text[start : start + PART] for k, start in enumerate(starts)}

@@ -165,7 +165,11 @@ def region_names(paths: Sequence[str]) -> list[Label]:
 
 
 def _differences(paths: Sequence[str]) -> list[str]:
-    """Return the differing parts of file names, or longer parts if these are not distinct."""
+    """Return the differing parts of file names.
+
+    If any of these are empty or equal, return the file names without extensions or, if two of
+    those are equal, the paths.
+    """
     stems = []
     for path in paths:
         file, inside = split_inside(path)
@@ -242,7 +246,7 @@ def split_inside(path: str) -> tuple[Path, str]:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts pve_2 before pve_10. The numbers 1 and 01 are sorted as text."""
+    """Return a key that sorts pve_2 before pve_10. Names with equal numbers are sorted as text."""
     parts = re.split(r"(\d+)", name)
     numbered = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
     return [*numbered, (0, name)]

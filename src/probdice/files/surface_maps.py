@@ -1,4 +1,4 @@
-"""Functions for values of vertices: label tables, selection of maps, and names of structures."""
+"""Functions for files with values per vertex: label tables, selection of maps, and structures."""
 
 import colorsys
 import re
@@ -56,7 +56,7 @@ class Maps:
     names : sequence of str
         The name of each map, or "" for a map without a name.
     space : VertexSpace
-        The space that defines the vertex of each column.
+        The vertex of each column.
     tables : sequence of list of LabelRow or None
         The label table of each map, or None if the maps are not labels.
     description : str
@@ -77,7 +77,7 @@ class Maps:
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The number of each map, by name and by number from 0."""
+        """The index of each map, by the map's name and by its index as text."""
         numbers = {str(k): k for k in range(len(self.names))}
         return numbers | {name: k for k, name in reversed([*enumerate(self.names)]) if name}
 
@@ -114,7 +114,7 @@ def map_contents(maps: Maps) -> list[Content]:
 
 
 def names_and_colours(table: Sequence[LabelRow]) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the names and colours by label. A name that is only the number is ignored."""
+    """Return the names and colours by label. A name that only repeats the label is ignored."""
     names = {
         label: name.strip()
         for label, name, _ in table
@@ -159,8 +159,8 @@ def rows_to_write(payload: Payload) -> list[LabelRow]:
 def map_name(payload: Payload, number: int) -> str:
     """Return the name under which a map is stored.
 
-    A map is stored under the name of its region, or under "#" and a number from 1. A map that is
-    not a segmentation is called "similarity".
+    A map is stored under the name of its region or, if the region has no name, as #1, #2, …. A map
+    that is not a segmentation is called "similarity".
     """
     if payload.kind == "map":
         return "similarity"
@@ -169,7 +169,7 @@ def map_name(payload: Payload, number: int) -> str:
 
 
 def space_of(payload: Payload) -> VertexSpace:
-    """Return the vertices of the values to write. A 1-D array without geometry is one surface."""
+    """Return the vertex of each value to write. A 1-D array without geometry is one surface."""
     if isinstance(payload.geometry, VertexSpace):
         return payload.geometry
     if len(payload.shape) != 1 or payload.geometry is not None:
@@ -201,7 +201,10 @@ def structure_of_file(name: str) -> str:
 
 
 def _shown(maps: Maps) -> list[str]:
-    """Return a selector for each map: its name, or its number if the name is not unique."""
+    """Return the text that selects each map: its name, or its index if it has no unique name.
+
+    The first of several maps with the same name keeps the name.
+    """
     return [
         name if name and maps.numbers[name] == k else str(k) for k, name in enumerate(maps.names)
     ]

@@ -23,7 +23,7 @@ ROW = 12  # number of bytes in a vertex or a triangle, which is three 32-bit num
 
 
 def surface_of(source: Source) -> Surface:
-    """Read a mesh. Its structure is named in the metadata or in the file name."""
+    """Read a mesh. The metadata or the file name determines which brain structure it shows."""
     structure = ""
     if source.head.startswith(FREESURFER):
         points, triangles = _freesurfer(source)
@@ -39,14 +39,14 @@ def surface_of(source: Source) -> Surface:
     points, triangles = points.astype(np.float64), triangles.astype(np.int64)
     if points.shape[1:] != (3,) or triangles.shape[1:] != (3,) or not len(points):
         raise corrupt(
-            f"expected rows of 3 coordinates and of 3 vertices, found {points.shape} and "
-            f"{triangles.shape}"
+            f"expected 3 coordinates per vertex and 3 vertices per triangle, found arrays of shape "
+            f"{points.shape} and {triangles.shape}"
         )
     valid = (np.abs(points) <= FARTHEST).all()  # false for NaN
     if not valid or not ((triangles >= 0) & (triangles < len(points))).all():
         raise corrupt(
-            f"a coordinate is not a number up to {FARTHEST:g}, or a triangle has a vertex that "
-            f"does not exist"
+            f"a coordinate is not between −{FARTHEST:g} and {FARTHEST:g} mm, or a triangle refers "
+            f"to a vertex that does not exist"
         )
     structure = structure or structure_of_file(source.path.name)
     return Surface(points, triangles, structure, str(source.path))

@@ -101,7 +101,7 @@ def nrrd_values(path: Path) -> Values:
     if lines_to_skip:
         files = tuple((file, _after_lines(file, start, lines_to_skip)) for file, start in files)
     if encoding == "packed" and any(not _starts_gzipped(file, start) for file, start in files):
-        raise corrupt("its header declares gzipped values, but they are not")
+        raise corrupt("its header declares gzipped values, but the values are not gzipped")
     return Values(encoding, files, skipped=max(skip, 0))
 
 

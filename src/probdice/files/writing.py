@@ -58,7 +58,7 @@ def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Pa
 
 
 def described_payload(value: Segmentation, array: Any, geometry: Geometry | None) -> Payload:
-    """Return an array, which may already be stored, with the properties of a segmentation."""
+    """Combine an array, which may already be stored, with the metadata of a segmentation."""
     place = value.geometry if geometry is None else geometry
     if value.crisp:
         return Payload(array, "labels", place, label_names=value.names, colours=value.colours)
@@ -73,7 +73,7 @@ def described_payload(value: Segmentation, array: Any, geometry: Geometry | None
 
 
 def check_vertices(file_format: Format, payload: Payload) -> None:
-    """Reject values of vertices if the format stores images on a grid."""
+    """Reject values per vertex if the format stores only images on a grid."""
     if payload.geometry is not None and not payload.geometry.on_grid and not file_format.surfaces:
         known = ".annot, .label.gii or .dlabel.nii"
         if not payload.labels:

@@ -1,8 +1,8 @@
 """Read Zarr and OME-Zarr, formats 2 and 3, from a folder or a URL, and write them (extra `zarr`).
 
-An OME-Zarr image has several levels. The first level is read unless the path selects another level.
-An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is written as a
-plain array. Arrays remain in their store, and their chunks are decoded on demand.
+An OME-Zarr image has several resolution levels. The first level is read unless the path selects
+another level. An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is
+written as a plain array. Arrays remain in their store, and their chunks are decoded on demand.
 """
 
 import math
@@ -72,7 +72,7 @@ def _contents(source: Source) -> list[Content]:
 
 @contextmanager
 def _metadata() -> Iterator[None]:
-    """Convert errors that invalid metadata cause, because metadata may have values of any type."""
+    """Convert errors due to invalid metadata, which may contain values of any type."""
     try:
         yield
     except ProbdiceError:
@@ -128,7 +128,7 @@ def _plain(array: Any, store: str) -> Image:
 
 
 def _check_no_intensities(array: Any, store: str, level: Level) -> None:
-    """Reject an integer image that has label images, because it is the segmented image."""
+    """Reject an integer image that has label images: it contains intensities, not labels."""
     if level.labels is not None or array.dtype.kind not in "iu":
         return
     try:
@@ -193,7 +193,8 @@ def _check_no_objects(node: Any) -> None:
 def _check_chunks(node: Any) -> None:
     """Reject an array if its chunks have length 0 or are too many, too small or too large.
 
-    Zarr lists all chunks and decompresses whole chunks. Each chunk takes time and memory.
+    Zarr lists all chunks and decompresses whole chunks, so many chunks take time, and large chunks
+    take memory.
     """
     lengths = zip(node.shape, node.chunks, strict=True)
     counts = [-(-length // chunk) if chunk > 0 else 0 for length, chunk in lengths]
@@ -249,7 +250,7 @@ class ZarrArray(Lazy):
             ) from error
 
     def _failing(self, index: tuple[slice, ...]) -> tuple[int, ...]:
-        """Return the first chunk that cannot be read on its own."""
+        """Return the index of the first chunk in a block that cannot be read, for messages."""
         length = self.array.chunks
         bounds = [part.indices(n) for part, n in zip(index, self.shape, strict=True)]
         touched = [
@@ -280,7 +281,7 @@ def _write(path: Path, payload: Payload) -> None:
 
 
 class NewStore:
-    """A new store. `array` creates the array, and `describe` stores the metadata.
+    """A new store. The method `array` creates the array, and `describe` stores the metadata.
 
     With a geometry, the store is an OME-Zarr image with the axes z, y and x. Otherwise, the store
     is a plain array.

@@ -1,7 +1,8 @@
 """Boundary distances in tables and rankings of an evaluation.
 
-If a region is missing on one side, the mean distance over the regions of the case is infinite.
-Additional columns contain the mean of the finite values and the number of infinite values.
+If a region is missing on one side, the mean distance of the case is infinite, unless a penalty
+distance is set. Additional columns contain the mean of the finite values and the number of infinite
+values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -105,7 +106,7 @@ def _rows(boundaries: Boundaries | None, count: int) -> list[dict[str, float]]:
 
 
 def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> str:
-    """Return the definition of the distances, for a methods section."""
+    """Return the definition of the distances and of the surface Dice, for a methods section."""
     penalty_text = (
         "Regions that are absent from one side have infinite distances, and means that include "
         "these regions are also infinite"
@@ -114,7 +115,9 @@ def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> 
     )
     shares = ", ".join(f"{tolerance:g} mm" for tolerance in tolerances)
     surface = (
-        f"; nsd is the share of both surfaces within {shares} of the other" if tolerances else ""
+        f"; nsd is the share of both surfaces that is within {shares} of the other surface"
+        if tolerances
+        else ""
     )
     return (
         f"Boundary distances are exact distances from the centroids of the elements of one surface "

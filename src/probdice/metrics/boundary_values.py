@@ -40,12 +40,12 @@ class BoundaryMean:
     Attributes
     ----------
     mean : float
-        The mean over all included groups. Infinite distances are replaced by the penalty distance,
-        if there is one.
+        The mean over all included groups. If there is a penalty distance, it replaces infinite
+        distances.
     finite_mean : float
-        The mean over the included groups whose value is finite without a penalty.
+        The mean over the included groups whose value is finite before the penalty is applied.
     infinite : int
-        The number of included groups whose value is infinite without a penalty.
+        The number of included groups whose value is infinite before the penalty is applied.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class BoundaryMean:
 
     @classmethod
     def of(cls, values: Floats, penalised_values: Floats) -> "BoundaryMean":
-        """Return the means of values without and with a penalty; NaN values are ignored."""
+        """Return the means, given the values before and after the penalty; NaN is ignored."""
         return cls(
             mean=_mean(penalised_values[~np.isnan(penalised_values)]),
             finite_mean=_mean(values[np.isfinite(values)]),
@@ -333,7 +333,7 @@ class Boundaries:
 
     @property
     def _order(self) -> tuple[str, ...]:
-        """The names of the measures, in the order of the engine."""
+        """The names of the measures, in the order in which `_values` stores them."""
         return (
             *STATISTICS,
             *(f"hd{p:g}" for p in self.percentiles),

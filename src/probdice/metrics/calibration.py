@@ -1,18 +1,20 @@
 """Calibration of a prediction's probabilities against a crisp or soft reference.
 
 One pass sorts the pixels of every group into fine bins of the predicted probability and sums
-moments per bin. All numbers are computed from these moments. Conventions:
+moments per bin. All results are computed from these moments. Conventions:
 
 - *Expected and maximum calibration error* of the most probable region of every pixel follow Guo et
-  al. (2017). Bins are open on the left. The errors are the mean over pixels and the maximum over
-  bins of |mean predicted probability − share of correct pixels|. The CURVAS challenge computes both
-  errors against each rater. For a soft reference, the mean reference probability of this region
+  al. (2017). Bins exclude their lower end and include their upper end; the first bin also includes
+  0. The errors are the mean over pixels and the maximum over bins of |mean predicted probability in
+  the bin − share of correct pixels in the bin|. The CURVAS challenge computes both errors against
+  each rater. For a soft reference, the mean reference probability of the most probable region
   replaces the share of correct pixels.
 - *Chance* is the mean error of a calibrated predictor. It is computed from references whose regions
   are drawn at random with the predicted probabilities. Neighbouring pixels of a real image are not
   independent, so a calibrated predictor may have larger errors for such an image.
 - *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), decomposed as in
-  Murphy (1973) with the within-bin terms of Stephenson et al. (2008). The terms sum to the score.
+  Murphy (1973) with the within-bin terms of Stephenson et al. (2008). With the signs given in
+  `Brier`, the terms sum to the score.
 - *Thresholded Dice* follows QUBIQ: both sides are thresholded (values above the threshold are
   inside), and the classical Dice coefficients are averaged over the thresholds. The Dice
   coefficient of two empty masks is 1.
@@ -349,8 +351,8 @@ def _region(group: Group, forecast: Forecast, k: int, coarse_bins: _Bins) -> Reg
 def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
     """Return the Dice coefficient at each threshold.
 
-
-    `above` counts the pixels by the number of thresholds that each side exceeds.
+    Entry (i, j) of `above` is the number of pixels at which the reference exceeds i thresholds and
+    the prediction exceeds j.
     """
     exceeding = above[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
     values = []
@@ -362,7 +364,7 @@ def _dice(above: NDArray[np.int64]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Combine fine bins into `bins` bins of equal width or mass."""
+    """Combine fine bins into at most `bins` bins of equal width or nearly equal pixel counts."""
 
     bins: int
     binning: Binning

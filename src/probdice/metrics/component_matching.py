@@ -5,10 +5,10 @@ index above one half is matched.
 
 In many-to-one matching, a component is a *part* of a component of the other side if more than half
 of its pixels are inside that component. A component is compared with the union of its parts, and
-the Jaccard index with this union also applies to each part. Therefore, a lesion that is predicted
-in several pieces is found, and several lesions that one predicted component covers are also found.
-If the Jaccard index of the one-to-one match is larger, that index is used. Many-to-one matching
-therefore never finds fewer components.
+the Jaccard index with this union also applies to each part. Therefore, a lesion can be found even
+if it is predicted in several pieces, or if one predicted component covers several lesions. If the
+Jaccard index of the one-to-one match is larger, that index is used. Many-to-one matching therefore
+finds at least as many components as one-to-one matching.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,8 @@ __all__ = ["Components", "Matches", "components_of", "match_components"]
 class Components:
     """The components of one side and their measures.
 
-    `numbers` is 0, 1, … at the pixels of the components and −1 elsewhere.
+    `numbers` contains the number of the component (0, 1, …) at every pixel, and −1 outside
+    components.
     """
 
     numbers: NDArray[np.int64]
@@ -43,7 +44,7 @@ def components_of(
 ) -> Components:
     """Divide a map into components, and remove small components.
 
-    The map holds group numbers + 1.
+    The map contains the group number plus 1 at every pixel, and 0 outside all groups.
     """
     codes = np.where(np.concatenate([[False], groups])[codes], codes, 0)
     component_map, count = connected(np.ascontiguousarray(codes, np.uint32), connectivity)
@@ -79,10 +80,11 @@ def _nearest(
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Per side and component, the number of parts and the overlap with its matches.
+    """Per side and component, the number of parts and the overlap with the matched components.
 
-    Each row of `one_to_one` and `many_to_one` contains the number of common pixels and the sum of
-    both sizes.
+    A row of `one_to_one` or `many_to_one` contains the number of pixels that the component shares
+    with its match or with the union of its parts, and the sum of the two sizes. Both numbers are 0
+    for an unmatched component.
     """
 
     parts: Both[NDArray[np.int64]]
@@ -134,7 +136,7 @@ def _overlaps(
 def _keep_larger(
     values: NDArray[np.int64], places: NDArray[np.int64], candidates: NDArray[np.int64]
 ) -> None:
-    """Replace each row at these positions if its candidate has a larger Jaccard index."""
+    """Replace each row of `values` at `places` if its candidate has a larger Jaccard index."""
     ratios = [
         common_and_total[:, 0] / np.maximum(common_and_total[:, 1], 1)
         for common_and_total in (values[places], candidates)

@@ -40,9 +40,9 @@ COMPONENT_MEASURES = tuple(f"components_{name}" for name in STRATUM_COLUMNS)
 def component_value(
     comparison: "Comparison", measure: str, threshold: float, label: str | None = None
 ) -> float:
-    """Return a measure of one class or of all classes.
+    """Return a measure of one class or, if `label` is None, of all classes.
 
-    For all classes, counts are summed and other measures are averaged. The value is NaN if
+    Over all classes, counts are summed and other measures are averaged. The value is NaN if
     components were not computed.
 
     Examples
@@ -93,7 +93,7 @@ def component_cells(
 
 
 def component_classes(comparisons: Iterable["Comparison"]) -> tuple[str, ...]:
-    """Return the classes of the components of all cases, in the order of their first component."""
+    """Return the classes of the components of all cases, in the order in which they first occur."""
     labels: dict[str, None] = {}
     for comparison in comparisons:
         table: ComponentTable | None = comparison.numbers.known("components")
@@ -142,26 +142,26 @@ def component_definition(
     --------
     >>> from probdice.metrics.component_measures import component_definition
     >>> component_definition((), 6, 10, 0.5).partition(",")[0]
-    'Components are connected by 6 neighbours'
+    'Components are sets of voxels connected by 6 neighbours'
     """
     neighbours = "all" if connectivity is None else str(connectivity)
     classes = f" of {listed(labels, 20)}" if labels else ""
     minimum_text = (
-        f"; components smaller than {minimum:g} mm³ (voxels for images without geometry) are "
-        f"removed from both sides"
+        f"; components smaller than {minimum:g} mm³ (voxels for 2-D images and images without "
+        f"geometry) are removed from both sides"
         if minimum
         else ""
     )
     return (
-        f"Components{classes} are connected by {neighbours} neighbours, and matched one to one "
-        f"within corresponding classes such that the total overlap is largest{minimum_text}. A "
+        f"Components{classes} are sets of voxels connected by {neighbours} neighbours, and matched "
+        f"one to one within corresponding classes with the largest total overlap{minimum_text}. A "
         f"component is found if the Jaccard index with its match is at least {threshold:g}; other "
         f"components of the reference are missed, and other components of the prediction are "
-        f"false. Panoptic "
-        f"quality (pq) is F1 (recognition quality) times the mean Jaccard index of found "
-        f"components (segmentation quality, sq). In many-to-one matching (names that end with "
-        f"_many), a component is a part of a component of the other side if more than half of it "
-        f"is inside that component. The Jaccard index of a component and the union of its parts "
-        f"applies to the component and to each part if this index is larger. Over the classes of a "
-        f"case, counts are summed and other measures are averaged."
+        f"false. Panoptic quality (pq) is F1 (recognition quality) times the mean Jaccard index of "
+        f"found components (segmentation quality, sq). In many-to-one matching (names that end "
+        f"with _many), a component is a part of a component of the other side if more than half of "
+        f"it is inside that component. If the Jaccard index of a component and the union of its "
+        f"parts is larger than the index with a one-to-one match, it replaces the latter for the "
+        f"component and for each part. Over the classes of a case, counts are summed and other "
+        f"measures are averaged."
     )

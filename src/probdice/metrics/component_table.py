@@ -73,7 +73,7 @@ class ComponentRow:
     jaccard_many: float
 
     def address(self, page: str | None) -> str:
-        """Return the link to this component on the page of its case, or "" without a page."""
+        """Return the link to this component on the HTML page of its case; "" if `page` is None."""
         return "" if page is None else f"{page}#at={'.'.join(map(str, self.voxel))}"
 
     def agreement(self, reading: Reading) -> tuple[float, float]:

@@ -1,7 +1,7 @@
-"""Connected components of label maps as instances, and scores per component.
+"""Replace the regions of label maps with connected components, and score components.
 
-Both computations require the whole image in memory. The package connected-components-3d computes
-the components.
+Both functions require the whole image in memory. The package connected-components-3d computes the
+components.
 """
 
 from collections import Counter
@@ -125,12 +125,12 @@ class Component:
     reference_volume : float
         Number of pixels in the component.
     prediction_volume : float
-        Volume of the group's prediction (pixels, or a sum of probabilities) among the pixels that
-        are nearer to this component than to any other component of the group.
+        Volume of the group's prediction (a number of pixels or a sum of probabilities), counting
+        only the pixels that are nearer to this component than to any other component of the group.
     dice : float
-        Dice coefficient of the component and the prediction among these pixels.
+        Dice coefficient of the component and the prediction, computed from the same pixels.
     jaccard : float
-        Jaccard index of the component and the prediction among these pixels.
+        Jaccard index of the component and the prediction, computed from the same pixels.
     """
 
     reference: tuple[Label, ...]
@@ -146,8 +146,8 @@ class Component:
 class ComponentScores:
     """The score of every connected component of the reference.
 
-    In a mean over pixels, large components dominate. In the mean over components, every component
-    has the same weight.
+    A Dice coefficient of all pixels depends mainly on large components. In the mean over
+    components, every component has the same weight.
 
     Attributes
     ----------
@@ -324,7 +324,8 @@ def _divide(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the component number of every pixel, and the label of each component.
 
-    Components are numbered from 1. Pixels with unchanged labels have the number 0.
+    Components are numbered from 1. Labels in `unchanged_labels` are not divided, and their pixels
+    have the number 0.
     """
     code_map, distinct_labels = labels, None
     if list(unchanged_labels) != [0]:  # cc3d ignores code 0, so labels are coded from 1

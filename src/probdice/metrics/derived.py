@@ -1,8 +1,8 @@
-"""Derived regions: unions of regions that may overlap each other, as used in BraTS and KiTS.
+"""Derived regions: unions of regions, as used in BraTS and KiTS. Unions may share regions.
 
 A union is compared as a single region. For label maps, its overlap is computed from the overlap
-table of the comparison. For probabilities, P and Q are the sums over the member regions of each
-side, and one pass over the pixels computes Σ|P − Q| of all unions.
+table of the comparison. For probabilities, P and Q are the sums of the probabilities of the member
+regions on each side, and one pass over the pixels computes Σ|P − Q| for all unions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -297,7 +297,7 @@ def _common(result: "Comparison", unions: Sequence[Union], volumes: Both[Floats]
 def _from_table(overlap: Overlap, union: Union) -> float:
     """Return Σ min(P, Q) if a side is a label map.
 
-    The indicator of a label is 0 or 1, so the sum over pairs of regions is exact.
+    P or Q is then 0 or 1 at every pixel, so the sum over pairs of member regions is exact.
     """
     meeting = overlap.meeting
     inside = np.isin(meeting.rows, union.regions.reference) & np.isin(

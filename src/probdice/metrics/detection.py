@@ -52,7 +52,7 @@ class Detection:
     Attributes
     ----------
     threshold : float
-        Minimum index of a true positive.
+        Minimum Jaccard index (or Dice coefficient) of a true positive.
     by : {"jaccard", "dice"}
         The index that is compared with the threshold.
     background : dict or None
@@ -80,7 +80,7 @@ class Detection:
         Data Science Bowl. This mean differs from the average precision of COCO, which ranks
         instances by confidence.
     f1_area : float
-        The exact area under the curve of F1 over all thresholds from 0 to 1.
+        The exact area under the curve of F1 as a function of the threshold, from 0 to 1.
     splits : tuple of Split
         Reference regions that contain at least two prediction regions as parts. A region is a part
         of another region if more than half of its volume is inside that region.
@@ -210,7 +210,7 @@ class Detection:
 
     @cached_property
     def f1_area(self) -> float:
-        """The area under F1 over all thresholds from 0 to 1."""
+        """The area under the curve of F1 as a function of the threshold, from 0 to 1."""
         if not sum(self.instances.values()):
             return nan
         # F1 is a step function: it changes only at thresholds that equal the value of a group.
@@ -298,10 +298,10 @@ class Detection:
             tuples and an *outcome*. The outcome is "found", "below threshold" (the reference
             regions of the group count as missed and its prediction regions as false), "missed",
             "false" or "faint" (the group is not counted). With ``"reference"`` and
-            ``"prediction"``, the table has one row per region of that side, with the corresponding
-            regions, whether the region was found, whether its group is faint, and the parts of the
-            region. Empty regions are excluded. An unmatched region has a Jaccard index and a Dice
-            coefficient of 0.
+            ``"prediction"``, the table has one row per region of that side that is not empty. A row
+            contains the corresponding regions, the parts of the region, whether the region was
+            found, and whether its group is faint. An unmatched region has a Jaccard index and a
+            Dice coefficient of 0.
 
         Examples
         --------
@@ -320,7 +320,7 @@ class Detection:
 
     @cached_property
     def _members(self) -> Both[Sequence[tuple[Label, ...]]]:
-        """Per side and group, the labels of the instances."""
+        """Per side, a tuple of instance labels for every group."""
         return Both(*(self._labels(side) for side in SIDES))
 
     def _labels(self, side: Side) -> Sequence[tuple[Label, ...]]:
@@ -367,7 +367,7 @@ class Detection:
     # -- showing ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, float]:
-        """Return all numbers by name.
+        """Return all counts and metrics by name.
 
         Examples
         --------

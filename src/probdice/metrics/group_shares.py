@@ -32,7 +32,7 @@ class Shares:
 
     @property
     def occupied(self) -> NDArray[np.bool_]:
-        """The groups that have at least one region."""
+        """Whether each group has at least one region."""
         return np.asarray((self.regions.reference > 0) | (self.regions.prediction > 0))
 
     @property

@@ -66,9 +66,9 @@ class Indices:
     adapted_rand_error : float
         The adapted Rand error of the SNEMI3D challenge script: 1 − 2 Σ n_ij² / (Σ a_i² + Σ b_j²),
         where each pixel also forms a pair with itself. If a background is given, background pixels
-        of the *reference* are excluded. The c remaining pixels that the prediction assigns to the
-        background count in a_i, but not in n_ij and b_j. Instead, the script adds c/N to Σ n_ij²
-        and to Σ b_j². Label maps.
+        of the *reference* are excluded. Let c be the number of remaining pixels that the prediction
+        assigns to the background. These pixels count in a_i, but not in n_ij and b_j. Instead, c/N
+        is added to Σ n_ij² and to Σ b_j², as in the script. Label maps.
     variation_of_information : float
         `variation_split` + `variation_merge`, in bits. Label maps.
     variation_split : float
@@ -102,8 +102,8 @@ class Indices:
     over_segmentation_error : float
         The same error with the sides exchanged. Label maps.
     accuracy : float
-        The share of pixels whose regions correspond. For probabilities, this is Σ min(p, q) / N
-        over corresponding regions.
+        The share of pixels whose reference region and prediction region correspond. For
+        probabilities, this is Σ min(p, q) / N over corresponding regions.
     kappa : float
         Cohen's κ: (accuracy − e) / (1 − e), where e is the sum over groups of (share of pixels in
         the reference) × (share of pixels in the prediction).
@@ -111,7 +111,7 @@ class Indices:
         Mean Jaccard index of all groups except faint groups (`Group.faint`). Unmatched regions
         count as 0.
     weighted_iou : float
-        Mean Jaccard index, weighted by the volumes of the reference.
+        Mean Jaccard index of the same groups, weighted by their volumes in the reference.
     mean_dice : float
         Mean Dice coefficient of all groups except faint groups. Unmatched regions count as 0.
     mean_foreground_dice : float
@@ -125,7 +125,7 @@ class Indices:
     background : dict or None
         Per side, the label or name of the background.
     notes : tuple of Note
-        Reasons for missing numbers.
+        Reasons why metrics are NaN.
 
     Examples
     --------
@@ -203,7 +203,7 @@ class Indices:
         return adjusted_mutual_information(self._overlap, self.mutual_information, average)
 
     def to_dict(self) -> dict[str, float]:
-        """Return all numbers by name.
+        """Return all metrics by name.
 
         Measures with a value per side have names such as ``covering_reference``.
 
@@ -232,7 +232,7 @@ class Indices:
 
 
 def _names() -> tuple[str, ...]:
-    """Return the names of all numbers in `Indices.to_dict`."""
+    """Return the names of all metrics in `Indices.to_dict`."""
     names: list[str] = []
     for entry in fields(Indices):
         if entry.type is float:

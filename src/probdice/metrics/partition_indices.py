@@ -43,7 +43,7 @@ def adjusted_mutual_information(overlap: Overlap, information: float, average: A
 
 
 def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
-    """Return Rand indices, computed with integers because large numbers are subtracted."""
+    """Return Rand indices. Pairs are counted with integers, so that differences are exact."""
     pixels = overlap.pixels
     common_pairs = _pairs(overlap.meeting.savings, pixels)
     reference = _pairs(overlap.reference.volumes, pixels)

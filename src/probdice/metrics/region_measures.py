@@ -85,7 +85,7 @@ def region_mean(groups: Iterable["Group"], measure: str) -> float:
 
 
 def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
-    """Return the labels of the reference regions of all cases and the names of derived regions.
+    """Return the labels of the reference regions and the names of the derived regions of all cases.
 
     Examples
     --------

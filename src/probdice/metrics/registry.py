@@ -2,8 +2,8 @@
 
 `REGISTRY` contains the measures that are computed for every case, and `REGION_NUMBERS` contains the
 measures of every region. `OTHER_NUMBERS` describes the measures of regions and the measures that
-options add (boundary distances, indices, detection). Tables, rankings, help texts, pages and
-pictures use all three.
+options add (boundary distances, indices, detection). All output uses these three dictionaries:
+tables, rankings, help texts, HTML pages and figures.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ MISSING_RULES = {  # how a ranking treats missing and failed cases of a method
 
 @dataclass(frozen=True)
 class Description:
-    """The title, sort order and unit of a number.
+    """The title, sort order and unit of a measure.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number that scores one case.
+    """A measure that scores one case.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Measure:
     unit : str
         Unit of the value; empty for a share, a coefficient or a count.
     remark : str
-        Explanation in the tables of pages.
+        Explanation in the tables of HTML pages.
     """
 
     name: str
@@ -169,7 +169,8 @@ REGISTRY: dict[str, Measure] = {
             "foreground score",
             lambda result: result.foreground_score,
             needs_background=True,
-            remark="share of pixels with equal regions, among those that are foreground on a side",
+            remark="share of pixels with equal regions, among pixels that are foreground on at "
+            "least one side",
         ),
         Measure(
             "adjusted_foreground_score",
@@ -189,7 +190,7 @@ class RegionNumber:
     Attributes
     ----------
     description : Description
-        The title, sort order and unit of the number.
+        The title, sort order and unit of the measure.
     compute : callable
         Computes the value from a group or a derived region.
     """

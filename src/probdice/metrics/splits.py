@@ -1,4 +1,4 @@
-"""Regions of one side that contain several regions of the other side."""
+"""Regions of one side that contain more than half of each of several regions of the other."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ PART = 0.5  # a region is part of another region if more than this share is insi
 
 @dataclass(frozen=True)
 class Split:
-    """A region of one side that contains several regions of the other side.
+    """A region of one side that contains more than half of each of several regions of the other.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ class Union:
         return tuple(overlap.side(side).label(k) for k in self.regions[side])
 
     def keys(self, overlap: Overlap, side: Side) -> list[int]:
-        """Return the label-map values or the channels of the members of one side."""
+        """Return the labels (label maps) or channels (probabilities) of the members of one side."""
         keys: list[int] = overlap.side(side).keys[list(self.regions[side])].tolist()
         return keys
 

@@ -141,9 +141,9 @@ def side_of(group: Group) -> Side | None:
 
 
 def largest_pair(comparison: Comparison) -> Group | None:
-    """Return the matched pair that covers more than half of the image, or None.
+    """Return the matched pair that covers more than half of the image, which may be background.
 
-    The pair may be a background. It is None if a background is named.
+    Return None if there is no such pair, or if the user has named a background.
     """
     if comparison.options.background is not None:
         return None
@@ -155,7 +155,7 @@ def largest_pair(comparison: Comparison) -> Group | None:
 
 
 def mean_without(comparison: Comparison, left_out: Group) -> float:
-    """Return the mean Dice of all groups that count except one; NaN if there are none."""
+    """Return the mean Dice of all groups except faint groups and `left_out`; NaN if none remain."""
     dice = [group.dice for group in comparison.groups if group != left_out and not group.faint]
     return sum(dice) / len(dice) if dice else nan
 
@@ -198,7 +198,7 @@ def explained_of(comparison: Comparison) -> dict[Side, float]:
 
 
 def _overlap_clauses(comparison: Comparison) -> list[str]:
-    """Return clauses about the overlap and, if it is low, about a possible reason."""
+    """Return a clause about the overlap and, if it is low, a clause about a possible reason."""
     name, dice = "mean Dice", comparison.mean_dice
     if comparison.background is not None:
         name, dice = "foreground Dice", comparison.foreground_dice

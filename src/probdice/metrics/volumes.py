@@ -16,7 +16,7 @@ class _Volumes(Protocol):
 
 
 class VolumeDifferences:
-    """Mixin that adds the differences of `reference_volume` and `prediction_volume`."""
+    """Mixin that adds the differences between `prediction_volume` and `reference_volume`."""
 
     @property
     def volume_difference(self: _Volumes) -> float:

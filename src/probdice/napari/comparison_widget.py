@@ -155,7 +155,7 @@ class ComparisonWidget(QWidget):
         return view
 
     def reset_choices(self, event: Any = None) -> None:
-        """List the layers that can be compared. napari calls this when layers change."""
+        """Update the lists of layers that can be compared. napari calls this when layers change."""
         reference, prediction = self._chosen_layers()
         self._choices = [
             layer for layer in self.viewer.layers if is_labels(layer) or is_stack(layer)
@@ -297,7 +297,7 @@ class ComparisonWidget(QWidget):
     # -- the result ------------------------------------------------------------------------------
 
     def _show_summary(self, summary: Summary | None) -> None:
-        """Show the numbers of a comparison, or clear them if there is no summary."""
+        """Show the results of a comparison, or clear them if `summary` is None."""
         self.outcome = None
         self.table.show(summary)
         self.headline.setText("" if summary is None else summary.headline)

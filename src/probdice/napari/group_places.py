@@ -32,9 +32,9 @@ AGREEING = 1e-12
 def group_places(comparison: "Comparison") -> Integers:
     """Return one pixel per group, in the part of the image where its two sides differ most.
 
-    Each axis of the image is divided into eight parts. For each group, the part with the largest
-    sum of |p − q| is chosen. The result is the pixel with the largest difference in that part or,
-    for two label maps, the middle pixel of all pixels that differ. For a group without any
+    The image is divided into parts, eight along each axis. For each group, the part with the
+    largest sum of |p − q| is chosen. The result is the pixel with the largest difference in that
+    part or, for two label maps, the middle one of the pixels that differ. For a group without any
     difference, the result is a pixel in the part that contains most of the group.
 
     Parameters
@@ -69,7 +69,7 @@ def group_places(comparison: "Comparison") -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """One pixel per group and part of the image, and the sum of differences in that part."""
+    """One pixel per group and part of the image, and the group's sum of |p − q| in that part."""
 
     group: Integers
     part: Integers
@@ -78,7 +78,7 @@ class _Candidates:
 
     @classmethod
     def total(cls, parts: "Iterable[_Candidates]") -> "_Candidates":
-        """Sum the weights of each group and part, and keep the pixel of the largest weight."""
+        """Sum the weights of each group and part, and keep the pixel with the largest weight."""
         group, part, weight, pixel = (
             np.concatenate(columns)
             for columns in zip(*((c.group, c.part, c.weight, c.pixel) for c in parts), strict=True)
@@ -102,7 +102,7 @@ class _Candidates:
 
 
 def _starts(*columns: NDArray[Any]) -> Integers:
-    """Return the rows of sorted columns at which at least one column changes."""
+    """Return the rows at which a new combination of values starts, given sorted columns."""
     is_start = np.zeros(columns[0].size, np.bool_)
     is_start[:1] = True
     for column in columns:
@@ -171,7 +171,7 @@ def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Read
 def _middle_pixels(
     reference: NDArray[np.int32], prediction: NDArray[np.int32], selected_groups: NDArray[np.bool_]
 ) -> tuple[Integers, Floats, Integers]:
-    """Return the groups in one part of two label maps, with a weight and a pixel for each group.
+    """Return the groups in one part of the image, with a weight and a pixel for each group.
 
     The weight is the number of pixels that belong to the group on one side only.
     """
@@ -193,7 +193,10 @@ def _middle_pixels(
 
 
 def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """Yield the number of each part of the image in a block, and the part's box in the block."""
+    """Yield the number and the box of each part of the image that overlaps a block.
+
+    The box is in the coordinates of the block.
+    """
     axes = []
     for extent, length in zip(block.box, shape, strict=True):
         edges = [length * k // PARTS for k in range(PARTS + 1)]

@@ -103,7 +103,7 @@ class Outcome:
     Attributes
     ----------
     comparison : Comparison
-        The result, whose score, groups and notes are already computed.
+        The comparison, with its score, groups and notes already computed.
     shown : ShownGroups
         The labels and colours of the groups.
     layers : tuple
@@ -129,7 +129,7 @@ class ComparedLayers:
     names : Both of str
         The names of the layers.
     grid : LayerGrid
-        The position of the reference.
+        The grid of the reference.
     colormap : colormap or None
         The colours of the reference if it is a Labels layer.
     """
@@ -145,7 +145,10 @@ class ComparedLayers:
         steps: Steps,
         show_summary: Callable[[Summary], None] = lambda summary: None,
     ) -> Outcome:
-        """Compare the layers. `show_summary` gets the summary before layers are created."""
+        """Compare the layers.
+
+        `show_summary` is called with the summary before layers are created.
+        """
         with steps.watching():
             steps.begin("comparing")
             images = images_of(self.sides.reference, self.sides.prediction, options)

@@ -216,5 +216,5 @@ def _is_length(unit: Any) -> bool:
 
 
 def _millimetres(unit: Any) -> float:
-    """Return the length of a unit in millimetres; 1 for other kinds of units."""
+    """Return the length of a unit in millimetres; 1 if the unit is not a length."""
     return float((1.0 * unit).to("millimeter").magnitude) if _is_length(unit) else 1.0

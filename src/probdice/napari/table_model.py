@@ -44,7 +44,7 @@ class GroupTable(QAbstractTableModel):
         self._sort_order: tuple[int, Any] = -1, Qt.SortOrder.AscendingOrder
 
     def show(self, summary: Summary | None) -> None:
-        """Show the groups of a comparison, or an empty table, in the current sort order."""
+        """Show the groups of a comparison in the current order; no groups if `summary` is None."""
         self.beginResetModel()
         self._groups = () if summary is None else summary.groups
         self._columns = () if summary is None else summary.columns
@@ -59,7 +59,7 @@ class GroupTable(QAbstractTableModel):
         self.dataChanged.emit(self.index(0, 0), last, [Qt.ItemDataRole.DecorationRole])
 
     def group(self, row: int) -> int:
-        """Return the number of the group in a row."""
+        """Return the index of the group that is shown in a row."""
         return int(self._rows[row])
 
     def rowCount(self, parent: QModelIndex = Root) -> int:

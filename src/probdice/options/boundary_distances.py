@@ -16,9 +16,9 @@ class BoundaryDistance:
     help : str
         Description in the help text of ``--boundaries``.
     definition : str
-        How the number is computed from the distances, for methods sections and pages.
+        How the measure is computed from the distances, for methods sections and HTML pages.
     percentile : bool
-        Whether the number is a percentile, which users choose with ``percentiles``.
+        Whether the measure is a percentile, which users choose with ``percentiles``.
     """
 
     title: str

@@ -182,7 +182,7 @@ def as_tolerance(tolerance: object) -> float:
 
 
 def as_scale(scale: object) -> Scale:
-    """Check the value that means probability 1, given for both sides together or for each side."""
+    """Check the value that means probability 1: one for both sides together, or one per side."""
     if isinstance(scale, Mapping | Both):
         return by_side("scale", as_number, None)(scale)
     return as_number(scale)
@@ -206,7 +206,7 @@ _RANGES: dict[str, Callable[[float], bool]] = {
 
 
 def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
-    """Check one or more numbers in a range, and return them without duplicates."""
+    """Check that one or more numbers are in a range, and return them without duplicates."""
     candidates: Iterable[Any] = values if isinstance(values, Iterable) else [values]
     try:
         numbers = tuple(dict.fromkeys(float(value) for value in candidates))
@@ -236,12 +236,12 @@ def as_priority(priority: object) -> tuple[str, ...]:
         )
     names = tuple(str(name) for name in priority)
     if len(set(names)) < len(names):
-        raise InputError(f"priority must name every region once, found {names}")
+        raise InputError(f"priority must not repeat a name, found {names}")
     return names
 
 
 def as_components(labels: object) -> tuple[Label, ...] | None:
-    """Check the classes that are divided into components: none, all (an empty tuple), or labels."""
+    """Check the classes to divide into components: None for no class, an empty tuple for all."""
     if labels is None or labels is False:
         return None
     if labels is True:
@@ -354,7 +354,10 @@ def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ..
 
 
 def as_subjects(subjects: object) -> str | dict[str, str] | None:
-    """Check the type of the subjects. The cases are checked later."""
+    """Return the subjects by case, or the pattern or table that defines them.
+
+    Cases are not checked.
+    """
     if isinstance(subjects, Mapping):
         return {str(case): str(subject) for case, subject in subjects.items()}
     return None if subjects is None else fspath(cast("str | PathLike[str]", subjects))

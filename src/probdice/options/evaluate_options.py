@@ -32,7 +32,7 @@ class SchemeWords:
     help : str
         Description in the help text of ``--scheme``.
     place : str
-        Description of the places on pages.
+        Explanation of the methods' places on HTML pages.
     """
 
     help: str
@@ -66,7 +66,7 @@ def _scheme_help() -> str:
 class EvaluateOptions(CompareOptions):
     """All options of an evaluation, without the folders of references, methods and raters.
 
-    Patterns, measures and subjects are checked later, with the names of the methods and cases.
+    Patterns, measures and subjects are checked later, when the methods and cases are known.
     """
 
     pattern: str | Mapping[str, str] | None = option(
@@ -89,7 +89,7 @@ class EvaluateOptions(CompareOptions):
         None,
         as_folder,
         Form("Output", "DIR", path=True),
-        "Folder with the segmented images, shown on the pages of cases.",
+        "Folder with the images that were segmented, one per case. The pages of cases show them.",
     )
     surface: tuple[str, ...] = option(
         (),

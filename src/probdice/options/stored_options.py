@@ -1,8 +1,8 @@
 """Convert the options of a comparison to JSON data and back.
 
-Every declared option is stored, except those in `NOT_STORED`. By default, the entry of an option
-has the name of the option and is written only if the value differs from the default. `_ENTRIES`
-lists the exceptions.
+Every declared option is stored, except those in `NOT_STORED`. The entry of an option has the name
+of the option, and is written only if the value differs from the default. `_ENTRIES` lists the
+exceptions.
 """
 
 from collections.abc import Callable, Iterator, Mapping

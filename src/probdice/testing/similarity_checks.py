@@ -21,14 +21,15 @@ SAME = 1e-9  # largest difference between two computations of the same number
 def check_similarity(similarity: Similarity) -> None:
     """Check that a similarity has the properties that matching, merging and scoring require.
 
-    The checks use random vectors of two to six regions. Some vectors have entries of 0. A
-    similarity f must have these properties:
+    The checks use random probability vectors with two to six entries, one per region. Some entries
+    are 0. A similarity f must have these properties:
 
     - f is between 0 and 1, is symmetric, and is 1 for equal vectors.
     - Neither the order of the regions nor a region that is 0 in both vectors changes f.
-    - For two different certain vectors, 1 − f equals `disagreement`, which is above 0. A certain
-      vector has one entry of 1.
-    - For two binary vectors, 1 − f is at most the sum of their losses against an empty region.
+    - For two different certain vectors (one entry is 1, and the others are 0), 1 − f equals
+      `disagreement`, which is above 0.
+    - For two regions, 1 − f of (p, 1 − p) and (q, 1 − q) with positive p and q is at most the sum
+      of the losses 1 − f of both vectors against an empty region, (0, 1).
     - The score that `compare` returns is the mean of f.
     - The similarity can be stored as JSON and pickled.
 

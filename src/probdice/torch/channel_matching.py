@@ -26,9 +26,9 @@ def target_regions(
     background: int | None,
     batch: bool,
 ) -> Tensor:
-    """Match the channels to target regions; −1 for unmatched channels.
+    """Return the target region of each channel, or −1 for unmatched channels.
 
-    The result has one row per image, or one row for the batch.
+    The result has one row per image or, with `batch`, one row for the whole batch.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def target_regions(
 def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
     """Return the target in the order of the channels, and its unmatched regions.
 
-    An unmatched channel is zero in the reordered target. A matched region is zero among the
-    unmatched regions.
+    The reordered target is 0 for unmatched channels, and the second result is 0 for matched
+    regions.
     """
     regions = regions.expand(len(q), -1)
     has_region = regions >= 0

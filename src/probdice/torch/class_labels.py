@@ -18,7 +18,7 @@ def number_of_regions(value: object, name: str) -> int:
 
 
 def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
-    """Return the labels of the classes: their names, or their numbers."""
+    """Return the labels of the classes: their names or, without names, the numbers 0, 1, …."""
     if names is None:
         return tuple(range(count))
     classes = tuple(str(name) for name in names)
@@ -28,14 +28,14 @@ def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 
 
 def clusters_of(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """Return the labels of the clusters: the labels of the classes, then further numbers."""
+    """Return the labels of the clusters: those of the classes, then numbers for any others."""
     return (*classes[:count], *range(len(classes), count))
 
 
 def background_of(
     background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
 ) -> dict[Side, Label] | None:
-    """Return the class and the cluster of the background. A single label is used for both."""
+    """Return the class and the cluster of the background. A single label stands for both."""
     if background is None:
         return None
     if isinstance(background, Mapping):

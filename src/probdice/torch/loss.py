@@ -31,7 +31,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class RegionDiceLoss(nn.Module):
-    """A loss that is 1 minus the Dice or the score of probabilities, for labels and soft targets.
+    """A loss that is 1 minus the Dice or the score; targets are labels or probabilities.
 
     The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
     equal. (A Dice loss that uses products does not have this property: for a target of 0.5, its
@@ -40,11 +40,11 @@ class RegionDiceLoss(nn.Module):
     Parameters
     ----------
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        Aitchison compares logits with the target's log-ratios. Aitchison requires
-        ``measure="score"`` and an activation and, for targets with zeros such as labels, a floor:
-        ``Aitchison(floor=1e-3)``.
+        Aitchison compares the centred log-ratios of prediction and target, and computes those of
+        the prediction from the logits. It requires ``measure="score"`` and an activation. If the
+        target contains zeros, as labels do, it also requires a floor: ``Aitchison(floor=1e-3)``.
     measure : {"dice", "score", "foreground"}, optional
-        The number that is subtracted from 1:
+        The measure that is subtracted from 1:
 
         - ``"dice"``: the mean over regions of ``1 − Σ|p − q| / (Σp + Σq)``. A region that is absent
           from the target contributes its mean probability to the loss, because its Dice is 0 for
@@ -53,10 +53,10 @@ class RegionDiceLoss(nn.Module):
         - ``"foreground"``: the pooled Dice of all regions except the background. If the target has
           no foreground, the loss is the mean probability of the foreground. Requires `background`.
     match : {"labels", "overlap"}, optional
-        ``"labels"``: channel k is class k. ``"overlap"``: channels have no agreed meaning. The
-        channels are matched to target regions one to one, per image or per batch, with the largest
-        total overlap. An unmatched target region has Dice 0. An unmatched channel contributes its
-        mean probability. With ``measure="score"``, an unmatched channel is compared with an empty
+        ``"labels"``: channel k is class k. ``"overlap"``: channels have no fixed classes. They are
+        matched one to one to target regions, per image or per batch, such that the total overlap is
+        largest. An unmatched target region has Dice 0. An unmatched channel contributes its mean
+        probability. With ``measure="score"``, an unmatched channel is compared with an empty
         region.
     activation : {"softmax", "sigmoid"} or None, optional
         Converts `preds` to probabilities. Use ``"sigmoid"`` for a single foreground channel, and
@@ -78,15 +78,15 @@ class RegionDiceLoss(nn.Module):
 
     Notes
     -----
-    `forward` takes `preds` (N, C, …) and `target`, either labels (N, …) or probabilities (N, C, …).
+    `forward` accepts `preds` (N, C, …) and a `target` of labels (N, …) or probabilities (N, C, …).
     If there are two classes, one floating-point channel is the foreground. An image without pixels
     inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
     Values are checked only with ``match="overlap"``, because a check synchronises with the device.
 
     For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
     outputs have the weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of
-    the same length, or one tensor. A single tensor is averaged to the size of every output, and
-    becomes soft. A coarse pixel is included if any fine pixel inside it is included.
+    the same length, or one tensor. A single tensor is averaged down to the size of each output, so
+    labels become probabilities. A coarse pixel is included if any fine pixel inside it is included.
 
     Examples
     --------
@@ -234,7 +234,11 @@ class RegionDiceLoss(nn.Module):
     def _read(
         self, preds: Tensor, target: Any, mask: Any, resize: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Read a batch: logits or probabilities, target probabilities, and the included pixels."""
+        """Return logits or probabilities, the target, and the included pixels or None for all.
+
+        Logits (with an activation), probabilities and target have the axes (images, channels or
+        regions, pixels).
+        """
         classes = self._number_of_classes(preds)
         if self.similarity == Aitchison() and not target.is_floating_point():
             raise InputError(

@@ -56,7 +56,7 @@ class RegionDice(Metric):
     Sums over the pixels of all batches and processes are accumulated in a state of fixed size.
     Images are not stored. `compute` matches the regions once for all data, and returns the absolute
     score 1 − ½ Σ|p − q| and other metrics under that correspondence. Probabilities are never
-    hardened.
+    converted to labels.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ class RegionDice(Metric):
     ignore_index : int or iterable of int, optional
         Labels of the targets whose pixels are excluded.
     background : int, str or mapping of side to int or str, optional
-        As in `probdice.compare`: a class whose cluster has the same number, or a mapping with the
-        class (``"reference"``) and the cluster (``"prediction"``). Foreground measures exclude the
-        background.
+        As in `probdice.compare`: a class, if the cluster of the background has the same number, or
+        a mapping with the class (``"reference"``) and the cluster (``"prediction"``). Foreground
+        measures exclude the background.
     names : sequence of str, optional
         Names of the classes. With ``match="labels"``, the clusters have the same names.
     **kwargs
@@ -103,7 +103,7 @@ class RegionDice(Metric):
 
     `compute` returns the same keys for every input:
 
-    - ``score`` and ``matched_score`` (after and before merging); for two label maps, this is the
+    - ``score`` and ``matched_score`` (after and before merging), which for two label maps are the
       pixel accuracy under the correspondence;
     - ``chance`` and ``adjusted_score`` (NaN if both sides are soft);
     - ``explained_reference``, the share of the reference that the prediction determines (1 if the
@@ -119,9 +119,9 @@ class RegionDice(Metric):
     The sums remain in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
     move the sums to a device. `update` and `compute` run outside compiled graphs.
 
-    Sums over a set are not sufficient for other similarities, or for groups of several regions if
-    both sides are soft. Both cases require ``correspondence="image"``; otherwise, an error is
-    raised.
+    The accumulated sums are not sufficient for a similarity other than absolute, or for groups of
+    several regions if both sides are soft. In these cases, ``correspondence="image"`` is required;
+    otherwise, an error is raised.
 
     Examples
     --------
@@ -220,7 +220,7 @@ class RegionDice(Metric):
         self.add_state("options_digest", self._digest(), dist_reduce_fx=_last_digest)
 
     def _digest(self) -> Tensor:
-        """Return eight bytes that differ between metrics whose `update` adds different sums."""
+        """Return 8 bytes of a hash of the options on which the sums depend."""
         options: list[object] = [self.regions, self.activation, sorted(self.ignored)]
         if self.correspondence == "image":
             options += [self.options, self.classes]
@@ -310,7 +310,7 @@ class RegionDice(Metric):
         return self.options.matching.one_to_one
 
     def _add_image(self, prediction: Batch, reference: Batch, mask: Tensor | None) -> None:
-        """Score one image with its own correspondence, and add the numbers to the totals."""
+        """Score one image with its own correspondence, and add its metrics to the totals."""
         result = self._compare_image(prediction, reference, mask)
         if result is None:
             return
@@ -347,7 +347,7 @@ class RegionDice(Metric):
         return compare_overlap(overlap, self.options)
 
     def compute(self) -> dict[str, Tensor]:
-        """Return all numbers as scalar tensors."""
+        """Return all metrics as scalar tensors."""
         device = self.options_digest.device
         return {
             key: torch.tensor(value, dtype=torch.float64, device=device)
@@ -355,7 +355,7 @@ class RegionDice(Metric):
         }
 
     def _values(self) -> dict[str, float]:
-        """Return all numbers; NaN if there are no pixels."""
+        """Return all metrics; NaN if there are no pixels."""
         if self.correspondence == "image":
             return self._means()
         self._result = self._compare_set()
@@ -364,7 +364,7 @@ class RegionDice(Metric):
         return scalars(self._result, self.classes)
 
     def _means(self) -> dict[str, float]:
-        """Return the mean of every number over the images for which the number is defined."""
+        """Return the mean of every metric over the images for which the metric is defined."""
         rows = zip(self.keys, self.totals.tolist(), self.counts.tolist(), strict=True)
         return {key: mean_of_steps(total, count) for key, total, count in rows}
 
@@ -373,7 +373,7 @@ class RegionDice(Metric):
         for name, (soft, crisp) in zip(("target", "preds"), kinds, strict=True):
             if soft and crisp:
                 raise InputError(
-                    f"{name} contained labels in {crisp} images and probabilities in {soft}, whose "
+                    f"{name} contained labels in {crisp} images and probabilities in {soft}. Their "
                     f"sums cannot be added. Reset the metric, and use either labels or "
                     f"probabilities."
                 )
@@ -403,7 +403,7 @@ class RegionDice(Metric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison over the data of all processes."""
+        """The comparison of the data of all processes."""
         if self.correspondence == "image":
             raise InputError(
                 "every image has its own correspondence, so there is no single result. Use ",
@@ -442,5 +442,5 @@ class RegionDice(Metric):
 
 
 def _last_digest(states: Tensor) -> Tensor:
-    """Reduce the digests of several metrics to one; all digests are equal."""
+    """Return the last digest. The digests of all processes are equal."""
     return states[-1]

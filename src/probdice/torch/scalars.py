@@ -35,9 +35,9 @@ def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
 def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
     """Return the scores of a comparison, and the values of every class of the reference.
 
-    A number that requires another pass over the pixels is NaN. A class that does not occur, or
+    A measure that requires another pass over the pixels is NaN. A class that does not occur, or
     whose group is faint (`Group.faint`), is NaN and excluded from the means. An unmatched class is
-    0. Foreground numbers require a background.
+    0. Foreground measures require a background.
     """
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}
@@ -59,13 +59,13 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
 
 
 def in_steps(value: float) -> tuple[int, int]:
-    """Return a number as the sum of integer multiples of 2⁻³⁰ and 2⁻⁶⁰."""
+    """Split a number into integer multiples of 2⁻³⁰ and 2⁻⁶⁰, which can be added exactly."""
     whole_steps = floor(value * STEP)
     return whole_steps, round((value * STEP - whole_steps) * STEP)
 
 
 def mean_of_steps(total: Sequence[int], count: int) -> float:
-    """Return the mean of numbers, given the sum of their steps; NaN if there are no numbers."""
+    """Return the mean of `count` numbers from the sum of their steps; NaN if `count` is 0."""
     return float(Fraction(total[0] * STEP + total[1], STEP * STEP * count)) if count else nan
 
 
@@ -74,7 +74,7 @@ def _foreground(
     classes: Sequence[Label],
     values_by_class: dict[Label, tuple[float, float, float]],
 ) -> dict[str, float]:
-    """Return the numbers of the foreground; none without a background."""
+    """Return the foreground measures by name; an empty dictionary without a background."""
     if result.background is None:
         return {}
     values = {name: getattr(result, name) for name in OF_FOREGROUND}

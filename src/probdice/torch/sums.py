@@ -58,7 +58,7 @@ class Sums:
 
     @classmethod
     def zeros(cls, regions: tuple[int, int]) -> "Sums":
-        """Return the sums over no pixels."""
+        """Return sums of 0, to which the sums of batches are added."""
         counts = [torch.zeros(count, dtype=torch.int64) for count in regions]
         volumes = [torch.zeros(count, dtype=torch.float64) for count in regions]
         pixels = torch.zeros((), dtype=torch.int64)
@@ -166,7 +166,7 @@ def images_of(
 
 
 def _segmentation(batch: Batch, names: Sequence[Label]) -> Segmentation:
-    """Return a batch as a segmentation. The engine computes softmax values that are never 0."""
+    """Return a batch as a segmentation. The engine computes the softmax, so that no value is 0."""
     name_of = {k: name for k, name in enumerate(names) if isinstance(name, str)}
     has_logits = batch.activation == "softmax"
     array = (batch if has_logits else batch.probabilities()).values.contiguous().cpu().numpy()
@@ -215,7 +215,10 @@ def _volumes(side: Batch, inside: Tensor) -> Tensor:
 
 
 def _likeliest(side: Batch, inside: Tensor) -> Tensor:
-    """Count the pixels at which each region is the most probable, as the kernels do."""
+    """Count the pixels at which each region is the most probable.
+
+    Ties count for every tied region.
+    """
     from probdice.engine.kernels.rows import TIED
 
     if side.crisp:

@@ -21,7 +21,7 @@ def read_target(
     ignored_labels: Sequence[int],
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return probabilities (N, regions, …), and the included pixels (N, …), or None for all pixels.
+    """Return probabilities (N, regions, …), and the included pixels (N, …) or None for all.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _probabilities(target: Tensor, axes: int, regions: int | None) -> Tensor:
 
 
 def _check_labels(labels: Tensor, regions: int) -> None:
-    """Reject labels without a channel on the CPU. On other devices, torch reports these labels."""
+    """Reject labels that have no channel. On devices other than the CPU, torch reports them."""
     if torch.compiler.is_compiling() or labels.device.type != "cpu" or not labels.numel():
         return
     for label in torch.aminmax(labels):
