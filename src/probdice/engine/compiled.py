@@ -38,7 +38,7 @@ class AbsoluteKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum |p − q| of each group with each unmatched row added."""
+        """Sum |p − q| for each group extended by each unmatched row."""
         absolute.joined(*groups, unmatched, *opposite, size, into)
 
     def pixels(
@@ -80,7 +80,7 @@ class AitchisonKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum 1 − f of each group with each unmatched row added.
+        """Sum 1 − f for each group extended by each unmatched row.
 
         The vectors are binary. The second entry of a vector is the sum of all other rows.
         """

@@ -57,9 +57,10 @@ class LabelPairSums(NamedTuple):
 
 
 class RowGroups(NamedTuple):
-    """Groups of rows of one side. The pixels start at column `start`.
+    """The rows of one side, and the rows that belong to each group.
 
-    The rows of group g are ``members[bounds[g] : bounds[g + 1]]``.
+    The pixels start at column `start`. The indices of the rows of group g are
+    ``members[bounds[g] : bounds[g + 1]]``.
     """
 
     rows: Rows
@@ -80,13 +81,13 @@ class BlockKernels(Protocol):
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum 1 − f of each group with each unmatched row of its own side added."""
+        """Sum 1 − f for each group extended by each unmatched row of its own side."""
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
         """Write f at every pixel, and add Σ|p − q| of each group to `differences`.
 
-        Return Σ (1 − f), or 0 if the differences determine this sum, and the number of pixels with
-        an infinite distance.
+        Return Σ (1 − f) and the number of pixels with an infinite distance. The first value is 0 if
+        the differences determine the sum.
         """

@@ -70,8 +70,8 @@ def pairs_aitchison(
 ) -> bool:
     """Add the pixel counts of labels, the volumes and losses of regions, and the savings of pairs.
 
-    A loss is that of a region against an empty region. For each region, the number of pixels at
-    which it is the most probable is added to `likeliest`.
+    The loss of a region is Σ (1 − f) against an empty region. For each region, the number of pixels
+    at which it is the most probable is added to `likeliest`.
     """
     sound = True
     size = aitchison.STEP
@@ -137,9 +137,9 @@ def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
 
 @inner
 def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
-    """Write the starts of runs of equal codes, followed by the end. Return the number of runs.
+    """Write the starts of runs of equal codes, and the end of the last run.
 
-    The lengths of the runs are added to `counts`.
+    Return the number of runs. The number of pixels of each code is added to `counts`.
     """
     count = start = 0
     while start < codes.size:
