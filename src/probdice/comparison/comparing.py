@@ -239,7 +239,7 @@ def overlap(
     --------
     >>> import probdice
     >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8])
-    Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 pairs meet
+    Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 overlapping pairs
     """
     options = checked_options(similarity=similarity)
     images = Images.of(

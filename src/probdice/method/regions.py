@@ -252,7 +252,7 @@ class Regions:
 def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
     """Combine the regions of one side of several overlaps.
 
-    Also return their indices in the result.
+    The second value contains, for each overlap, the index of each of its regions in the result.
     """
     first = parts[0]
     names: dict[int, str] = {}
