@@ -98,7 +98,10 @@ def _relabel_map(
 def _new_labels(
     blocks: Blocks, block: Block, keys: NDArray[Any], values: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return a block of the prediction with every key replaced by its value."""
+    """Return a block of the prediction with every label in `keys` replaced by its new label.
+
+    Other labels become 0.
+    """
     side = blocks.ready(block).sides[0]
     assert isinstance(side, Crisp)
     labels = side.labels.astype(keys.dtype)
