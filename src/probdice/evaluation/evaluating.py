@@ -129,8 +129,8 @@ def evaluate(
         ``{"prediction": "background"}`` applies to one side.
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
-        applies only to probabilities in files with values above 1; label maps are not scaled. A
-        mapping such as ``{"prediction": 255}`` always scales this side.
+        applies only to files with probabilities above 1; label maps are not scaled. A mapping such
+        as ``{"prediction": 255}`` always applies to the named side.
     names : mapping, sequence or path, optional
         The names of labels (see `read`). Use ``{"reference": …, "prediction": …}`` if the sides
         differ.
@@ -165,8 +165,9 @@ def evaluate(
         ``"nsd@1:tumour"``. The default is "foreground_dice" if `background` is given, else
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
-        Whether methods are ordered by their mean rank within cases, by their mean (the median if a
-        value is infinite), or by the share of other methods that they beat significantly.
+        Whether methods are ordered by their rank within a case, averaged over cases; by the mean of
+        their values (the median if a value is infinite); or by the share of other methods that they
+        beat significantly.
     column : str, iterable of str or mapping, optional
         Measures from CSV files with the columns case, method and the name of the measure, as
         ``"NAME=FILE"`` or ``{"NAME": FILE}``. Lower values are better by default. If higher values
@@ -222,9 +223,9 @@ def evaluate(
         ``rank_by="dice:whole tumour"``.
     components : bool, label or iterable of labels, optional
         Whether to divide both sides into connected components (lesions), or the classes to divide.
-        Components are matched one-to-one and many-to-one within corresponding classes. The table of
-        cases contains the numbers of found, missed and false components, F1, and the panoptic
-        quality with its two factors, in total and per class. components.csv contains one row per
+        Components are matched one-to-one and many-to-one within corresponding classes. In total and
+        per class, the table of cases contains the numbers of found, missed and false components, F1
+        and the panoptic quality with its two factors. components.csv contains one row per
         component. Requires label maps and `background`.
     connectivity : {4, 8, 6, 18, 26}, optional
         The number of neighbours that are connected to a pixel; all neighbours by default.

@@ -253,7 +253,7 @@ def temporary_folder() -> TemporaryDirectory[str]:
 
 
 def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
-    """Create the results folder if it does not exist, and reject an input folder."""
+    """Create the results folder if it does not exist; raise an error if it is an input folder."""
     if any(out.resolve() == Path(folder).resolve() for folder in images):
         raise InputError(f"{out}: is an input folder; use another folder for the results")
     try:

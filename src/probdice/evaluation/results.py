@@ -275,9 +275,10 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Methods that use the labels of the reference, but whose regions match different labels.
+        """Methods whose labels occur in the reference but are matched to different labels.
 
-        The result is empty if a label does not mean the same region in every case.
+        The result is empty if a label does not mean the same region in every case, or if equal
+        labels are matched (``match="labels"``).
         """
         if not self.labels_agree or self.options.match == "labels":
             return {}
@@ -595,12 +596,12 @@ class Evaluation:
         return plot_evaluation(self, kind, measure=measure, ax=ax, figsize=figsize)
 
     def __repr__(self) -> str:
-        """Return one line without computing statistics. `print` computes and shows the numbers."""
+        """Return one line without computing statistics. `print` computes and shows statistics."""
         methods = ", ".join(map(repr, self.methods))
         return f"Evaluation({len(self.records)} comparisons of {methods})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Show the numbers in IPython."""
+        """Show the same text as `print` in IPython."""
         printer.text(str(self))
 
     def __str__(self) -> str:
