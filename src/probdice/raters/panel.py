@@ -69,7 +69,7 @@ class Common:
 
     @cached_property
     def channels(self) -> tuple[int, ...]:
-        """The indices of common regions, by integer label. Regions with only a name come last."""
+        """The indices of common regions, sorted by integer label; regions with only a name last."""
 
         def order(k: int) -> tuple[bool, int, str]:
             number = self.region_labels[k]
@@ -97,7 +97,7 @@ class Panel:
 
     @cached_property
     def contents(self) -> dict[str, Content]:
-        """The content of each rater's segmentation, which does not depend on labels."""
+        """The order of each rater's regions and a digest of the values, independent of labels."""
         return self.several.contents()
 
     @cached_property
@@ -172,7 +172,7 @@ class Panel:
         return self.common(self.names)
 
     def places(self, name: str, common: Common) -> dict[int, int]:
-        """Return the indices of a rater's regions in `regions`, by common region."""
+        """Map each common region that a rater has to the index of the rater's region."""
         regions = self.regions(name)
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
 
@@ -205,7 +205,7 @@ class Panel:
         return key if number is None and region_name is None else number, region_name
 
     def _keys(self, name: str) -> list[int]:
-        """Return the non-empty regions of a rater, sorted by content."""
+        """Return the non-empty regions of a rater, in an order that does not depend on labels."""
         regions = self.regions(name)
         occupied_keys = set(regions.keys[regions.occupied].tolist())
         return [key for key in self.contents[name].keys.tolist() if key in occupied_keys]

@@ -66,7 +66,7 @@ def _overlap_with_others(
     volumes: Sequence[NDArray[Any]],
     tables: Mapping[tuple[int, int], Pairs],
 ) -> Overlap:
-    """Return the overlaps of a rater's regions with the common regions of the other raters, summed.
+    """Return the overlap of a rater's regions with the common regions, summed over other raters.
 
     This equals the overlap of the concatenated images of the other raters with as many copies of
     the rater's image.
