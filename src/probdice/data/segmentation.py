@@ -81,7 +81,7 @@ class Segmentation:
     regions : tuple of int or str
         The name by which each channel of a probabilistic segmentation is displayed. A channel
         without a name is displayed as its label or, if it has no label, as its index. If several
-        regions share a name, their labels follow the name.
+        regions share a name, the label is appended to the name, as in "mass (2)".
     shape : tuple of int
         Shape of the image.
     geometry : Geometry or None

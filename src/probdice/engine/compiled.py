@@ -93,7 +93,7 @@ class AitchisonKernels:
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """Write 1 / (1 + d) at every pixel, and add Σ|p − q| of each group."""
+        """Write f = 1 / (1 + distance) at every pixel, and add Σ|p − q| of each group."""
         result: tuple[float, int] = aitchison.pixels(*p, *q, size, self.floor, differences, into)
         return result
 

@@ -2,8 +2,9 @@
 
 There is one task per block, and additional tasks add the results in a tree. Tasks are created and
 submitted in rounds, so that neither the scheduler nor this process ever has all tasks in memory.
-Each task contains its inputs: the tasks that compute the chunks of a Dask array, the location of a
-store that every worker can read, or the values of an array in the memory of this process.
+Each task contains its inputs. For a Dask array, these are the tasks that compute its chunks. For a
+store that every worker can read, it is the location of the store. For an array in the memory of
+this process, these are the values.
 """
 
 from collections import deque

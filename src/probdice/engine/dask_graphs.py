@@ -1,4 +1,4 @@
-"""The tasks that compute the parts of Dask arrays in the blocks of a pass."""
+"""Create the tasks that compute, for each block of a pass, the values of Dask arrays."""
 
 import sys
 from collections.abc import Sequence

@@ -330,7 +330,7 @@ class _Pattern:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Digests of the values of every region of a soft segmentation, block by block."""
+    """For each region of a probabilistic segmentation, the digest of its values in every block."""
 
     digests: list[list[bytes]]
 

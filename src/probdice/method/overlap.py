@@ -65,9 +65,9 @@ class Overlap:
     pixels : int
         Number of compared pixels (voxels of a volume).
     reference : Regions
-        Labels and volumes of the reference, and the cost of each region alone.
+        Labels and volumes of the reference regions, and the cost of each region alone.
     prediction : Regions
-        Labels and volumes of the prediction, and the cost of each region alone.
+        Labels and volumes of the prediction regions, and the cost of each region alone.
     meeting : Pairs
         The saving of every pair of overlapping regions. For two label maps, the saving is the
         number of common pixels.

@@ -44,8 +44,8 @@ class Regions:
         is None for a label map, where this number equals the volume, and for an overlap saved by
         version 0.1.
     numbers : mapping of int to int
-        The labels by channel. Channels without a label are omitted. The keys of a label map are its
-        labels, so for a label map this mapping contains only labels without pixels.
+        The labels by channel. Channels without a label are omitted. For a label map, whose keys are
+        its labels, the mapping contains only the labels that have no pixels.
     origins : mapping of int to int or str
         The class of each connected component; empty if the regions are not components.
     """
@@ -161,7 +161,7 @@ class Regions:
         return tuple(key for key in keys if key not in self.numbers and key not in self.names)
 
     def colour(self, index: int) -> str | None:
-        """Return the colour of a region in its source, or None."""
+        """Return the colour that the source defines for a region, or None."""
         return self.colours.get(int(self.keys[index]))
 
     @cached_property
