@@ -640,8 +640,8 @@ class Comparison:
         percentiles : float or iterable of float, optional
             Percentiles of the Hausdorff distance, such as 95 for ``hd95``.
         levels : float or iterable of float, optional
-            Probabilities at which outlines are drawn; 0.1, 0.2, …, 0.9 by default. The outlines of
-            a label map are the same at every level.
+            Probabilities that a pixel must exceed to be inside the surface; 0.1, 0.2, …, 0.9 by
+            default. The surfaces of a label map are the same at every level.
         infinite : float, optional
             Penalty distance for regions that are absent from one side; infinity by default.
         derived : mapping of str to label or sequence of labels, optional

@@ -123,7 +123,7 @@ def evaluate(
         every case. `match` and `merge` are then applied to the sum of the overlaps of all cases,
         and every file is read twice.
     ignore : int or iterable of int, optional
-        Labels of the reference whose pixels are excluded.
+        The reference labels whose pixels are excluded.
     sums : {"error", "normalise", "background"} or mapping, optional
         How to handle probabilities that do not sum to 1 (see `read`). A mapping such as
         ``{"prediction": "background"}`` applies to one side.
@@ -137,9 +137,10 @@ def evaluate(
     priority : sequence of str or mapping, optional
         The priority of regions where masks overlap (see `read`). A mapping sets one order per side.
     nested : iterable of int or mapping, optional
-        The labels of nested channels (whole ⊇ core ⊇ enhancing), as in `Segmentation.from_nested`:
-        the labels of the background, of the differences of successive channels, and of the last
-        channel. A mapping such as ``{"prediction": (0, 2, 1, 3)}`` applies to one side.
+        The labels of the regions of nested channels (whole ⊇ core ⊇ enhancing), as in
+        `Segmentation.from_nested`. The regions are the background, the differences between
+        successive channels, and the last channel. A mapping such as
+        ``{"prediction": (0, 2, 1, 3)}`` applies to one side.
     pattern : str or mapping, optional
         A pattern of file paths, in which ``{case}`` marks the name of the case:
         ``"{case}_seg.nii.gz"``, ``"{case}/pve_*.nii.gz"`` (one file per region),

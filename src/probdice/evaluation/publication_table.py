@@ -98,7 +98,10 @@ def as_sentence(text: str) -> str:
 
 
 def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and the rows. The method comes first, or directly after the place."""
+    """Return the headings and the rows.
+
+    By default, the column of the method is the first, or the second if the first is the place.
+    """
     columns_by_name = _columns(summary)
     names = list(check_columns(columns, list(summary["measures"])) or _default_columns(summary))
     if "method" not in names:

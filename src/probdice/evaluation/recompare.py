@@ -30,7 +30,7 @@ def compare_again(
     options : CompareOptions
         The options of the `Evaluation`.
     seen_from : path, optional
-        The folder to which file names on pages are relative. By default, pages show full paths.
+        The HTML page of the case shows file names relative to this folder; full paths by default.
     workers : int, optional
         The number of threads; all cores by default.
 

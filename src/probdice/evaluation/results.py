@@ -538,9 +538,9 @@ class Evaluation:
             The file to write; report.html in the results folder by default. The pages of cases are
             written to a folder with the same name and the suffix ``_cases``.
         reports : str, optional
-            The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"`` (the N worst cases of
-            every method by the first ranking measure and, with several methods, the N cases with
-            the worst mean).
+            The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. ``"worst:N"`` selects
+            the N worst cases of every method by the first ranking measure and, with several
+            methods, the N cases with the worst mean over methods.
         workers : int, optional
             The number of threads; all cores by default. The pages do not depend on it.
         progress : callable, optional

@@ -43,7 +43,7 @@ class Common:
     Attributes
     ----------
     names : tuple of str
-        The raters, in an order that depends only on their content.
+        The raters, in an order that depends only on their segmentations, not on their names.
     numbers : tuple of dict
         For each rater, a mapping of labels or channels to indices of common regions.
     region_labels : tuple of int or None
@@ -131,7 +131,7 @@ class Panel:
         return overlap.reference if name == first else overlap.prediction
 
     def rank(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Sort raters by their agreement with all others, then by content."""
+        """Sort raters by their agreement with all others, then by the digest of their values."""
         scores = {
             name: round(fsum(self.score(name, other) for other in names if other != name), DIGITS)
             for name in names
@@ -215,8 +215,8 @@ class Panel:
     ) -> list[list[int]]:
         """Match equal names if every rater has names, and equal integer labels otherwise.
 
-        A region without a name is matched by integer label with a region that has a name, if
-        exactly one name has this label and the rater has no region with this name.
+        A region without a name gets the name that other raters use for its integer label, if there
+        is exactly one such name and the rater has no other region with this name.
         """
         by_name = all(self.regions(name).places_by_name for name in ranked_names)
         labels_and_names: list[list[tuple[int | None, str | None]]] = []
@@ -258,7 +258,7 @@ class Panel:
     def _tables(
         self, ranked_names: Sequence[str], keys: Sequence[list[int]]
     ) -> tuple[list[NDArray[Any]], dict[tuple[int, int], Pairs]]:
-        """Return volumes per rater and overlaps per pair, with regions sorted by content."""
+        """Return volumes per rater and overlaps per pair, with regions in the order of `keys`."""
         places = []
         volumes = []
         for name, rater_keys in zip(ranked_names, keys, strict=True):

@@ -2,8 +2,9 @@
 
 The regions of a rater belong to distinct common regions. The matching maximises the sum, over all
 pairs of raters, of the overlaps of regions in the same common region. A local search starts from
-the rater who agrees best with all others, and matches each rater in turn with the current common
-regions of the others, until the sum no longer increases. It uses the overlap tables, not pixels.
+the rater who agrees best with all others. It matches each rater in turn with the current common
+regions of the others, until the sum no longer increases. The search uses the overlap tables, not
+the pixels.
 """
 
 from collections import Counter
