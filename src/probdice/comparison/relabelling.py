@@ -141,7 +141,7 @@ def _sum_groups(
 def _labels_of_groups(
     overlap: Overlap, regions: Sequence[tuple[bool, int]]
 ) -> tuple[list[int | None], dict[int, str]]:
-    """Return the number of every group (None if there is none) and the names by channel.
+    """Return the number of every group, or None, and the names of groups by channel.
 
     Each entry of `regions` is (False, reference region) or (True, unmatched prediction region). An
     unmatched region keeps its number if the reference does not use that number; otherwise it gets a

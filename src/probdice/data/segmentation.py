@@ -359,7 +359,7 @@ class Segmentation:
         array : array_like
             Channels along `axis`, from the outermost to the innermost: booleans, integers 0 and 1,
             or probabilities. No channel may exceed the previous channel by more than 1e-3. The
-            whole array is converted at once.
+            whole array is read into memory.
         axis : int, optional
             The axis of the channels.
         labels : sequence of int, optional
@@ -415,7 +415,7 @@ class Segmentation:
         Parameters
         ----------
         array : array_like
-            Coordinates (any real numbers) along `axis`. The whole array is converted at once.
+            Coordinates (any real numbers) along `axis`. The whole array is read into memory.
         axis, labels, names, geometry
             The same as in `from_logits`. The number of regions is the number of coordinates plus 1.
 

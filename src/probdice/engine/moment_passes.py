@@ -106,7 +106,7 @@ def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """Sums over some pixels for the calibration of the prediction.
+    """Sums over a set of pixels, from which the calibration of the prediction is computed.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ def kernels_of(similarity: Similarity) -> "BlockKernels":
 
 
 class PairSums(NamedTuple):
-    """Sums over some pixels for the regions of two probabilistic sides and their pairs.
+    """Sums over a set of pixels for each region, and each pair of regions, of probabilistic sides.
 
     `likeliest` contains the number of pixels at which each region is the most probable. `losses`
     contains Σ (1 − f) of each region against an empty region, or is None if this sum equals the
@@ -43,7 +43,7 @@ class PairSums(NamedTuple):
 
 
 class LabelPairSums(NamedTuple):
-    """Sums over some pixels for the codes of a label map and the regions of a probabilistic side.
+    """Sums over a set of pixels for the codes of a label map and the regions of the other side.
 
     The fields have the same meaning as in `PairSums`. `counts` contains the volumes of the codes.
     """

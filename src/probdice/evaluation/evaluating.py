@@ -380,7 +380,10 @@ def _with_raters(
 
 
 def _without_external(options: EvaluateOptions) -> EvaluateOptions:
-    """Return the options for evaluations against raters, who have no values in external columns."""
+    """Return the options for evaluations against raters, without external columns.
+
+    External columns contain values of methods only.
+    """
     external = {as_external_column(column).name for column in options.column}
     measures = tuple(name for name in options.rank_by if name not in external)
     return replace(options, column=(), rank_by=measures, columns=())

@@ -54,7 +54,7 @@ class Grid:
     geometry: Geometry | None
 
     def blank(self) -> Segmentation:
-        """Return a label map of zeros on this grid that uses almost no memory."""
+        """Return a label map of zeros on this grid, which takes almost no memory."""
         zeros = np.broadcast_to(np.zeros((), np.uint8), self.shape)
         return Segmentation.from_labels(zeros, geometry=self.geometry)
 

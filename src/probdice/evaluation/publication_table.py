@@ -46,7 +46,7 @@ def table_md(summary: Summary, columns: Sequence[str] = ()) -> str:
 def table_tex(summary: Summary, columns: Sequence[str] = (), *, booktabs: bool = False) -> str:
     """Return the ranking as a LaTeX tabular. The conclusion, remarks and notes follow as comments.
 
-    The table requires no LaTeX package, or only booktabs.
+    With `booktabs`, the table requires this LaTeX package. Otherwise, it requires no package.
     """
     heads, rows = _table(summary, columns)
     alignment = "".join("l" if head == "method" else "r" for head in heads)

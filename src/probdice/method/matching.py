@@ -281,7 +281,7 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Match every region of the side with fewer regions, with minimum total weight (the paper)."""
+    """Match every region of the side with fewer regions, so that the total weight is minimal."""
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(

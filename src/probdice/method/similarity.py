@@ -169,7 +169,7 @@ class Aitchison(Similarity):
     Parameters
     ----------
     floor : float, optional
-        Probabilities below this value are raised to this value before the logarithm is taken. A
+        Smaller probabilities are replaced by this value before the logarithm is taken. A
         region that is absent from both sides is still excluded. The floor is at least 0 (the
         default) and below 0.5. With a positive floor, all distances are finite.
 

@@ -101,7 +101,7 @@ def _overlap_with_others(
 
 
 def _match_to_common(overlap: Overlap) -> Integers:
-    """Match the regions of a rater to common regions by overlap; −1 for unmatched regions."""
+    """Return the common region that matches each of a rater's regions by overlap, or −1."""
     groups = find_groups(overlap, Matching())
     number_of = np.full(groups.count + 1, -1, np.int64)  # index −1 selects the last entry
     paired = (groups.reference >= 0) & (groups.reference < groups.matched)

@@ -102,7 +102,10 @@ def pairs_aitchison(
 
 @inner
 def _certain_savings(a: Rows, b: Rows, floor: float, saved: Rows) -> float:
-    """Return the total loss of (a, b) against (0, 1). Write the savings of pairs with (1, 0)."""
+    """Return the total loss of (a, b) against an empty region, (0, 1).
+
+    Write the saving at every pixel if the region is paired with the label of the pixel, (1, 0).
+    """
     real = a.dtype.type
     one, none, unit, half = real(1), real(0), real(UNIT), real(0.5)
     certain = real(-math.log2(floor) if floor > 0 else CERTAIN)

@@ -89,11 +89,11 @@ def run_end(values: NDArray[Any], start: int) -> int:
 def count_range(
     p: NDArray[np.int64], q: NDArray[np.int64], most: int
 ) -> tuple[Indices, Indices, Indices]:
-    """Count pairs of labels from small ranges, in a table of at most `most` cells.
+    """Count pairs of labels in a table with one cell per pair of labels in the two ranges.
 
     For each map, return an array with a row of labels and a row of counts. Also return the rows,
-    columns and counts of the pairs that occur. The arrays are empty if the table would be too
-    large.
+    columns and counts of the pairs that occur. The arrays are empty if the table would have more
+    than `most` cells.
     """
     p_low, p_high, q_low, q_high = p[0], p[0], q[0], q[0]
     for k in range(p.size):
