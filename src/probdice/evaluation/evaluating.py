@@ -158,8 +158,8 @@ def evaluate(
         Whether to read nnU-Net's probabilities (.npz) instead of the label maps in the same folder.
     missing : {"worst", "zero", "exclude"}, optional
         How a missing or failed case of a method counts. "worst": the method ranks last for this
-        case. "zero": the method ranks last, and the case counts as 0 in means. "exclude": the case
-        is excluded from the ranking for all methods.
+        case. "zero": the method ranks last, and the case counts as 0 in means (as infinite if lower
+        values are better). "exclude": the case is excluded from the ranking for all methods.
     rank_by : str or iterable of str, optional
         The measures that rank the methods, with equal weights: names in `MEASURES`, columns of
         cases.csv, or ``"MEASURE[@TOLERANCE]:REGION"`` such as ``"dice:2"``, ``"hd95:tumour"`` or

@@ -41,8 +41,8 @@ class Regions:
         The colours by key, such as "#0072B2". Keys without a colour in the source are omitted.
     likeliest : ndarray of int or None
         Number of pixels at which each region is the most probable, including ties within 1e-6. It
-        is None for a label map, where this number equals the volume, and for an overlap saved by
-        version 0.1.
+        is None for a label map, where this number equals the volume, and for an overlap that an
+        older version saved without these numbers.
     numbers : mapping of int to int
         The labels by channel. Channels without a label are omitted. For a label map, whose keys are
         its labels, the mapping contains only the labels that have no pixels.
