@@ -197,7 +197,7 @@ def test_a_star_next_to_the_case_that_numbers_no_regions_is_rejected(tmp_path: P
     with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* before {case}"):
         cases(tmp_path, "c*{case}.nii")
     made(tmp_path / "uneven", "c1a.nii", "c2a.nii", "c1b.nii")
-    with pytest.raises(InputError, match=r"case b has only c1b\.nii; instead of"):
+    with pytest.raises(InputError, match=r"case b has only c1b\.nii\. Replace"):
         cases(tmp_path / "uneven", "c*{case}.nii")
     assert cases(tmp_path / "uneven", "c?{case}.nii") == {
         "a": ["c1a.nii", "c2a.nii"],

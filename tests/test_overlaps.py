@@ -140,7 +140,7 @@ def test_names_are_united():
         (
             lambda: overlap([1], [1]),
             lambda: overlap([1], [1], similarity="aitchison"),
-            r"overlaps of Absolute\(\) and of Aitchison\(floor=0.0\) cannot be added",
+            r"different similarities cannot be added: found Absolute\(\) and Aitchison\(floor=0.0",
         ),
         (
             lambda: overlap([1], [1], similarity=Aitchison(0.1)),

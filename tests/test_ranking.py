@@ -222,15 +222,14 @@ def test_every_scheme_has_words_and_an_order() -> None:
             "aggregate-then-rank",
             ["score"],
             "Methods are ordered by their mean score over the cases, or by the median if a value "
-            "is infinite (aggregate-then-rank). Methods with equal numbers share a place.",
+            "is infinite (aggregate-then-rank). Tied methods share a place.",
         ),
         (
             "test-based",
             ["score", "HD"],
             "Methods are ordered by the share of other methods that they beat in score and HD, "
             "in one-sided sign tests at α = 0.05 without correction (test-based). The places by "
-            "each measure are averaged with equal weights. Methods with equal numbers share a "
-            "place.",
+            "each measure are averaged with equal weights. Tied methods share a place.",
         ),
     ],
 )

@@ -263,7 +263,7 @@ def test_fewer_than_six_subjects_have_a_withheld_interval_and_no_test() -> None:
     (pair,) = differences({"a": SCORES, "b": [0.0] * 8}, subjects=owners)
     assert pair.reason == "4 subjects, fewer than 6: no result could be significant"
     assert (pair.n, pair.subjects) == (8, 4)
-    with pytest.raises(InputError, match=r"subjects: expected one per case \(8\), found 2"):
+    with pytest.raises(InputError, match="expected one subject for each of 8 cases, found 2"):
         summarise(SCORES, subjects=[1, 2])
 
 

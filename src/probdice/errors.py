@@ -95,7 +95,7 @@ def in_words(message: Message, words: Words) -> str:
 
 
 def as_words(words: object) -> Words:
-    """Check the spelling of options in messages: "python" or "command"."""
+    """Check that `words`, the spelling of options in messages, is "python" or "command"."""
     for known in get_args(Words):
         if words == known:
             return known  # type: ignore[no-any-return]
@@ -244,7 +244,10 @@ class MissingExtraError(ProbdiceError, ImportError):
 
 @contextmanager
 def imports_of_extra(module: str, *packages: str) -> Iterator[None]:
-    """Report a missing package of an extra, which has the name of the module that imports it."""
+    """Raise `MissingExtraError` if one of the packages that `module` imports is not installed.
+
+    The name of the extra is the name of the module.
+    """
     try:
         yield
     except ModuleNotFoundError as error:

@@ -134,7 +134,7 @@ def compare(
 
 
 def checked_options(**values: Any) -> CompareOptions:
-    """Check options. The result is cached if all values have plain types."""
+    """Return checked options. The result is cached if all values have built-in, immutable types."""
     if PLAIN.issuperset(map(type, values.values())):
         return _cached_options(SIMILARITIES.get(values["similarity"]), **values)
     return CompareOptions.of(**values)
@@ -142,7 +142,10 @@ def checked_options(**values: Any) -> CompareOptions:
 
 @lru_cache(typed=True)
 def _cached_options(similarity_class: type[Similarity] | None, **values: Any) -> CompareOptions:
-    """Check options once per set of values, and again if the similarity was redefined."""
+    """Return checked options from the cache.
+
+    The class of the similarity is part of the cache key, because a name can be redefined.
+    """
     return CompareOptions.of(**values)
 
 
@@ -192,7 +195,7 @@ def compare_images(
 
 
 def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images) -> Numbers:
-    """Compute the numbers that require the images if a side has probabilities."""
+    """Compute the score and the costs of the groups, which require the pixels of probabilities."""
     groups, costs = correspondence.groups, correspondence.costs
     if costs is None:
         costs = group_costs(table, groups, images)
@@ -201,7 +204,7 @@ def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images
 
 
 def _pixel_volume(geometry: Geometry) -> float | None:
-    """Return the volume of a voxel in mm³ if the image is three-dimensional."""
+    """Return the volume of a voxel in mm³, or None if the image is not three-dimensional."""
     if len(geometry.shape) != 3:
         return None
     return float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
@@ -239,7 +242,7 @@ def overlap(
     --------
     >>> import probdice
     >>> probdice.overlap([1, 1, 2, 2], [5, 5, 5, 8])
-    Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 pairs meet
+    Overlap (absolute): 2 reference and 2 prediction regions over 4 pixels, 3 overlapping pairs
     """
     options = checked_options(similarity=similarity)
     images = Images.of(

@@ -29,7 +29,7 @@ FOREGROUND_NUMBERS = (
 
 
 def check_named(result: "Comparison", number: str) -> None:
-    """Raise an error that names the requested number if the comparison has no background."""
+    """Raise an error that names the requested measure if the comparison has no background."""
     if result.background is None:
         raise InputError(
             f"{number} requires a background, but this comparison has none. Compare with ",
@@ -54,7 +54,7 @@ class Foreground:
 
     @classmethod
     def named(cls, result: "Comparison", number: str) -> Self:
-        """Find the background; raise an error that names the requested number if there is none."""
+        """Find the background; raise an error that names the requested measure if there is none."""
         check_named(result, number)
         return cls.of(result)
 
@@ -83,7 +83,7 @@ class Foreground:
 
     @property
     def score(self) -> float:
-        """Σ foreground overlap / (pixels − background overlap); NaN if all of it is faint."""
+        """Σ foreground overlap / (pixels − background overlap); NaN if all groups are faint."""
         if not self.counted:
             return nan
         common = np.array([group.common_volume for group in self.all_groups])

@@ -71,7 +71,7 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
 
 
 def comparison_from_dict(content: Any) -> Comparison:
-    """Restore a comparison, with all numbers that were stored."""
+    """Restore a comparison, with all metrics that were stored."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         actual = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise InputError(f"expected a comparison of format {FORMAT}, found {actual}")
@@ -170,7 +170,7 @@ def _check(result: Comparison) -> None:
 
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
-    """Restore the groups from stored numbers, because some numbers require the images."""
+    """Restore the groups with their stored metrics, because some metrics require the images."""
     grouping = result.correspondence.groups
     groups = []
     faint = (~counted(result.overlap, grouping)).tolist()

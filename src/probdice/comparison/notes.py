@@ -102,7 +102,7 @@ def faint_notes(result: Comparison) -> list[Note]:
         return []
     text = (
         f"The overlap was saved by an older version, which did not record faint "
-        f"{' and '.join(unknown_sides)} regions. All regions count in mean and lowest Dice. "
+        f"{' and '.join(unknown_sides)} regions. The mean and the lowest Dice include all regions. "
         f"To exclude faint regions, compare the segmentations again."
     )
     return [Note("faint", (text,))]

@@ -98,7 +98,10 @@ def _relabel_map(
 def _new_labels(
     blocks: Blocks, block: Block, keys: NDArray[Any], values: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return a block of the prediction with every key replaced by its value."""
+    """Return a block of the prediction with every label in `keys` replaced by its new label.
+
+    Other labels become 0.
+    """
     side = blocks.ready(block).sides[0]
     assert isinstance(side, Crisp)
     labels = side.labels.astype(keys.dtype)
@@ -138,7 +141,7 @@ def _sum_groups(
 def _labels_of_groups(
     overlap: Overlap, regions: Sequence[tuple[bool, int]]
 ) -> tuple[list[int | None], dict[int, str]]:
-    """Return the number of every group (None if there is none) and the names by channel.
+    """Return the number of every group, or None, and the names of groups by channel.
 
     Each entry of `regions` is (False, reference region) or (True, unmatched prediction region). An
     unmatched region keeps its number if the reference does not use that number; otherwise it gets a

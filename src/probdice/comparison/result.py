@@ -67,8 +67,8 @@ THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 class Numbers:
     """Derived values by name. Each value is computed once.
 
-    `get` computes a missing value. `known` never computes a value. Text, JSON and pages use the
-    stored values.
+    `get` computes a missing value. `known` never computes a value. Text, JSON and HTML pages use
+    the stored values.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
@@ -101,20 +101,21 @@ class Numbers:
 class Comparison:
     """The result of `compare`.
 
-    Each number is computed on first access and then stored. Accessing a number that requires
+    Each metric is computed on first access and then stored. Accessing a metric that requires
     another pass over the pixels raises an error if the images are no longer available.
 
     Attributes
     ----------
     overlap : Overlap
-        The overlap from which all numbers are derived.
+        The overlap from which the correspondence and most metrics are computed.
     images : Images or None
         The compared images; None after `detach`, unpickling or reading from JSON.
     score : float
         D, the mean similarity of the pixels, after matching and merging. It ranges from 0 to 1
         (identical segmentations). For two label maps, it is the pixel accuracy under the
-        correspondence: the share of pixels whose two labels correspond. (With a floor, the
-        Aitchison similarity of all other pixels is a constant above 0.)
+        correspondence: the share of pixels whose two labels correspond. The score exceeds this
+        share if the Aitchison similarity has a floor, because the similarity of all other pixels is
+        then a constant above 0.
     matched_score : float
         D after matching, before merging.
     chance : float
@@ -133,9 +134,8 @@ class Comparison:
     foreground : tuple of Group
         All groups except the background group.
     foreground_dice : float
-        Mean Dice of the foreground groups except faint ones. All numbers whose names contain
-        ``foreground``, and `pooled_dice`, require a background. These numbers are NaN if all
-        foreground groups are faint.
+        Mean Dice of the foreground groups except faint ones. All foreground measures require a
+        background. They are NaN if all foreground groups are faint, except `foreground_chance`.
     pooled_dice : float
         2 Σ overlap / Σ volumes over all foreground groups.
     foreground_score : float
@@ -236,7 +236,7 @@ class Comparison:
         return replace(self, images=None, numbers=numbers)
 
     def compute(self, *names: str) -> None:
-        """Compute these numbers now, while the images are available.
+        """Compute these attributes now, while the images are available.
 
         Parameters
         ----------
@@ -305,8 +305,8 @@ class Comparison:
         """D, the mean similarity of the pixels, after matching and merging.
 
         For two label maps, it is the pixel accuracy under the correspondence: the share of pixels
-        whose two labels correspond. (With a floor, the Aitchison similarity of all other pixels is
-        a constant above 0.)
+        whose two labels correspond. The score exceeds this share if the Aitchison similarity has a
+        floor, because the similarity of all other pixels is then a constant above 0.
         """
         return self.numbers.get("score", lambda: self.measured.score)
 
@@ -380,12 +380,12 @@ class Comparison:
         return explained_by_moments(self.images.moments(keys), self.pixels)
 
     def without_a_pass(self, name: str) -> Any:
-        """Return a number if it does not require another pass over the pixels, else None.
+        """Return a metric if it does not require another pass over the pixels, else None.
 
         Parameters
         ----------
-        name : {"score", "matched_score", "chance", "chance_error", "adjusted_score", "explained"}
-            Name of the attribute.
+        name : str
+            Name of the attribute, such as "score", "chance" or "explained".
 
         Examples
         --------
@@ -586,10 +586,10 @@ class Comparison:
     def component_scores(self, *, connectivity: int | None = None) -> "ComponentScores":
         """Score every connected component of the reference, except those of the background.
 
-        A component is compared with the prediction regions of its group, restricted to the pixels
-        that are nearer to it than to the other components of the group (as in CC-Metrics, with
-        distances in pixels). The reference must be a label map. This method requires
-        connected-components-3d (extra `instances`) and both images in memory.
+        A component is compared with the prediction regions of its group. Only the pixels that are
+        nearer to this component than to the other components of the group are compared (as in
+        CC-Metrics, with distances in pixels). The reference must be a label map. This method
+        requires connected-components-3d (extra `instances`) and both images in memory.
 
         Parameters
         ----------
@@ -627,7 +627,7 @@ class Comparison:
 
         Distances are exact. They are measured between surfaces that lie halfway between voxels, in
         millimetres if the images have a geometry and in pixels otherwise. Probabilities are not
-        thresholded at one half: every number is the mean over several levels. Means over groups
+        thresholded at one half: every measure is the mean over several levels. Means over groups
         exclude faint groups and the background, if one is given. This method requires images with
         two or three dimensions. The last result is stored in the comparison and included in its
         JSON.
@@ -640,8 +640,8 @@ class Comparison:
         percentiles : float or iterable of float, optional
             Percentiles of the Hausdorff distance, such as 95 for ``hd95``.
         levels : float or iterable of float, optional
-            Probabilities at which outlines are drawn; 0.1, 0.2, …, 0.9 by default. The outlines of
-            a label map are the same at every level.
+            Probabilities that a pixel must exceed to be inside the surface; 0.1, 0.2, …, 0.9 by
+            default. The surfaces of a label map are the same at every level.
         infinite : float, optional
             Penalty distance for regions that are absent from one side; infinity by default.
         derived : mapping of str to label or sequence of labels, optional
@@ -735,10 +735,15 @@ class Comparison:
     ) -> "Calibration":
         """Measure the calibration of the prediction's probabilities, per group.
 
-        One pass over the pixels computes reliability diagrams, expected and maximum calibration
-        error, the values of these errors for a calibrated prediction, the Brier score and its
-        decomposition, log loss, and Dice at thresholds. The reference may be a label map or
-        probabilities. The module `probdice.metrics.calibration` describes the conventions.
+        One pass over the pixels computes:
+
+        - reliability diagrams, and the expected and the maximum calibration error,
+        - the mean of these errors for a calibrated prediction,
+        - the Brier score and its decomposition, and the log loss,
+        - Dice at thresholds.
+
+        The reference may be a label map or probabilities. The module `probdice.metrics.calibration`
+        describes the conventions.
 
         Parameters
         ----------
@@ -782,8 +787,8 @@ class Comparison:
         ----------
         into : array, optional
             Output array with the shape of the image, such as a Zarr array or a memory map. The map
-            is written to this array block by block, so that the whole map is never in memory, and
-            `into` is returned.
+            is written to this array block by block, so that the whole map is never in memory. The
+            method then returns `into`.
 
         Examples
         --------
@@ -897,8 +902,8 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as built-in Python types, with the format version.
 
-        Numbers that require another pass over the pixels (chance and explained shares of
-        probabilities) are included only if they have already been computed.
+        Metrics that require another pass over the pixels, such as the chance level of
+        probabilities, are included only if they have already been computed.
 
         Examples
         --------
@@ -996,7 +1001,7 @@ class Comparison:
     # -- showing ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """Return a one-line summary without computing any numbers. `print` shows the numbers."""
+        """Return a one-line summary without computing any metrics. `print` shows the metrics."""
         reference, prediction = (self.overlap.side(side).occupied.size for side in SIDES)
         return (
             f"Comparison({self.similarity}: {reference} reference and {prediction} prediction "
@@ -1009,7 +1014,7 @@ class Comparison:
         return as_text(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Show the numbers in IPython."""
+        """Show the same text as `print` in IPython."""
         printer.text(str(self))
 
     def _repr_html_(self) -> str:

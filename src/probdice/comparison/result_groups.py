@@ -31,8 +31,7 @@ class Group(VolumeDifferences):
     prediction : tuple of int or str
         Labels of the prediction regions; empty for an unmatched reference region.
     similarity : float
-        D between the auxiliary segmentations of the two sides, with the similarity of the
-        comparison.
+        Mean similarity of the pixels if each side is divided into the group and all other regions.
     dice : float
         Fuzzy Dice coefficient, 2 Σ min(p, q) / (Σ p + Σ q).
     jaccard : float

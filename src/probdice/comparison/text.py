@@ -89,7 +89,7 @@ def _title(result: Comparison) -> str:
 
 
 def _lines(result: Comparison) -> list[str]:
-    """Return the lines above the table: the numbers computed so far, then the score."""
+    """Return the lines above the table: the metrics that require no pass over the pixels."""
     score, chance = result.without_a_pass("score"), result.without_a_pass("chance")
     headline, lowest = [], result.lowest
     if result.background is not None:

@@ -50,10 +50,10 @@ SOURCES = hashlib.sha256(
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """A cache of compiled code on disk, valid for one version of all kernel sources.
+    """A cache of compiled code on disk that is discarded if any kernel source changes.
 
-    Numba checks only the file of the called function, so it does not detect changes to functions in
-    other files.
+    Numba itself checks only the file of the called function, so it would not detect changes to
+    functions in other files.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -107,7 +107,10 @@ class _Watcher(_Listener):  # type: ignore[misc]
 
 
 def watch_compiler(on_begin: Callable[[], None], on_end: Callable[[], None]) -> None:
-    """Call `on_begin` and `on_end` when this process compiles a kernel instead of loading it."""
+    """Call `on_begin` before and `on_end` after this process compiles a kernel.
+
+    Neither function is called if the compiled code is loaded from the cache.
+    """
     if _event is not None:
         _event.register("numba:compile", _Watcher(on_begin, on_end))
 
@@ -121,9 +124,10 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a short function of arrays into each of its callers, for inner loops.
+    """Inline a short function into each of its compiled callers, for use in inner loops.
 
-    An array is passed as about ten numbers, so a call may take longer than the function itself.
+    Numba passes an array as about ten arguments, so a call may take longer than the function
+    itself.
     """
     compiled: Callable[P, R] = _njit(
         no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **_OPTIONS
@@ -137,7 +141,7 @@ _WIDTHS = {types.float32: (32, 23), types.float64: (64, 52)}  # total bits and f
 
 
 def _from_bits(change: Callable[[Any, Any, int, int], Any]) -> Any:
-    """Return a compiled function that changes the bits of one floating-point number."""
+    """Return a compiled function that applies `change` to the bits of a floating-point number."""
 
     @_intrinsic
     def function(_typing: Any, value: Any) -> Any:

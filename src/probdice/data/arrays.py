@@ -40,7 +40,7 @@ REGION_DIMENSIONS = ("region", "class", "label", "channel")
 
 
 class Array(Protocol):
-    """An array that can be sliced into blocks: an ndarray, a memory map, a data set in a file."""
+    """An array that can be read in blocks, such as an ndarray or a data set in a file."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -116,9 +116,10 @@ def chunks_of(array: Array) -> Chunks | None:
 
 
 def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]) -> Chunks | None:
-    """Return the lengths of chunks along each axis, or None if the number of axes differs.
+    """Return the lengths of all chunks along each axis.
 
-    A single length along an axis applies to all chunks except the last, which may be shorter.
+    Return None if `chunks` does not have one entry per axis. An entry that is a single length
+    applies to all chunks along the axis, except that the last chunk may be shorter.
     """
     if len(chunks) != len(shape):
         return None
@@ -154,7 +155,8 @@ def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] 
         return None
     if len(region_axes) > 1:
         raise InputError(
-            f"several dimensions have the name of a region axis: {array.dims}. Rename all of these "
+            f"several dimensions have names of region axes: "
+            f"{', '.join(str(array.dims[axis]) for axis in region_axes)}. Rename all of these "
             f"dimensions except one."
         )
     dimension = array.dims[region_axes[0]]
@@ -175,7 +177,7 @@ def has_type(value: object, library: str, name: str) -> bool:
 
 
 def type_named(value: object) -> str:
-    """Return the type of a value with the name of its library, such as torch.Tensor."""
+    """Return the name of a value's type, preceded by its library, such as torch.Tensor."""
     library = type(value).__module__.split(".")[0]
     return type(value).__name__ if library == "builtins" else f"{library}.{type(value).__name__}"
 
@@ -239,7 +241,7 @@ def _widen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _label(name: object) -> int | str:
-    """Convert a coordinate to a label; whole numbers become integers."""
+    """Convert an xarray coordinate to a label: an integer for a whole number, else a string."""
     if isinstance(name, int | float) and not isinstance(name, bool) and float(name).is_integer():
         return int(name)
     return str(name)

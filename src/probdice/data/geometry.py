@@ -126,7 +126,7 @@ class Geometry:
         return "the grids differ in size for every order of the axes"
 
     def of_one_pixel(self) -> "Geometry":
-        """Return the geometry of the first pixel alone."""
+        """Return the geometry of an image that contains only the first pixel."""
         return Geometry((1,) * len(self.shape), self.affine)
 
     def describe(self) -> dict[str, str]:
@@ -143,7 +143,7 @@ class Geometry:
         }
 
     def mismatch(self, expected: "Geometry") -> str:
-        """Return a text with the properties that differ from the expected geometry."""
+        """Describe the properties that differ from those of the expected geometry."""
         properties, expected_properties = self.describe(), expected.describe()
         return "; ".join(
             f"{key} {properties.get(key, 'none')}, expected {expected_properties.get(key, 'none')}"

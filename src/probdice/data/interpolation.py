@@ -52,11 +52,11 @@ def nearest_places(grid: Grid, into: Integers) -> None:
 def interpolate_labels(
     codes: NDArray[np.int32], grid: Grid, outside: int, into: NDArray[Any]
 ) -> None:
-    """Add the weight of every source pixel to the row of its code. `into` must contain zeros.
+    """Linearly interpolate the indicators of labels, one row of probabilities per code.
 
-    `codes` contains the codes of the source box in C order. The code −1 marks an invalid value,
-    which makes all rows NaN. A pixel outside the field of view gets probability 1 in the row
-    `outside`.
+    `into` must contain zeros. `codes` contains the codes of the source box in C order. The code −1
+    marks an invalid value, which makes all rows NaN. A pixel outside the field of view gets
+    probability 1 in the row `outside`.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size

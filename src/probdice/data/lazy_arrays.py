@@ -30,7 +30,7 @@ BLOCK = 1 << 20  # number of values that are read at once
 
 
 class Lazy(ABC):
-    """An array with a shape and a type whose blocks are computed on demand."""
+    """An array whose shape and data type are known and whose blocks are computed on demand."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -153,7 +153,7 @@ class Stacked(Derived):
 
 
 class Dropped(Derived):
-    """An array without one axis of length 1."""
+    """An array from which one axis of length 1 is removed."""
 
     def __init__(self, array: Array, axis: int) -> None:
         super().__init__(array)

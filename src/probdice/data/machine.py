@@ -195,7 +195,7 @@ def after_fork(function: Callable[[], None]) -> None:
 
 
 def prepare_child() -> None:
-    """Make this process stop at timer signals, ignore interrupts, and write no core dumps."""
+    """Make timer signals end this process; ignore interrupts and write no core dumps."""
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in _timer_signals():

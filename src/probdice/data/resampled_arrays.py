@@ -43,7 +43,7 @@ Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Positions of the pixels of a target grid in a source image.
+    """The position in a source image of every pixel of a target grid.
 
     The target pixel i is at ``matrix @ i + offset``, in source pixels.
 
@@ -221,10 +221,9 @@ class _Resampled(Derived):
             yield from self._tiles((*box[:axis], part, *box[axis + 1 :]))
 
     def source(self, box: Box) -> tuple[NDArray[Any], tuple[slice, ...], list[int]]:
-        """Return the source values for a target box, their box, and their order of axes.
+        """Return the source values on which a target box depends, their box, and an order of axes.
 
-        The image axes of the returned values are in this order, from the largest to the smallest
-        stride.
+        The image axes of the returned values are in this order, in which strides descend.
         """
         part = self.placement.source_box(box)
         values = np.asarray(self.array[(slice(None),) * self.first + part])

@@ -58,7 +58,7 @@ def resample(
 
     Without a `background`, pixels outside the field of view have arbitrary values and must be
     excluded. With a `background`, these pixels are assigned to the background. The second value is
-    None if no pixels must be excluded.
+    None if all pixels can be compared.
     """
     if segmentation.geometry is None:
         raise GeometryError("has no geometry, so it cannot be resampled onto another grid")
@@ -96,14 +96,14 @@ def resample(
 
 
 def placed(source: Geometry, target: Geometry) -> Placement:
-    """Return the positions of a target grid's pixels in a source image."""
+    """Return the position in a source image of every pixel of a target grid."""
     axes = len(source.shape)
     to_source = np.linalg.inv(source.affine) @ target.affine
     return Placement(to_source[:axes, :axes], to_source[:axes, axes], source.shape, target.shape)
 
 
 def same_lattice(placement: Placement, tolerance: float) -> Placement | None:
-    """Return the placement rounded to whole pixels, or None if the grids differ in their lattice.
+    """Return the placement rounded to whole pixels, or None if the lattices of the grids differ.
 
     The grids lie on the same lattice if rounding moves no corner by more than `tolerance` pixels.
     """

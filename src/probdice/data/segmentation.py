@@ -72,7 +72,8 @@ class Segmentation:
         Names of regions. The keys are labels for a label map, and channel indices for a
         probabilistic segmentation. Regions may share a name.
     ignore : tuple of int
-        Labels of a label map whose pixels are excluded from the comparison.
+        The labels whose pixels are excluded from the comparison. Only a label map can have ignored
+        labels.
     reading : {"error", "normalise", "background", "foreground", "softmax"}
         How the values of a probabilistic segmentation are converted to probabilities. The values
         "error", "normalise" and "background" are those of the option `sums`. "foreground" means
@@ -80,7 +81,7 @@ class Segmentation:
     regions : tuple of int or str
         The name by which each channel of a probabilistic segmentation is displayed. A channel
         without a name is displayed as its label or, if it has no label, as its index. If several
-        regions share a name, their labels follow the name.
+        regions share a name, the label is appended to the name, as in "mass (2)".
     shape : tuple of int
         Shape of the image.
     geometry : Geometry or None
@@ -243,7 +244,7 @@ class Segmentation:
             Probabilities of type float16, float32 or float64, or a one-hot array of integers.
             Tensors and arrays of other libraries are also accepted; bfloat16 becomes float32.
         axis : int or None, optional
-            The region axis. With None, the array is the probability of a single foreground
+            The region axis. With None, the array contains the probability of a single foreground
             region. This region has label 1, and its complement has label 0. In an xarray
             DataArray, a dimension called region, class, label or channel is the region axis.
         labels : sequence of int, optional
@@ -254,10 +255,10 @@ class Segmentation:
             list is used as a label. For an xarray DataArray, the default is the coordinates of the
             region axis. Regions with different labels may share a name.
         sums : {"error", "normalise", "background"}, optional
-            How to treat pixels whose probabilities do not sum to 1 within 1e-3. "error" raises an
-            error. "normalise" (or "normalize") divides the probabilities by their sum.
-            "background" adds a region called "background" with the missing probability, and
-            divides by the sum if the sum exceeds 1.
+            How to treat sums of probabilities that are not 1. "error" raises an error if a sum
+            deviates from 1 by more than 1e-3. "normalise" (or "normalize") divides the
+            probabilities of every pixel by their sum. "background" adds a region called
+            "background" with the missing probability, and divides by the sum if the sum exceeds 1.
         geometry : Geometry, optional
             Position of the image in space.
 
@@ -358,7 +359,7 @@ class Segmentation:
         array : array_like
             Channels along `axis`, from the outermost to the innermost: booleans, integers 0 and 1,
             or probabilities. No channel may exceed the previous channel by more than 1e-3. The
-            whole array is converted at once.
+            whole array is read into memory.
         axis : int, optional
             The axis of the channels.
         labels : sequence of int, optional
@@ -414,7 +415,7 @@ class Segmentation:
         Parameters
         ----------
         array : array_like
-            Coordinates (any real numbers) along `axis`. The whole array is converted at once.
+            Coordinates (any real numbers) along `axis`. The whole array is read into memory.
         axis, labels, names, geometry
             The same as in `from_logits`. The number of regions is the number of coordinates plus 1.
 
@@ -594,8 +595,9 @@ class Segmentation:
         Returns
         -------
         Instances
-            A `Segmentation` whose components have labels from 1 and names such as ``"liver#2"``.
-            `origins` maps each new label to its original label.
+            A `Segmentation` whose components have the labels 1, 2, …, without the labels of the
+            background and of ignored regions, and names such as ``"liver#2"``. `origins` maps each
+            new label to its original label.
 
         Examples
         --------

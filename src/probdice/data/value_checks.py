@@ -241,7 +241,7 @@ def _either(python: str, command: str) -> Option:
 
 
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which floating-point values are valid labels."""
+    """Return a mask of the floating-point values that are valid labels."""
     with np.errstate(invalid="ignore", over="ignore"):
         is_whole: NDArray[np.bool_] = (values == np.floor(values)) & (np.abs(values) < LARGEST)
     return is_whole
@@ -312,7 +312,7 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
 
 
 def invalid_values(rows: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
-    """Return which pixels have invalid values, as defined by `examine_values`."""
+    """Return a mask of the pixels whose values `examine_values` reports as invalid."""
     invalid: NDArray[np.bool_] = np.logical_or.reduce(list(_tests(rows, reading)[0].values()))
     return invalid
 

@@ -119,7 +119,7 @@ class VertexSpace(Geometry):
     structures : tuple of Structure
         The surfaces and, in CIFTI files, the groups of voxels, in the order of the pixels.
     volume : Geometry or None
-        Grid of the voxels in a CIFTI file.
+        Grid of the voxels in a CIFTI file, or None if there are no voxels.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class VertexSpace(Geometry):
         return self._difference_from(other)
 
     def of_one_pixel(self) -> "VertexSpace":
-        """Return the space of a single vertex."""
+        """Return the space of a surface with only one vertex."""
         return VertexSpace.of_surface(1, self.structures[0].name)
 
     def describe(self) -> dict[str, str]:

@@ -157,7 +157,7 @@ def _resampling_hint(
 
 
 def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
-    """Return a hint on the tolerance if the grids can be aligned, apart from a finite distance."""
+    """Return a hint on the tolerance if a larger tolerance would make the grids agree."""
     if not isfinite(prediction.steps_onto(reference)[2]):
         return ()
     option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")

@@ -1,4 +1,4 @@
-"""The blocks of segmentations of one image, decoded one at a time."""
+"""Division of segmentations of the same image into blocks, which are decoded one at a time."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -32,7 +32,7 @@ FEWEST_PIXELS = 4096  # smallest number of pixels in a block, for any number of 
 
 
 class Blocks:
-    """The blocks of segmentations of one image, in a common order of traversal.
+    """The blocks of one or more segmentations of an image, in the same order of traversal.
 
     Pixels outside the mask, and pixels with labels that the first segmentation ignores, are
     excluded. If results are written `into` an array with chunks, every block is a union of whole
@@ -86,13 +86,16 @@ class Blocks:
         self._set_up(*state)
 
     def _only(self) -> Block | None:
-        """Return the block of the whole image, if the image fits in one block."""
+        """Return the block of the whole image, or None if the image does not fit in one block."""
         if 0 < prod(self.shape) <= self._pixels(BLOCK_BYTES):
             return Block(tuple([slice(0, length) for length in self.shape]), 0)
         return None
 
     def _pixels(self, bytes_in_block: int) -> int:
-        """Return the number of pixels in a block that has this number of bytes in all sides."""
+        """Return the number of pixels that take this number of bytes in all sides together.
+
+        The number is at least `FEWEST_PIXELS` and at most the given limit, if there is one.
+        """
         pixel = 0
         for side in self.sides:
             if side.crisp:

@@ -38,7 +38,7 @@ class AbsoluteKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum |p − q| of each group with each unmatched row added."""
+        """Sum |p − q| for each group extended by each unmatched row."""
         absolute.joined(*groups, unmatched, *opposite, size, into)
 
     def pixels(
@@ -80,7 +80,7 @@ class AitchisonKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum 1 − f of each group with each unmatched row added.
+        """Sum 1 − f for each group extended by each unmatched row.
 
         The vectors are binary. The second entry of a vector is the sum of all other rows.
         """
@@ -93,7 +93,7 @@ class AitchisonKernels:
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """Write 1 / (1 + d) at every pixel, and add Σ|p − q| of each group."""
+        """Write f = 1 / (1 + distance) at every pixel, and add Σ|p − q| of each group."""
         result: tuple[float, int] = aitchison.pixels(*p, *q, size, self.floor, differences, into)
         return result
 

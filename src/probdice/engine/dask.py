@@ -2,8 +2,9 @@
 
 There is one task per block, and additional tasks add the results in a tree. Tasks are created and
 submitted in rounds, so that neither the scheduler nor this process ever has all tasks in memory.
-Each task contains its inputs: the tasks that compute the chunks of a Dask array, the location of a
-store that every worker can read, or the values of an array in the memory of this process.
+Each task contains its inputs. For a Dask array, these are the tasks that compute its chunks. For a
+store that every worker can read, it is the location of the store. For an array in the memory of
+this process, these are the values.
 """
 
 from collections import deque
@@ -97,7 +98,7 @@ def image(
 
 
 def _piece(work: "_Work", *values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the result of one block, whose position in the image is irrelevant."""
+    """Return the result of one block, which does not depend on the block's position."""
     shape = values[0].shape[-len(work.sides[0].shape) :]
     block = Block(tuple(slice(0, length) for length in shape), 0)
     piece: NDArray[Any] = work(block, *values).astype(dtype, copy=False)
@@ -317,7 +318,7 @@ def _tree(tasks: list[Any], add: Callable[[Iterable[R]], R]) -> Any:
 
 @contextmanager
 def _naming_block(batch: Grid, leaves: list[Any]) -> Iterator[None]:
-    """Add the block in which an error occurred to the error.
+    """Replace an error with a `ProbdiceError` that names the block in which it occurred.
 
     Errors from tasks of this module already name the block. After an error in a task that computes
     a chunk of a Dask array, the blocks of the round are computed one by one to find the block.

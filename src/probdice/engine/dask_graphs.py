@@ -1,4 +1,4 @@
-"""The tasks that compute the parts of Dask arrays in the blocks of a pass."""
+"""Create the tasks that compute, for each block of a pass, the values of Dask arrays."""
 
 import sys
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ __all__ = ["box_of", "chunks_of_blocks", "fused_tasks", "origin_of"]
 def fused_tasks(arrays: Sequence[Array], batch: Grid, halo: int) -> list[list[Any]]:
     """Return, per block, the function that computes the values of these arrays, and its arguments.
 
-    If only one block requires a task of a Dask array, which is mostly the read of a chunk, the task
-    is fused with the task of that block. Otherwise, the scheduler would receive thousands of tasks.
-    Tasks that several blocks require remain separate.
+    Most tasks of a Dask array read one chunk. A task that only one block requires is fused with the
+    task of that block, because the scheduler would otherwise receive thousands of tasks. Tasks that
+    several blocks require remain separate.
     """
     from dask.core import get_dependencies
     from dask.delayed import Delayed

@@ -15,7 +15,7 @@ TIMEOUT = 10  # time to wait for a scheduler, in seconds
 
 @contextmanager
 def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
-    """Run passes over stores on a scheduler.
+    """While this context is active, run passes over stores on a Dask scheduler.
 
     `scheduler` is "threads", "processes" or the address of a cluster.
     """

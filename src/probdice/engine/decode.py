@@ -192,8 +192,8 @@ class LabelDecoder:
     def _encode_floats(self, values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return a code for every floating-point value and the label of every code.
 
-        Values that are not whole numbers get an arbitrary code. These values are outside the mask,
-        or they cause an error.
+        Values that are not whole numbers get an arbitrary code. They are either outside the
+        mask or reported as an error.
         """
         is_whole = whole_numbers(values)
         if is_whole.all():

@@ -27,7 +27,7 @@ Visit = Callable[[Blocks, Block], NDArray[Any]]
 class Executor(Protocol):
     """An object that runs a pass over all blocks and adds the results in the order of the blocks.
 
-    Blocks and the functions of a pass can be pickled, and so be sent to other processes.
+    Blocks and passes can be pickled, so an executor can send them to other processes.
     """
 
     def run(self, task: Pass[R], blocks: Blocks) -> R:
@@ -50,7 +50,10 @@ _executor: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
 @contextmanager
 def using(executor: Executor) -> Iterator[None]:
-    """Run passes with this executor, except passes that write to the memory of this process."""
+    """While this context is active, run passes with this executor.
+
+    Passes that write to the memory of this process still run in this process.
+    """
     token = _executor.set(executor)
     try:
         yield
@@ -63,8 +66,8 @@ def run_pass(
 ) -> R:
     """Return the sum of the results of all blocks.
 
-    With `local`, the pass runs in this process, because it writes to the memory of this process.
-    The executor selected with `using` is ignored, because it may use other processes.
+    With `local`, the pass writes to the memory of this process and therefore runs in this process.
+    The executor selected with `using` is then ignored, because it may use other processes.
     """
     executor = None if local else _executor.get()
     if executor is not None:

@@ -40,7 +40,7 @@ class Block:
     def range_in(self, shape: tuple[int, ...]) -> range | None:
         """Return the range of the block's pixel numbers in an image of this shape, in C order.
 
-        Return None if these numbers are not a range.
+        Return None if the numbers are not consecutive.
         """
         start, split = 0, False  # whether a previous axis was longer than one pixel
         for part, length in zip(self.box, shape, strict=True):

@@ -49,7 +49,7 @@ def joined_pass(
     opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> Pass[Floats]:
-    """Return a pass that sums 1 − f of each group with each unmatched region of `side` added.
+    """Return a pass that sums 1 − f for each group extended by each unmatched region of `side`.
 
     `members` and `opposite_members` list the regions of the groups on `side` and on the other side.
     Regions are given by channel or label.
@@ -208,7 +208,7 @@ def joined(
     unmatched: Sequence[int],
     dtype: np.dtype[Any],
 ) -> Floats:
-    """Return Σ (1 − f) of each group with each unmatched region of one side added.
+    """Return Σ (1 − f) for each group extended by each unmatched region of one side.
 
     `place` is the index of the side with the unmatched regions. `members` lists the regions of each
     group on that side, and `opposite_members` lists the regions on the other side.
@@ -233,9 +233,9 @@ def joined(
 def row_groups(
     side: Soft | Crisp, groups: Members, start: int, stop: int, dtype: np.dtype[Any]
 ) -> RowGroups:
-    """Return the rows of pixels `start` to `stop`, their first column, and the rows of each group.
+    """Return the rows and groups of one side, for the pixels from `start` up to `stop`.
 
-    A label map is expanded to one row per group, and a last row for labels without a group.
+    A label map is expanded to one row per group, and one more row for labels without a group.
     """
     from probdice.engine import kernels
 
@@ -249,13 +249,17 @@ def row_groups(
 
 
 def _starts(groups: Lists) -> tuple[Integers, Integers]:
-    """Return the start of each group in the list of all members, and the list."""
+    """Return the start of each group in the list of all members, followed by that list."""
     starts = np.cumsum([0, *(len(group) for group in groups)])
     return starts.astype(np.int64), np.array(list(chain(*groups)), np.int64)
 
 
 def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of pixels. Ranges are short if a label map must be expanded to rows."""
+    """Yield the ranges of pixels that are processed at a time.
+
+    If a side is a label map, ranges are short, because labels are expanded to one row per group.
+    Otherwise, there is one range.
+    """
     spread = any(isinstance(side, Crisp) for side in ready.sides)
     step = max(1024, BLOCK_BYTES // (8 * (groups + 1))) if spread else max(ready.size, 1)
     for start in range(0, ready.size, step):

@@ -106,7 +106,7 @@ def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """Sums over some pixels for the calibration of the prediction.
+    """Sums over a set of pixels, from which the calibration of the prediction is computed.
 
     Attributes
     ----------
@@ -116,7 +116,8 @@ class Forecast:
     likely : ndarray
         The same sums for the most probable predicted group of every pixel, for each bin.
     above : ndarray
-        Number of pixels for each group, by the numbers of thresholds that p and q exceed.
+        Number of pixels for each group, number of thresholds that p exceeds, and number of
+        thresholds that q exceeds.
     loss : float
         Sum of −Σ p log q over the pixels where this value is finite.
     infinite : float

@@ -280,7 +280,7 @@ def _ascending(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
 
 
 def _totals(places: Integers, counts: Integers, size: int) -> Integers:
-    """Return the sum of the counts for every index in `places`, as integers."""
+    """Return the sum of the counts that have the same index in `places`, for `size` indices."""
     totals = np.zeros(size, np.int64)
     np.add.at(totals, places, counts)
     return totals

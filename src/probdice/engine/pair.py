@@ -223,7 +223,7 @@ class Images:
         opposite_members: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Return Σ (1 − f) of each group with each unmatched region of `side` added.
+        """Return Σ (1 − f) for each group extended by each unmatched region of `side`.
 
         `members` and `opposite_members` are the regions of the groups on `side` and on the other
         side. Regions are given by channel or label.
@@ -246,7 +246,7 @@ class Images:
         return result
 
     def group_numbers(self, side: Side, groups: Lists) -> NDArray[np.int32]:
-        """Return the group number of every pixel of a label map, or −1 without a group."""
+        """Return the group number of every pixel of a label map, or −1 for a pixel in no group."""
         return np.asarray(image(numbers_visit(side, groups), self.blocks, np.int32, self.workers))
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:

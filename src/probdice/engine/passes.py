@@ -26,9 +26,9 @@ class Pass(Generic[R]):
         process, more than once per block, and in any order of blocks.
     add : callable
         Function that returns the sum of several results, which are in the order of their blocks.
-        The arguments may be sums of earlier calls.
+        The results may be sums that earlier calls returned.
     halo : int
-        The width, in pixels, of the margin around a block that `visit` reads.
+        The number of pixels that `visit` also reads beyond each side of a block.
     """
 
     visit: Callable[[Blocks, Block], R]

@@ -27,7 +27,7 @@ def count_pass() -> Pass[dict[int, int]]:
 
 
 def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
-    """Return a pass that finds the given ranks in each block, and reads the pixels of both sides.
+    """Return a pass that reads the compared pixels with the given ranks, for each side.
 
     If not all pixels are compared, `starts` contains the rank of the first pixel of every block.
     """
@@ -35,14 +35,17 @@ def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Sa
 
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
-    """Return the number of compared pixels of a block, keyed by the index of its first pixel."""
+    """Return the number of compared pixels of a block. The key is the number of its first pixel."""
     return {block.start: blocks.ready(block).size}
 
 
 def _sample(
     blocks: Blocks, block: Block, ranks: Both[Integers], starts: dict[int, int] | None
 ) -> Samples:
-    """Return the indices of the ranks in a block and the pixels, by the block's first pixel."""
+    """Return, for each side, the indices of the ranks that are in a block, and their pixels.
+
+    The key is the number of the block's first pixel.
+    """
     if starts is None:
         selection = ranks.map(lambda numbers: _in_block(block, numbers, blocks.shape))
         if not any(places.size for places, _ in selection):

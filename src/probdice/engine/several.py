@@ -43,13 +43,15 @@ Decision = NDArray[np.int64] | NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """The content of a segmentation, independent of its labels.
+    """The order of a segmentation's regions, and a digest of the segmentation.
+
+    Both are independent of the numbers of its labels or channels.
 
     Attributes
     ----------
     keys : ndarray of int
         Labels in the order of their first pixels, or channels sorted by the digests of their
-        values. Neither order depends on the numbers of the labels or channels.
+        values.
     digest : bytes
         Digest of the values, which is identical for two segmentations that differ only in their
         labels.
@@ -197,7 +199,7 @@ class Several:
         return Blocks(*self.sides.values(), mask=self.mask)
 
     def contents(self) -> dict[str, Content]:
-        """Return the content of each segmentation. This pass also checks the values."""
+        """Return the `Content` of each segmentation. This pass also checks the values."""
         contents: dict[str, Content] = {}
         if self._blocks.blocks:
             task = Pass(partial(_described, names=self.names), _BlockContents.total)
@@ -263,7 +265,7 @@ class Reader:
 
 
 def _decision(side: Soft | Crisp, number_of: Mapping[int, int], classes: int) -> Decision:
-    """Return the decisions of a segmentation at some pixels, with its regions as classes."""
+    """Return the class of every pixel, or the probability of every class at every pixel."""
     if isinstance(side, Crisp):
         numbers = [number_of.get(label, -1) for label in side.labels.tolist()]
         return np.array(numbers or [-1], np.int64)[side.codes]
@@ -291,7 +293,7 @@ def _worked(
 
 
 def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
-    """Return boxes of an image whose probabilities of all classes fit in memory."""
+    """Divide an image into boxes so small that the probabilities of all classes fit in memory."""
     return [block.box for block in cut(shape, max(1, BOX_VALUES // classes))]
 
 
@@ -328,7 +330,7 @@ class _Pattern:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Digests of the values of every region of a soft segmentation, block by block."""
+    """For each region of a probabilistic segmentation, the digest of its values in every block."""
 
     digests: list[list[bytes]]
 
@@ -347,13 +349,13 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _BlockContents:
-    """The contents of some blocks of every segmentation."""
+    """Patterns or digests of some blocks, for every segmentation."""
 
     sides: tuple[_Pattern | _Rows, ...]
 
     @classmethod
     def total(cls, descriptions: Iterable["_BlockContents"]) -> "_BlockContents":
-        """Combine the contents of all parts."""
+        """Combine the patterns or digests of all parts, in the order of the parts."""
         sides: Iterable[tuple[Any, ...]] = zip(*(one.sides for one in descriptions), strict=True)
         return cls(tuple(type(parts[0]).total(parts) for parts in sides))
 

@@ -28,7 +28,7 @@ def kernels_of(similarity: Similarity) -> "BlockKernels":
 
 
 class PairSums(NamedTuple):
-    """Sums over some pixels for the regions of two probabilistic sides and their pairs.
+    """Sums over a set of pixels for each region, and each pair of regions, of probabilistic sides.
 
     `likeliest` contains the number of pixels at which each region is the most probable. `losses`
     contains Σ (1 − f) of each region against an empty region, or is None if this sum equals the
@@ -43,7 +43,7 @@ class PairSums(NamedTuple):
 
 
 class LabelPairSums(NamedTuple):
-    """Sums over some pixels for the codes of a label map and the regions of a probabilistic side.
+    """Sums over a set of pixels for the codes of a label map and the regions of the other side.
 
     The fields have the same meaning as in `PairSums`. `counts` contains the volumes of the codes.
     """
@@ -57,9 +57,10 @@ class LabelPairSums(NamedTuple):
 
 
 class RowGroups(NamedTuple):
-    """Groups of rows of one side. The pixels start at column `start`.
+    """The rows of one side, and the rows that belong to each group.
 
-    The rows of group g are ``members[bounds[g] : bounds[g + 1]]``.
+    The pixels start at column `start`. The indices of the rows of group g are
+    ``members[bounds[g] : bounds[g + 1]]``.
     """
 
     rows: Rows
@@ -80,13 +81,13 @@ class BlockKernels(Protocol):
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum 1 − f of each group with each unmatched row of its own side added."""
+        """Sum 1 − f for each group extended by each unmatched row of its own side."""
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
         """Write f at every pixel, and add Σ|p − q| of each group to `differences`.
 
-        Return Σ (1 − f), or 0 if the differences determine this sum, and the number of pixels with
-        an infinite distance.
+        Return Σ (1 − f) and the number of pixels with an infinite distance. The first value is 0 if
+        the differences determine the sum.
         """

@@ -60,7 +60,7 @@ class Elements:
 
 @dataclass(frozen=True, eq=False)
 class Outlines:
-    """The outlines of groups of regions of two images, and the distances between them.
+    """The reference and the prediction surface of every group, and the distances between the two.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Outlines:
         tolerances: Sequence[float],
         levels: Sequence[float],
     ) -> Floats:
-        """Return the distances between the surfaces of every group, at every level.
+        """Return the distances between the two surfaces of every group, at every level.
 
         The axes of the result are the groups, the levels (one if both sides are label maps) and the
         measures. The measures are hd, assd, masd, the percentiles, and nsd at each tolerance. All

@@ -235,8 +235,8 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
     raise InputError(
         f"pattern {pattern!r}: a * before {CASE} must match one character that numbers the "
         f"regions, and all cases must have the same regions, but case {case} has only "
-        f"{listed(names, SHOWN)}; instead of *, write the characters before {CASE}, ? for any "
-        f"character, or [123] for one of several characters"
+        f"{listed(names, SHOWN)}. Replace * with the characters before {CASE}, with ? for any one "
+        f"character, or with [123] for one of several characters."
     )
 
 

@@ -129,7 +129,10 @@ def compare_job(
     workers: int | None,
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Comparison:
-    """Read and compare the two sides of a job. `names` contains the file names that pages show."""
+    """Read and compare the two sides of a job.
+
+    `names` contains the file names that the HTML page of the case shows.
+    """
     mask = as_paths(job.files["mask"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)  # the notes contain these warnings too
@@ -199,7 +202,7 @@ def bytes_needed(job: Job) -> int:
 
 
 def _line(request: Request, seconds: float, outcome: str) -> str:
-    """Return a journal line. The outcome may be long, so it is inserted as text."""
+    """Return a journal line. `outcome` is JSON, which may be long, so it is inserted unchanged."""
     job = request.job
     identity = json.dumps({"format": FORMAT, "case": job.case, "method": job.method})
     details = json.dumps(

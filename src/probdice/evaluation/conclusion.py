@@ -171,7 +171,7 @@ def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list
 def _values_by_result(
     sentences: Mapping[str, str], methods: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Return the values of methods by their result and by the value of the raters."""
+    """Group the methods' values by the result of the comparison and by the raters' value."""
     values_by_result: dict[tuple[str, str], dict[str, str]] = {}
     for method in (method for method in methods if method in sentences):
         result, _, numbers = sentences[method].rpartition(": ")

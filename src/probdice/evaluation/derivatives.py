@@ -35,8 +35,8 @@ def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple
     """Return the files of every case with the first suffix that occurs; {} if no suffix occurs.
 
     If the files with this suffix differ in derivative entities such as `space` or `desc`, the files
-    that have none of these entities except `label` are used. An error is raised if this does not
-    select exactly one kind of file.
+    that have none of these entities except `label` are used. An error is raised if there is no such
+    kind of file, or more than one.
     """
     kinds: dict[str, dict[str, dict[str, list[Path]]]] = {suffix: {} for suffix in suffixes}
     for subject in folder.glob("sub-*/"):

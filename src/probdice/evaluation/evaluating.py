@@ -123,23 +123,24 @@ def evaluate(
         every case. `match` and `merge` are then applied to the sum of the overlaps of all cases,
         and every file is read twice.
     ignore : int or iterable of int, optional
-        Labels of the reference whose pixels are excluded.
+        The reference labels whose pixels are excluded.
     sums : {"error", "normalise", "background"} or mapping, optional
         How to handle probabilities that do not sum to 1 (see `read`). A mapping such as
         ``{"prediction": "background"}`` applies to one side.
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
-        applies only to probabilities in files with values above 1; label maps are not scaled. A
-        mapping such as ``{"prediction": 255}`` always scales this side.
+        applies only to files with probabilities above 1; label maps are not scaled. A mapping such
+        as ``{"prediction": 255}`` always applies to the named side.
     names : mapping, sequence or path, optional
         The names of labels (see `read`). Use ``{"reference": …, "prediction": …}`` if the sides
         differ.
     priority : sequence of str or mapping, optional
         The priority of regions where masks overlap (see `read`). A mapping sets one order per side.
     nested : iterable of int or mapping, optional
-        The labels of nested channels (whole ⊇ core ⊇ enhancing), as in `Segmentation.from_nested`:
-        the labels of the background, of the differences of successive channels, and of the last
-        channel. A mapping such as ``{"prediction": (0, 2, 1, 3)}`` applies to one side.
+        The labels of the regions of nested channels (whole ⊇ core ⊇ enhancing), as in
+        `Segmentation.from_nested`. The regions are the background, the differences between
+        successive channels, and the last channel. A mapping such as
+        ``{"prediction": (0, 2, 1, 3)}`` applies to one side.
     pattern : str or mapping, optional
         A pattern of file paths, in which ``{case}`` marks the name of the case:
         ``"{case}_seg.nii.gz"``, ``"{case}/pve_*.nii.gz"`` (one file per region),
@@ -157,16 +158,17 @@ def evaluate(
         Whether to read nnU-Net's probabilities (.npz) instead of the label maps in the same folder.
     missing : {"worst", "zero", "exclude"}, optional
         How a missing or failed case of a method counts. "worst": the method ranks last for this
-        case. "zero": the method ranks last, and the case counts as 0 in means. "exclude": the case
-        is excluded from the ranking for all methods.
+        case. "zero": the method ranks last, and the case counts as 0 in means (as infinite if lower
+        values are better). "exclude": the case is excluded from the ranking for all methods.
     rank_by : str or iterable of str, optional
         The measures that rank the methods, with equal weights: names in `MEASURES`, columns of
         cases.csv, or ``"MEASURE[@TOLERANCE]:REGION"`` such as ``"dice:2"``, ``"hd95:tumour"`` or
         ``"nsd@1:tumour"``. The default is "foreground_dice" if `background` is given, else
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
-        Whether methods are ordered by their mean rank within cases, by their mean (the median if a
-        value is infinite), or by the share of other methods that they beat significantly.
+        Whether methods are ordered by their rank within a case, averaged over cases; by the mean of
+        their values (the median if a value is infinite); or by the share of other methods that they
+        beat significantly.
     column : str, iterable of str or mapping, optional
         Measures from CSV files with the columns case, method and the name of the measure, as
         ``"NAME=FILE"`` or ``{"NAME": FILE}``. Lower values are better by default. If higher values
@@ -222,9 +224,9 @@ def evaluate(
         ``rank_by="dice:whole tumour"``.
     components : bool, label or iterable of labels, optional
         Whether to divide both sides into connected components (lesions), or the classes to divide.
-        Components are matched one-to-one and many-to-one within corresponding classes. The table of
-        cases contains the numbers of found, missed and false components, F1, and the panoptic
-        quality with its two factors, in total and per class. components.csv contains one row per
+        Components are matched one-to-one and many-to-one within corresponding classes. In total and
+        per class, the table of cases contains the numbers of found, missed and false components, F1
+        and the panoptic quality with its two factors. components.csv contains one row per
         component. Requires label maps and `background`.
     connectivity : {4, 8, 6, 18, 26}, optional
         The number of neighbours that are connected to a pixel; all neighbours by default.
@@ -378,7 +380,10 @@ def _with_raters(
 
 
 def _without_external(options: EvaluateOptions) -> EvaluateOptions:
-    """Return the options for evaluations against raters, who have no values in external columns."""
+    """Return the options for evaluations against raters, without external columns.
+
+    External columns contain values of methods only.
+    """
     external = {as_external_column(column).name for column in options.column}
     measures = tuple(name for name in options.rank_by if name not in external)
     return replace(options, column=(), rank_by=measures, columns=())

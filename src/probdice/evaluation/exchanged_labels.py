@@ -109,7 +109,8 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
 def equal_labels_value(record: Record, measure: str) -> float:
     """Return the value that a measure would have for a case if equal labels were matched.
 
-    The value is NaN if the case failed, or if the measure can only be computed from the images.
+    The value is NaN if the case failed, or if the measure can only be computed from the images. It
+    is 0 if the two sides have no label in common.
     """
     if record.comparison is None or measure in EXPLAINED:
         return record.value(measure)
@@ -126,9 +127,10 @@ def equal_labels_value(record: Record, measure: str) -> float:
 def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
     """Return whether a label of the reference means the same region in every case.
 
-    The result is true if labels have names, if at least half of the cases have the same labels, or
-    if a label is matched to the same prediction labels in at least half of all pairs of cases. It
-    is typically false for photographs that people segmented freely.
+    The result is true if a label has a name, or if at least half of the cases have the same labels.
+    Otherwise, two cases of a method agree on a label if the label is matched to the same prediction
+    labels in both. The result is then true if at least half of these comparisons agree. It is
+    typically false for photographs that people segmented freely.
     """
     sets: Counter[frozenset[Label]] = Counter()
     matches: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()

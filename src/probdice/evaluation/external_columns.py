@@ -1,4 +1,4 @@
-"""Read measures from tables of other programs, such as the run time of every method and case."""
+"""Read measures that other programs computed from tables, such as run times per method and case."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

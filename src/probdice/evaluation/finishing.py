@@ -44,8 +44,8 @@ class Progress:
     Attributes
     ----------
     doing : {"comparisons", "overlaps"}
-        The tasks that are counted, one per case and method. With ``correspondence="set"``,
-        overlaps are computed before comparisons.
+        The kind of task that is running and being counted; there is one task per case and method.
+        With ``correspondence="set"``, all overlaps are computed before the comparisons.
     total : int
         The total number of tasks.
     done : int

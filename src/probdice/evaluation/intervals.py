@@ -89,7 +89,9 @@ def subject_numbers(subjects: Sequence[Hashable] | None, cases: int) -> Numbers 
     if subjects is None:
         return None
     if len(subjects) != cases:
-        raise InputError(f"subjects: expected one per case ({cases}), found {len(subjects)}")
+        raise InputError(
+            f"subjects: expected one subject for each of {cases} cases, found {len(subjects)}"
+        )
     order = {subject: k for k, subject in enumerate(dict.fromkeys(subjects))}
     return np.array([order[subject] for subject in subjects], np.int64)
 

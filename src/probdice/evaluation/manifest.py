@@ -54,7 +54,7 @@ class Grid:
     geometry: Geometry | None
 
     def blank(self) -> Segmentation:
-        """Return a label map of zeros on this grid that uses almost no memory."""
+        """Return a label map of zeros on this grid, which takes almost no memory."""
         zeros = np.broadcast_to(np.zeros((), np.uint8), self.shape)
         return Segmentation.from_labels(zeros, geometry=self.geometry)
 
@@ -188,7 +188,7 @@ class Manifest:
 
     @property
     def strict_labels(self) -> bool:
-        """Whether unlisted labels are errors. They are if regions are matched by equal labels."""
+        """Whether unlisted labels are errors: true if regions are matched by equal labels."""
         return self.options.match == "labels"
 
     def to_dict(self) -> dict[str, Any]:
@@ -308,7 +308,7 @@ def _labels(regions: Regions) -> Iterable[AllowedLabel]:
 def _merge_labels(labels: Iterable[AllowedLabel]) -> tuple[AllowedLabel, ...]:
     """Return the sorted labels.
 
-    A number that has a name in at least one case has no additional entry without a name.
+    If a number has a name in at least one case, the number is not listed again without a name.
     """
     label_list = list(labels)
     named_numbers = {label.number for label in label_list if label.name is not None}

@@ -253,7 +253,7 @@ def temporary_folder() -> TemporaryDirectory[str]:
 
 
 def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
-    """Create the results folder if it does not exist, and reject an input folder."""
+    """Create the results folder if it does not exist; raise an error if it is an input folder."""
     if any(out.resolve() == Path(folder).resolve() for folder in images):
         raise InputError(f"{out}: is an input folder; use another folder for the results")
     try:
@@ -273,8 +273,8 @@ def _default_measure(options: CompareOptions) -> MeasureName:
 def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
     """Reject a priority that names a region that no case has.
 
-    This function checks sides with one file per region, whose names are known before reading.
-    `_check_noted_priority` checks regions inside files.
+    This function checks only sides with one file per region, because the names of these regions are
+    known before the files are read. `_check_noted_priority` checks regions inside files.
     """
     for side in SIDES:
         regions = sorted({name for job in jobs for name in job.regions.get(side, ())}, key=natural)

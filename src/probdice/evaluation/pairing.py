@@ -45,7 +45,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Missing:
-    """A case of a method that lacks the reference or the prediction.
+    """A case that lacks the reference or the prediction of a method.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ def table_md(summary: Summary, columns: Sequence[str] = ()) -> str:
 def table_tex(summary: Summary, columns: Sequence[str] = (), *, booktabs: bool = False) -> str:
     """Return the ranking as a LaTeX tabular. The conclusion, remarks and notes follow as comments.
 
-    The table requires no LaTeX package, or only booktabs.
+    With `booktabs`, the table requires this LaTeX package. Otherwise, it requires no package.
     """
     heads, rows = _table(summary, columns)
     alignment = "".join("l" if head == "method" else "r" for head in heads)
@@ -98,7 +98,10 @@ def as_sentence(text: str) -> str:
 
 
 def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return the headings and the rows. The method comes first, or directly after the place."""
+    """Return the headings and the rows.
+
+    By default, the column of the method is the first, or the second if the first is the place.
+    """
     columns_by_name = _columns(summary)
     names = list(check_columns(columns, list(summary["measures"])) or _default_columns(summary))
     if "method" not in names:

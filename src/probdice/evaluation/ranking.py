@@ -1,7 +1,7 @@
 """Rank methods by one or more measures with any ranking scheme, and compute rank stability.
 
-Rank stability is computed by a bootstrap over cases, or over subjects with several cases. This
-module takes numbers and returns frozen results; it does not read files or images.
+Rank stability is computed by a bootstrap over cases, or over subjects with several cases. The
+functions accept arrays of values and return immutable results; they do not read files or images.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -94,8 +94,8 @@ class Rank:
         withheld.
     value : float
         The number by which the scheme orders the methods: the mean rank, the mean or median, or the
-        share of other methods that this method beats significantly. With several measures, the mean
-        of the ranks by each measure replaces the mean or median and the share.
+        share of other methods that this method beats significantly. With several measures, the last
+        two schemes use the mean of the method's ranks by the single measures instead.
     """
 
     method: str
@@ -193,8 +193,8 @@ def joint_ranks(
     measures : mapping of str to Scores
         The values of every measure, with the same methods and cases.
     missing, scheme, alpha, subjects, resamples, seed
-        As in `ranks`. With "exclude", a method that has no values for at least one of the measures
-        is not ranked.
+        As in `ranks`. With "exclude", a method without any value of one of the measures is not
+        ranked.
 
     Examples
     --------
@@ -246,8 +246,8 @@ def case_ranks(
 ) -> dict[str, Floats]:
     """Return the rank of every method within every case, averaged over the measures.
 
-    The rank is NaN for cases that are not ranked. Differences between these ranks compare methods
-    by several measures.
+    The rank is NaN for cases that are not ranked. The differences between these ranks are used to
+    test differences between methods if there are several measures.
 
     Parameters
     ----------

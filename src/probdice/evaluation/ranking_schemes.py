@@ -255,7 +255,7 @@ def _tie_sentences(titles: Sequence[str]) -> str:
     measure_sentence = " The places by each measure are averaged with equal weights." * (
         len(titles) > 1
     )
-    return f"{measure_sentence} Methods with equal numbers share a place."
+    return f"{measure_sentence} Tied methods share a place."
 
 
 RANKING_SCHEMES: dict[Scheme, RankingScheme] = {

@@ -88,7 +88,7 @@ class RaterComparison:
     cases : dict of str to tuple of str
         The cases of every rater.
     files : tuple of RaterFile
-        All files of the raters that were read.
+        All rater files that were read.
     left_out : dict of str to Note
         Cases that are excluded because no consensus of the raters could be computed, each with the
         reason: a file cannot be read, or the raters' images have different grids.

@@ -30,7 +30,7 @@ def compare_again(
     options : CompareOptions
         The options of the `Evaluation`.
     seen_from : path, optional
-        The folder to which file names on pages are relative. By default, pages show full paths.
+        The HTML page of the case shows file names relative to this folder; full paths by default.
     workers : int, optional
         The number of threads; all cores by default.
 
@@ -42,7 +42,7 @@ def compare_again(
     Raises
     ------
     InputError
-        If a file is missing or unreadable, or if the new numbers differ from the recorded numbers.
+        If a file is missing or unreadable, or if the new results differ from the recorded results.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def compare_again(
         raise InputError(f"{type(error).__name__}: {error}") from error
     comparison.requested_boundaries()  # for the page of the case
     if record.comparison is not None and not _is_same_result(record.comparison, comparison):
-        raise InputError("the files have changed since the evaluation and give different numbers")
+        raise InputError("the files have changed since the evaluation and give different results")
     return comparison
 
 

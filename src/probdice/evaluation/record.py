@@ -38,7 +38,7 @@ class Record:
     prediction : tuple of str
         The full paths of the prediction files.
     mask : tuple of str
-        The full paths of the mask files; empty without a mask.
+        The full paths of the mask files; empty if there is no mask.
     inputs : dict
         The name, size, modification time and SHA-256 of every file that was read, by role:
         "reference", "prediction" and "mask".

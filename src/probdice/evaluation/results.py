@@ -275,9 +275,10 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Methods that use the labels of the reference, but whose regions match different labels.
+        """Methods whose labels occur in the reference but are matched to different labels.
 
-        The result is empty if a label does not mean the same region in every case.
+        The result is empty if a label does not mean the same region in every case, or if equal
+        labels are matched (``match="labels"``).
         """
         if not self.labels_agree or self.options.match == "labels":
             return {}
@@ -537,9 +538,9 @@ class Evaluation:
             The file to write; report.html in the results folder by default. The pages of cases are
             written to a folder with the same name and the suffix ``_cases``.
         reports : str, optional
-            The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"`` (the N worst cases of
-            every method by the first ranking measure and, with several methods, the N cases with
-            the worst mean).
+            The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. ``"worst:N"`` selects
+            the N worst cases of every method by the first ranking measure and, with several
+            methods, the N cases with the worst mean over methods.
         workers : int, optional
             The number of threads; all cores by default. The pages do not depend on it.
         progress : callable, optional
@@ -595,12 +596,12 @@ class Evaluation:
         return plot_evaluation(self, kind, measure=measure, ax=ax, figsize=figsize)
 
     def __repr__(self) -> str:
-        """Return one line without computing statistics. `print` computes and shows the numbers."""
+        """Return one line without computing statistics. `print` computes and shows statistics."""
         methods = ", ".join(map(repr, self.methods))
         return f"Evaluation({len(self.records)} comparisons of {methods})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Show the numbers in IPython."""
+        """Show the same text as `print` in IPython."""
         printer.text(str(self))
 
     def __str__(self) -> str:

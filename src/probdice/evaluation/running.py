@@ -100,7 +100,10 @@ def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, 
 
 
 def _is_importable(similarity: Similarity) -> bool:
-    """Return whether other processes can import the class. They cannot import it from a script."""
+    """Return whether other processes can import the class of a similarity.
+
+    They cannot import a class that is defined in the user's script or inside a function.
+    """
     kind = type(similarity)
     return kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
 

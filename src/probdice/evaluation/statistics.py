@@ -1,8 +1,8 @@
 """Summaries of a method's values over its cases, and paired tests between methods.
 
-This module takes numbers and returns frozen results; it does not read files or images. NaN values
-are excluded, and every mean is reported with the number of values. If a value is infinite, such as
-the distance to a missed region, the median replaces the mean.
+The functions accept arrays of values and return immutable results; they do not read files or
+images. NaN values are excluded, and every mean is reported with the number of values. If a value is
+infinite, such as the distance to a missed region, the median replaces the mean.
 
 Cases of one subject are not independent. With `subjects`, confidence intervals resample subjects
 (`intervals`), and tests (`paired_test`) use one value per subject.

@@ -245,7 +245,7 @@ def _may_be_probabilities(segmentation: Segmentation) -> bool:
 
 
 def _grid_problem(case: str, segmentation: Segmentation, grid: Grid, error: InputError) -> Problem:
-    """Return the problem of a file that is not on the grid of its case."""
+    """Describe how the grid of a file differs from the grid of its case."""
     expected, geometry = grid.geometry, segmentation.geometry
     if expected is not None and geometry is not None:
         _, _, distance = geometry.steps_onto(expected)

@@ -1,4 +1,4 @@
-"""The content of summary.json: everything about an evaluation except individual cases."""
+"""The content of summary.json: the options and results of an evaluation, without single cases."""
 
 import json
 import os
@@ -301,7 +301,7 @@ def _ranking(evaluation: "Evaluation") -> dict[str, Any]:
 
 
 def _agreement(rankings: Mapping[Any, tuple[Rank, ...]]) -> list[dict[str, Any]]:
-    """Return Kendall's τ between every two rankings."""
+    """Return Kendall's τ of every pair of rankings."""
     names = list(rankings)
     return [
         {"first": first, "second": second, "tau": kendall(rankings[first], rankings[second])}

@@ -68,8 +68,8 @@ class ExtraColumns:
     `foreground` adds the measures that require a background. `instances` adds the values of
     `Comparison.detection`. `distances` contains the names of boundary distances, which are also
     columns of the table of regions. `derived_regions` contains the names of derived regions.
-    `components` adds the detection of connected components at `component_threshold`, in total and
-    for each of `component_classes`. `strata` contains the lower limits of the ranges of component
+    `components` adds the measures of component detection at `component_threshold`, in total and for
+    each of `component_classes`. `strata` contains the lower limits of the ranges of component
     sizes.
     """
 

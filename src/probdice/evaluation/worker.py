@@ -1,6 +1,6 @@
-"""A worker process that reads requests from standard input and writes lines to standard output.
+"""A worker process: it reads requests from standard input and writes journal lines to its output.
 
-Workers do not use `multiprocessing`, because `fork` is incompatible with compiled threads, and
+Workers do not use `multiprocessing`, because `fork` is unsafe in a process with threads, and
 `spawn` runs the user's script again in every worker. The worker exits immediately when its standard
 input closes, which means that the run ended or was killed.
 """

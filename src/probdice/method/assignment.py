@@ -82,7 +82,7 @@ def largest_total(
 
 
 def least_total(table: NDArray[np.float64]) -> Integers:
-    """Assign a different column to every row, with the smallest total.
+    """Assign a different column to every row so that the total is as small as possible.
 
     There must not be more rows than columns.
 
@@ -98,7 +98,7 @@ def least_total(table: NDArray[np.float64]) -> Integers:
 def _sparse(
     rows: Integers, columns: Integers, savings: NDArray[Any], shape: tuple[int, int]
 ) -> Integers:
-    """Compute `largest_total` without a dense table."""
+    """Return the result of `largest_total`, computed without a dense table."""
     if savings.dtype.kind == "f":
         # Scaling by a power of two is exact for savings down to 2⁻⁷ of the largest.
         exponent = BITS - int(np.frexp(savings.max())[1])

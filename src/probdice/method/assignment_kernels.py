@@ -69,9 +69,9 @@ def take_dominant(
 ) -> int:
     """Choose pairs that are part of an optimum, and return the number of undecided pairs.
 
-    These pairs are the first entries of `undecided`. The saving of a chosen pair is at least the
-    sum of the savings of the second-best pairs of its row and of its column, so the chosen pair can
-    replace these two pairs without loss.
+    The undecided pairs are the first entries of `undecided`. A chosen pair saves at least as much
+    as the second-best pairs of its row and of its column together. It can therefore replace these
+    two pairs without loss.
     """
     taken_rows, taken_columns = is_taken[0], is_taken[1]
     row_best, row_first, row_second = best[0], best[1], best[2]

@@ -62,7 +62,7 @@ def adjusted(score: float, chance: float) -> float:
 
 @dataclass(frozen=True)
 class _Agreement:
-    """The expected agreement of the foreground groups and of the background, as shares."""
+    """The expected shares of pixels that agree on a foreground group and on the background."""
 
     foreground: float
     background: float = 0.0
@@ -165,8 +165,8 @@ def _independent(overlap: Overlap, images: Passes | None) -> Overlap:
     rows, columns = overlap.reference.occupied, overlap.prediction.occupied
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
-            f"chance of {rows.size} × {columns.size} regions requires the overlap of every pair, "
-            f"which does not fit in memory"
+            f"the chance level of {rows.size} × {columns.size} regions requires the overlap of "
+            f"every pair, which does not fit in memory"
         )
     volumes = Both(overlap.reference.volumes[rows], overlap.prediction.volumes[columns])
     if overlap.reference.crisp or overlap.prediction.crisp:
@@ -244,9 +244,9 @@ def _survival(distribution: Distribution, pixels: int) -> Floats:
 
 
 def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Passes) -> Chance:
-    """Score randomly paired pixels.
+    """Estimate the chance levels from randomly paired pixels.
 
-    One half determines the groups, and the other half is scored.
+    One half of the pixel pairs determines the groups, and the other half is scored.
     """
     sides = overlap.reference, overlap.prediction
     rows = sum(1 if side.crisp else len(side) for side in sides)

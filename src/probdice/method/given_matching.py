@@ -79,9 +79,10 @@ def check_fixed(fixed: GivenPairs, overlaps: Sequence[Overlap]) -> None:
 def numbers_of_fixed(
     overlap: Overlap, fixed: GivenPairs, background: Places
 ) -> tuple[dict[Side, Integers], int]:
-    """Return the group number of every region, or −1 outside the given pairs and the background.
+    """Return the group numbers of the regions in the given pairs and of the background.
 
-    The second value is the next free group number. Labels without a region are skipped.
+    The number of every other region is −1. The second value is the next free group number. Labels
+    without a region are skipped.
     """
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     group_of: dict[Label, int] = {}

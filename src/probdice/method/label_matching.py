@@ -160,7 +160,7 @@ def _common_label(overlap: Overlap) -> bool:
 
 
 def _keys_by_number(regions: Regions) -> dict[int, int]:
-    """Return the labels or channels by number, including labels without pixels."""
+    """Map every number to its label or channel, including labels without pixels."""
     keys: list[int] = [*regions.keys.tolist(), *regions.names, *regions.numbers]
     unlabelled = set(regions.unlabelled)
     numbers = ((key if key in unlabelled else regions.number_of(key), key) for key in keys)

@@ -81,7 +81,7 @@ class Matching:
 
     @cached_property
     def by_overlap(self) -> bool:
-        """Whether regions are matched by overlap. Merging and the background are ignored."""
+        """Whether regions are matched by overlap, with or without merging and a background."""
         return replace(self, merge="none", background=None) == DEFAULT
 
     @property
@@ -213,7 +213,10 @@ def within_classes(overlap: Overlap) -> Overlap:
 
 
 def _classes(regions: Regions) -> tuple[Integers, list[str]]:
-    """Return the class code of every region (0 for no component) and the label of every code."""
+    """Return the class code of every region, and the label of every code.
+
+    The code of a region that is not a component is 0.
+    """
     labels = ["", *dict.fromkeys(str(label) for label in regions.origins.values())]
     code_of = {label: code for code, label in enumerate(labels)}
     keys: list[int] = regions.keys.tolist()
@@ -222,7 +225,7 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
 
 
 def _columns_after_exchanges(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
-    """Replace matched regions with better unmatched regions. Return the column of every row, or −1.
+    """Return the column of every row, or −1 for an unmatched row, after resolving ties.
 
     If two regions overlap a third region equally, the region with the smaller cost against an empty
     region is matched. Every exchange lowers the total weight, so the loop terminates.
@@ -278,7 +281,7 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Match every region of the side with fewer regions, with minimum total weight (the paper)."""
+    """Match every region of the side with fewer regions, so that the total weight is minimal."""
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(
@@ -300,7 +303,10 @@ def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers
 
 
 def assigned(table: NDArray[Any]) -> tuple[Integers, Integers]:
-    """Return the pairs with the minimum total that use every row or every column, sorted by row."""
+    """Return the pairs with the smallest total, sorted by row.
+
+    Every row has a pair, or every column if there are fewer columns than rows.
+    """
     small = table if table.shape[0] <= table.shape[1] else table.T
     best = small.argmin(axis=1)
     if np.unique(best).size == best.size:  # the best columns are all different
@@ -334,7 +340,7 @@ RULES = {
 
 
 def knows(overlap: Overlap, label: Label) -> bool:
-    """Return whether either side has a label, even if its region is empty."""
+    """Return whether at least one side has this label, even if its region is empty."""
     return any(overlap.side(side).knows(label) for side in SIDES)
 
 

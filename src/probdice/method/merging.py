@@ -55,7 +55,7 @@ def merge_unmatched(
     *,
     by_table: bool = False,
 ) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
-    """Merge every unmatched region of `sides` into a group that it overlaps, even at a loss.
+    """Merge every unmatched region of `sides` into a group that it overlaps, even if costs rise.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ def merge_unmatched(
     joined_losses : callable
         Computes the costs that require the pixels.
     by_table : bool
-        Whether all gains are computed from the overlap table. This is necessary without the images.
+        Whether all gains are computed from the overlap table. It must be True if there are no
+        images.
 
     Returns
     -------
@@ -241,7 +242,7 @@ class _Joining:
         heappush(self.heap, (-gain, *key))
 
     def _neighbours(self, side: Side) -> dict[int, list[tuple[int, Any]]]:
-        """Return the regions that each unmatched region overlaps, and their savings."""
+        """Return the regions that each unmatched region overlaps, and the saving of each pair."""
         meeting = self.overlap.meeting
         ends, opposite_ends = meeting.rows, meeting.columns
         if side == "prediction":

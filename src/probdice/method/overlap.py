@@ -2,7 +2,7 @@
 
 An overlap contains the volume and the cost of each single region, and the savings of each pair of
 overlapping regions. Overlaps of image blocks, training batches or the images of a data set can be
-added. Matching, scores, chance levels and other numbers are computed from the total.
+added. Matches, scores, chance levels and other metrics are computed from the total.
 """
 
 import os
@@ -65,9 +65,9 @@ class Overlap:
     pixels : int
         Number of compared pixels (voxels of a volume).
     reference : Regions
-        Labels and volumes of the reference, and the cost of each region alone.
+        Labels and volumes of the reference regions, and the cost of each region alone.
     prediction : Regions
-        Labels and volumes of the prediction, and the cost of each region alone.
+        Labels and volumes of the prediction regions, and the cost of each region alone.
     meeting : Pairs
         The saving of every pair of overlapping regions. For two label maps, the saving is the
         number of common pixels.
@@ -78,7 +78,7 @@ class Overlap:
     >>> images = [([1, 1, 2], [5, 5, 7]), ([2, 2], [7, 5])]
     >>> total = sum(probdice.overlap(*image) for image in images)
     >>> total
-    Overlap (absolute): 2 reference and 2 prediction regions over 5 pixels, 3 pairs meet
+    Overlap (absolute): 2 reference and 2 prediction regions over 5 pixels, 3 overlapping pairs
     >>> total.compare().score
     0.8
     """
@@ -107,7 +107,7 @@ class Overlap:
     def unit(self) -> float:
         """The factor that converts sums to costs.
 
-        It is below 1 only for label maps with a floor.
+        It can be below 1 only for two label maps, for example if the similarity has a floor.
         """
         return self.similarity.disagreement if self.crisp else 1.0
 
@@ -178,8 +178,10 @@ class Overlap:
     ) -> "Comparison":
         """Match the regions and, if requested, merge unmatched regions.
 
-        The result has no images. Operations that require the pixels (maps, and the Aitchison score,
-        merging and chance level of probabilities) raise an error.
+        The result has no images, so operations that require the pixels raise an error. Maps always
+        require the pixels. Merging and chance levels require the pixels if both sides are
+        probabilistic. With the Aitchison similarity, the score, merging and chance levels require
+        the pixels unless both sides are label maps.
 
         Parameters
         ----------
@@ -331,7 +333,7 @@ class Overlap:
         ...     file = os.path.join(folder, "overlap.npz")
         ...     probdice.overlap([1, 2, 2], [5, 5, 5]).save(file)
         ...     probdice.Overlap.load(file)
-        Overlap (absolute): 2 reference and 1 prediction regions over 3 pixels, 2 pairs meet
+        Overlap (absolute): 2 reference and 1 prediction regions over 3 pixels, 2 overlapping pairs
         """
         from probdice.method.overlap_files import write_overlap
 
@@ -358,7 +360,7 @@ class Overlap:
         return (
             f"Overlap ({self.similarity}): {self.reference.occupied.size} reference and "
             f"{self.prediction.occupied.size} prediction regions over {self.pixels} pixels, "
-            f"{len(self.meeting)} pairs meet"
+            f"{len(self.meeting)} overlapping pairs"
         )
 
 
@@ -368,7 +370,8 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
     for overlap in overlaps[1:]:
         if overlap.similarity != first.similarity:
             raise InputError(
-                f"overlaps of {first.similarity!r} and of {overlap.similarity!r} cannot be added"
+                f"overlaps with different similarities cannot be added: found "
+                f"{first.similarity!r} and {overlap.similarity!r}"
             )
     reference, rows = united_regions([overlap.reference for overlap in overlaps], "reference")
     prediction, columns = united_regions([overlap.prediction for overlap in overlaps], "prediction")
@@ -394,7 +397,7 @@ def _added(overlaps: Sequence[Overlap]) -> Overlap:
 
 
 def _places(count: int, occupied: Integers) -> Integers:
-    """Return the position of each region among the non-empty regions, or −1."""
+    """Return the position of each region among the non-empty regions, or −1 if it is empty."""
     places = np.full(count, -1, np.int64)
     places[occupied] = np.arange(occupied.size)
     return places

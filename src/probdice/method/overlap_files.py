@@ -149,7 +149,7 @@ def read_overlap(name: str) -> Overlap:
 
 
 def _file_content(stream: BinaryIO) -> dict[str, Any]:
-    """Return the content of a file, for `overlap_from_dict`.
+    """Return the content of a file as a dictionary for `overlap_from_dict`.
 
     A small file may decompress to huge arrays, so the sizes are checked first. The compression
     ratio of keys and names is limited, because they are all different. The number of regions then

@@ -115,7 +115,7 @@ class Passes(Protocol):
         opposite_members: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Return Σ (1 − f) of each group with each unmatched region of `side` added."""
+        """Return Σ (1 − f) for each group extended by each unmatched region of `side`."""
 
     def map(self, similarity: Similarity, groups: Both[Lists]) -> NDArray[np.float32]:
         """Return the similarity f between the groups of both sides at every pixel."""
@@ -127,7 +127,10 @@ class Passes(Protocol):
         """Return the histogram of every region. Both sides must contain probabilities."""
 
     def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Read the pixels at these ascending indices, as columns of probabilities or as labels."""
+        """Read the compared pixels with these ranks, as columns of probabilities or as labels.
+
+        Ranks must be in ascending order.
+        """
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
         """Return images that consist of the sampled pixels."""

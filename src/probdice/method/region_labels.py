@@ -35,7 +35,7 @@ def shown_names(
     names : mapping of int to str
         The names. Keys are the labels of a label map, or channels.
     number_of : callable
-        Returns the number of a label or channel, or None.
+        Returns the number of the region with a given key, or None if it has no number.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
 
 
 def listed(labels: Sequence[Label], most: int = 6) -> str:
-    """Format the first labels and the number of remaining labels; return a dash without labels."""
+    """Format the first labels and the number of remaining labels, or a dash if there are none."""
     if not labels:
         return "–"
     suffix = f", … {len(labels) - most} more" if len(labels) > most else ""
@@ -88,7 +88,7 @@ def listed(labels: Sequence[Label], most: int = 6) -> str:
 def as_channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the number of every channel (None if there is none) and the names by channel.
+    """Return the number of every channel, or None, and the names of channels by index.
 
     If neither labels nor names are given, the numbers are 0, 1, …. An integer in `names` is a
     label.

@@ -41,11 +41,11 @@ class Regions:
         The colours by key, such as "#0072B2". Keys without a colour in the source are omitted.
     likeliest : ndarray of int or None
         Number of pixels at which each region is the most probable, including ties within 1e-6. It
-        is None for a label map, where this number equals the volume, and for an overlap saved by
-        version 0.1.
+        is None for a label map, where this number equals the volume, and for an overlap that an
+        older version saved without these numbers.
     numbers : mapping of int to int
-        The labels by channel. Channels without a label are omitted. The keys of a label map are its
-        labels, so for a label map this mapping contains only labels without pixels.
+        The labels by channel. Channels without a label are omitted. For a label map, whose keys are
+        its labels, the mapping contains only the labels that have no pixels.
     origins : mapping of int to int or str
         The class of each connected component; empty if the regions are not components.
     """
@@ -161,7 +161,7 @@ class Regions:
         return tuple(key for key in keys if key not in self.numbers and key not in self.names)
 
     def colour(self, index: int) -> str | None:
-        """Return the colour of a region in its source, or None."""
+        """Return the colour that the source defines for a region, or None."""
         return self.colours.get(int(self.keys[index]))
 
     @cached_property
@@ -252,7 +252,7 @@ class Regions:
 def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[Integers]]:
     """Combine the regions of one side of several overlaps.
 
-    Also return their indices in the result.
+    The second value contains, for each overlap, the index of each of its regions in the result.
     """
     first = parts[0]
     names: dict[int, str] = {}

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class NeedsImages(InputError):
-    """Raised if a number requires another pass over the pixels but the result has no images."""
+    """Raised if a metric requires another pass over the pixels but the result has no images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +105,10 @@ def measure(
 
 
 def nearly_additive(overlap: Overlap) -> bool:
-    """Return whether the overlap table determines the costs of groups unless sums exceed 1.
+    """Return whether the overlap table determines the costs of groups, if no sum exceeds 1.
 
-    If probabilities sum to at most 1, min(p, 1) equals p. This approximation is used if there are
-    no images, for example for a sum of overlaps.
+    If the probabilities of a group sum to at most 1, min(p, 1) equals p. This approximation is used
+    if there are no images, for example for a sum of overlaps.
     """
     return overlap.similarity.separable and (overlap.reference.crisp or overlap.prediction.crisp)
 
@@ -160,7 +160,7 @@ def joined_losses(
     opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> NDArray[Any]:
-    """Compute Σ (1 − f) of groups with unmatched regions added, in a pass over the pixels."""
+    """Compute Σ (1 − f) for each group extended by each unmatched region, from the pixels."""
     if images is None:
         raise NeedsImages(
             f"Merging regions of a probabilistic {side} requires the images. Compare the "

@@ -1,7 +1,7 @@
 """The base class of similarities of probability vectors, and the two similarities of the paper.
 
 This module contains the reference implementations, in NumPy and float64. Compiled kernels compute
-the same numbers block by block, and tests compare both results.
+the same similarities block by block, and tests compare the results.
 """
 
 from abc import ABC, abstractmethod
@@ -48,7 +48,7 @@ class Similarity(ABC):
     unbounded : bool
         Whether two vectors can be infinitely far apart. If so, f is 0 only for these vectors.
     disagreement : float
-        1 − f of two different certain vectors.
+        1 − f of two different one-hot vectors.
     kernels : str
         The kernels that compute sums over blocks of pixels, as ``"module:factory"``. The factory
         is called with the similarity. By default, blocks are passed to ``__call__``.
@@ -102,7 +102,7 @@ class Similarity(ABC):
 
     @property
     def disagreement(self) -> float:
-        """1 − f of two different certain vectors."""
+        """1 − f of two different one-hot vectors."""
         return 1 - float(self(np.array([1.0, 0.0]), np.array([0.0, 1.0])))
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Absolute(Similarity):
     ``f₁(p, q) = 1 − ½ Σᵢ |pᵢ − qᵢ|``
 
     It is 1 if and only if ``p == q``, and 0 if and only if no region has a positive probability in
-    both vectors. Between these extremes, it decreases linearly with the sum of the differences.
+    both vectors. In between, it decreases linearly with the sum of the absolute differences.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class Aitchison(Similarity):
     Parameters
     ----------
     floor : float, optional
-        Probabilities below this value are raised to this value before the logarithm is taken. A
+        Smaller probabilities are replaced by this value before the logarithm is taken. A
         region that is absent from both sides is still excluded. The floor is at least 0 (the
         default) and below 0.5. With a positive floor, all distances are finite.
 
@@ -207,12 +207,12 @@ class Aitchison(Similarity):
 
     @property
     def unbounded(self) -> bool:
-        """Whether two vectors can be infinitely far apart, which requires a floor of 0."""
+        """Whether two vectors can be infinitely far apart: True only if the floor is 0."""
         return self.floor == 0
 
     @property
     def disagreement(self) -> float:
-        """1 − f of two different certain vectors: 1 without a floor."""
+        """1 − f of two different one-hot vectors: 1 without a floor."""
         return 1 - float(self([1.0, 0.0], [0.0, 1.0])) if self.floor else 1.0
 
 
@@ -259,7 +259,7 @@ def aitchison_distance(
     p, q : array_like
         Vectors of equal length along `axis`. The other axes are broadcast.
     axis : int, optional
-        The axis of each array that contains the regions.
+        The region axis of both arrays.
     floor : float, optional
         See `Aitchison`.
 
@@ -345,7 +345,7 @@ def classical_dice(reference: ArrayLike, prediction: ArrayLike) -> float:
 def _vectors(
     p: ArrayLike, q: ArrayLike, axis: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Check both arrays, and return them as float64 arrays of the same shape, regions first.
+    """Check both arrays, and return them as float64 arrays with the regions along the first axis.
 
     The other axes are broadcast, so that one vector can be compared with an image.
     """

@@ -278,7 +278,7 @@ def merged_pair(
     *,
     similarity: str = "absolute",
 ) -> MergedPair:
-    """Match regions with the paper's rule, merge the others, and measure each merge.
+    """Match regions with the paper's rule, merge unmatched regions, and measure each merge.
 
     The reference must not have more regions than the prediction.
     """

@@ -1,4 +1,4 @@
-"""Run all experiments of the paper, and write their figures, their numbers and a page."""
+"""Run all experiments of the paper, and write figures, numerical results and an HTML page."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ def run_paper(
     people: int = 25,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Path:
-    """Run the paper's experiments, and write their figures, their numbers and a page.
+    """Run the paper's experiments, and write figures, numerical results and an HTML page.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def run_paper(
     Returns
     -------
     Path
-        The path of the page, ``index.html``. The same folder contains ``numbers.json``,
+        The path of the HTML page, ``index.html``. The same folder contains ``numbers.json``,
         ``scores.csv``, ``stand-in-rankings.csv`` and the folder ``figures``.
     """
     require_extra()  # raise an error immediately, not after a minute
@@ -134,7 +134,7 @@ def _write_numbers(
 
 
 def _save_figure(section: Section, out: Path) -> dict[str, str]:
-    """Write the figure of a section to a file, and return the values for the page."""
+    """Write the figure of a section to a file, and return its texts and a data URL for the page."""
     buffer = BytesIO()
     section.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     with replacing(out / "figures" / f"{section.name}.png") as partial:

@@ -162,7 +162,7 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
 
 
 def sources(image: NDArray[np.float64], methods: Segmentations) -> Section:
-    """Show segmentations by methods whose regions have no order."""
+    """Show the results of segmentation methods that return regions in arbitrary order."""
     results = {
         method: compare_quietly(methods["random walker"], segmentation, match="paper", merge="both")
         for method, segmentation in methods.items()
@@ -188,9 +188,9 @@ def study(coefficient: str, study: Study) -> Section:
         f"Ranks by {name} and by known degradation strength",
         f"Each point is one degraded segmentation. The slope is {fit.slope:.2f}, Pearson's "
         f"correlation is {fit.pearson:.2f}, and Spearman's correlation is {fit.spearman:.2f}. "
-        f"These numbers are equal for ranks without ties. Any agreement with the paper's values is "
-        f"coincidental, because the relative strengths of blur, deformation and noise were chosen "
-        f"arbitrarily.",
+        f"These three values are equal if no ranks are tied. Any agreement with the paper's values "
+        f"is coincidental, because the relative strengths of blur, deformation and noise were "
+        f"chosen arbitrarily.",
         drawings.draw_study(study, title=f"{name}: no human data"),
         numbers={f"stand-in study {coefficient}": study.to_dict()},
     )

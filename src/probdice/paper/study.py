@@ -125,8 +125,8 @@ def rank_study(
 
     For the confidence intervals of one image, the bootstrap resamples people. For the overall
     confidence intervals, the bootstrap resamples people and whole images, because the segmentations
-    of an image are ranked relative to each other. No confidence interval is computed for one image
-    with fewer than 6 people, or overall with fewer than 6 people and fewer than 6 images.
+    of an image are ranked relative to each other. The confidence intervals of one image require at
+    least 6 people. The overall confidence intervals require at least 6 people or 6 images.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _pearson(rows: Floats) -> float:
 
 
 def _mean_ranks(ranks: Floats) -> Floats:
-    """Return the mean of every column over the people who answered, or NaN without answers."""
+    """Return the mean of every column over the people who answered; NaN for an empty column."""
     has_rank = np.isfinite(ranks)
     means: Floats = np.full(ranks.shape[1], nan)
     counts = has_rank.sum(axis=0)

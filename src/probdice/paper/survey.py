@@ -23,16 +23,16 @@ GUIDE = """How to repeat the study
    the study.
 2. On screen, people type their ranks into the sheet and save them as a file, such as
    answers-01.csv. Put these files into one folder, for example answers.
-   For printed sheets, write the ranks into answers.csv, in the row of the person, the image and the
-   letter (1 is most similar to the reference; equal ranks are allowed), and use answers.csv instead
-   of the folder. If a person did not rank an image, leave all ranks of this image empty.
+   For printed sheets, write each rank into answers.csv, in the row with this person, image and
+   letter. Rank 1 is most similar to the reference, and equal ranks are allowed. If a person did not
+   rank an image, leave all ranks of this image empty. Use answers.csv instead of the folder.
 3. Compare the answers with the scores:
 
    probdice rank answers scores.csv --column D1
    probdice rank answers scores.csv --column D2
 
-answers.csv and the saved files name the segmentation of each letter. Do not show them to people who
-have not answered yet.
+answers.csv and the saved files list the segmentation that each letter stands for. Do not show them
+to people who have not answered yet.
 """
 
 

@@ -46,10 +46,10 @@ class AgainstOthers:
     explained : float
         The share of the rater's variance that the mean of the others explains.
     foreground_dice : float
-        The foreground Dice between the rater and the mean of the other raters; NaN without a
-        background.
+        The foreground Dice between the rater and the mean of the other raters; NaN if no background
+        is given.
     adjusted_foreground_score : float
-        The adjusted foreground score; NaN without a background.
+        The adjusted foreground score; NaN if no background is given.
     """
 
     name: str
@@ -83,9 +83,9 @@ class Agreement:
     regions : tuple of RegionAgreement
         Dice and volumes per common region.
     foreground_dice : ndarray or None
-        The foreground Dice of every pair, rater × rater; None without a background.
+        The foreground Dice of every pair, rater × rater; None if no background is given.
     adjusted_foreground_score : ndarray or None
-        The adjusted foreground score of every pair; None without a background.
+        The adjusted foreground score of every pair; None if no background is given.
     notes : tuple of Note
         Notes on resampled raters, and on a background that is absent from all raters.
 
@@ -131,12 +131,12 @@ class Agreement:
 
     @property
     def mean_foreground_dice(self) -> float:
-        """The mean of the foreground Dice of all pairs; NaN without a background."""
+        """The mean foreground Dice of all pairs; NaN if no background is given."""
         return nan if self.foreground_dice is None else self._mean(self.foreground_dice)
 
     @property
     def mean_adjusted_foreground_score(self) -> float:
-        """The mean of the adjusted foreground scores of all pairs; NaN without a background."""
+        """The mean adjusted foreground score of all pairs; NaN if no background is given."""
         scores = self.adjusted_foreground_score
         return nan if scores is None else self._mean(scores)
 
@@ -174,7 +174,7 @@ class Agreement:
         return draw_agreement(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers as built-in Python types, with the format version.
+        """Return all results as built-in Python types, with the format version.
 
         Examples
         --------

@@ -42,7 +42,8 @@ class Rater:
     ----------
     name : str
     correspondence : dict
-        The common region of every non-empty region of the rater, by the rater's label.
+        The common region to which each non-empty region of the rater belongs. The keys are the
+        labels of the rater.
     confusion : ndarray
         The probability that the rater marks the common region of the row at a pixel where the
         common region of the column is the true one. Each column sums to 1, or is NaN if the

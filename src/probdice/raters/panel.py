@@ -43,7 +43,7 @@ class Common:
     Attributes
     ----------
     names : tuple of str
-        The raters, in an order that depends only on their content.
+        The raters, in an order that depends only on their segmentations, not on their names.
     numbers : tuple of dict
         For each rater, a mapping of labels or channels to indices of common regions.
     region_labels : tuple of int or None
@@ -69,7 +69,7 @@ class Common:
 
     @cached_property
     def channels(self) -> tuple[int, ...]:
-        """The indices of common regions, by integer label. Regions with only a name come last."""
+        """The indices of common regions, sorted by integer label; regions with only a name last."""
 
         def order(k: int) -> tuple[bool, int, str]:
             number = self.region_labels[k]
@@ -97,7 +97,7 @@ class Panel:
 
     @cached_property
     def contents(self) -> dict[str, Content]:
-        """The content of each rater's segmentation, which does not depend on labels."""
+        """The order of each rater's regions and a digest of the values, independent of labels."""
         return self.several.contents()
 
     @cached_property
@@ -131,7 +131,7 @@ class Panel:
         return overlap.reference if name == first else overlap.prediction
 
     def rank(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Sort raters by their agreement with all others, then by content."""
+        """Sort raters by their agreement with all others, then by the digest of their values."""
         scores = {
             name: round(fsum(self.score(name, other) for other in names if other != name), DIGITS)
             for name in names
@@ -172,7 +172,7 @@ class Panel:
         return self.common(self.names)
 
     def places(self, name: str, common: Common) -> dict[int, int]:
-        """Return the indices of a rater's regions in `regions`, by common region."""
+        """Map each common region that a rater has to the index of the rater's region."""
         regions = self.regions(name)
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
 
@@ -205,7 +205,7 @@ class Panel:
         return key if number is None and region_name is None else number, region_name
 
     def _keys(self, name: str) -> list[int]:
-        """Return the non-empty regions of a rater, sorted by content."""
+        """Return the non-empty regions of a rater, in an order that does not depend on labels."""
         regions = self.regions(name)
         occupied_keys = set(regions.keys[regions.occupied].tolist())
         return [key for key in self.contents[name].keys.tolist() if key in occupied_keys]
@@ -215,8 +215,8 @@ class Panel:
     ) -> list[list[int]]:
         """Match equal names if every rater has names, and equal integer labels otherwise.
 
-        A region without a name is matched by integer label with a region that has a name, if
-        exactly one name has this label and the rater has no region with this name.
+        A region without a name gets the name that other raters use for its integer label, if there
+        is exactly one such name and the rater has no other region with this name.
         """
         by_name = all(self.regions(name).places_by_name for name in ranked_names)
         labels_and_names: list[list[tuple[int | None, str | None]]] = []
@@ -258,7 +258,7 @@ class Panel:
     def _tables(
         self, ranked_names: Sequence[str], keys: Sequence[list[int]]
     ) -> tuple[list[NDArray[Any]], dict[tuple[int, int], Pairs]]:
-        """Return volumes per rater and overlaps per pair, with regions sorted by content."""
+        """Return volumes per rater and overlaps per pair, with regions in the order of `keys`."""
         places = []
         volumes = []
         for name, rater_keys in zip(ranked_names, keys, strict=True):

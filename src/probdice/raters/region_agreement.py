@@ -74,7 +74,7 @@ class RegionAgreement:
         return np.asarray(pairs[~np.isnan(pairs)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers as built-in Python types.
+        """Return all results as built-in Python types.
 
         Examples
         --------

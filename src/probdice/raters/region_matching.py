@@ -2,8 +2,9 @@
 
 The regions of a rater belong to distinct common regions. The matching maximises the sum, over all
 pairs of raters, of the overlaps of regions in the same common region. A local search starts from
-the rater who agrees best with all others, and matches each rater in turn with the current common
-regions of the others, until the sum no longer increases. It uses the overlap tables, not pixels.
+the rater who agrees best with all others. It matches each rater in turn with the current common
+regions of the others, until the sum no longer increases. The search uses the overlap tables, not
+the pixels.
 """
 
 from collections import Counter
@@ -66,7 +67,7 @@ def _overlap_with_others(
     volumes: Sequence[NDArray[Any]],
     tables: Mapping[tuple[int, int], Pairs],
 ) -> Overlap:
-    """Return the overlaps of a rater's regions with the common regions of the other raters, summed.
+    """Return the overlap of a rater's regions with the common regions, summed over other raters.
 
     This equals the overlap of the concatenated images of the other raters with as many copies of
     the rater's image.
@@ -100,7 +101,7 @@ def _overlap_with_others(
 
 
 def _match_to_common(overlap: Overlap) -> Integers:
-    """Match the regions of a rater to common regions by overlap; −1 for unmatched regions."""
+    """Return the common region that matches each of a rater's regions by overlap, or −1."""
     groups = find_groups(overlap, Matching())
     number_of = np.full(groups.count + 1, -1, np.int64)  # index −1 selects the last entry
     paired = (groups.reference >= 0) & (groups.reference < groups.matched)

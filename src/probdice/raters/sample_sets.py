@@ -1,9 +1,9 @@
 """Compare the variability of sampled segmentations with the variability of raters.
 
 The regions of all raters and samples are matched to common regions. The distance between two
-segmentations is 1 − their mean IoU over the common regions that at least one of them has, without
-the background. If neither segmentation has any region, the IoU is 1. The IoU is the fuzzy IoU, Σ
-min / Σ max. For label maps, this is the usual IoU.
+segmentations is 1 − mean IoU. The mean includes the common regions that at least one of the two
+segmentations has, except the background. If neither segmentation has any region, the mean IoU is 1.
+The IoU is the fuzzy IoU, Σ min / Σ max. For label maps, this is the usual IoU.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,9 @@ class SetComparison:
     ----------
     energy_distance : float
         The squared generalised energy distance (Székely & Rizzo 2013, Kohl et al. 2018),
-        2 E d(R, S) − E d(R, R′) − E d(S, S′), where d = 1 − IoU and E is the mean over all pairs,
-        including pairs of a segmentation with itself. It is 0 if both sets are identical.
+        2 E d(R, S) − E d(R, R′) − E d(S, S′). R is a rater, S is a sample, and d is 1 − mean IoU. E
+        is the mean over all pairs, including pairs of a segmentation with itself. The distance is 0
+        if both sets are identical.
     matched_iou : float
         The mean IoU of the best one-to-one matching of raters and samples (Kohl et al. 2019). Both
         sets are repeated until they have the same size.
@@ -66,7 +67,7 @@ class SetComparison:
     regions: tuple[Label, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers as built-in Python types.
+        """Return all results as built-in Python types.
 
         Examples
         --------

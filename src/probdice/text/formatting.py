@@ -143,6 +143,9 @@ def short_paths(*sources: str) -> tuple[str, ...]:
 
 
 def _files(source: str) -> list[str]:
-    """Split a comma-separated list, unless a part has no suffix and the comma is part of a path."""
+    """Split a comma-separated list of files.
+
+    If a part has no suffix, a comma is part of a path, and the text is not split.
+    """
     files = source.split(",")
     return files if all(PurePath(file).suffix for file in files) else [source]

@@ -111,7 +111,7 @@ def joined(
     size: int,
     into: Sums,
 ) -> None:
-    """Add Σ|p − q| for each group with each unmatched row of p added to the group."""
+    """Add Σ|p − q| for each group extended by each unmatched row of p."""
     p_scratch, q_scratch = np.empty(STEP, p.dtype), np.empty(STEP, p.dtype)
     with_unmatched = np.empty(STEP, p.dtype)
     for done in range(0, size, STEP):

@@ -84,7 +84,7 @@ def pairs(
 
     The number of pixels at which a region is the most probable is added to `p_likeliest` or
     `q_likeliest`. A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both
-    are positive, where ℓ = 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 at
+    regions are present. ℓ is 1 − f of the two binary vectors. Without a floor, ℓ(p_i, 0) is 1 at
     these pixels, so the saving is ½ (1 + f). Return, per side, whether the values are valid.
     """
     p_sound = q_sound = True
@@ -254,7 +254,10 @@ def _savings_floor(
 
 @inner
 def _loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> float:
-    """Return the total loss of two rows of logits; 0 where the same region is absent from both."""
+    """Return the sum of 1 − f of two rows of logits.
+
+    With a floor, a pixel from which the same region is absent on both sides adds 0.
+    """
     p_logit, p_absent = p[2 * p_at], p[2 * p_at + 1]
     q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]
     unit, one, none = p.dtype.type(UNIT), p.dtype.type(1), p.dtype.type(0)
@@ -274,7 +277,7 @@ def _outside(
     rows: Rows, start: int, size: int, groups: Indices, members: Indices, rest: Indices,
     joined: Rows, others_of: Rows, left: Rows,
 ) -> None:  # fmt: skip
-    """Write the sums of the rows of each group, of all other groups, and of the remaining rows."""
+    """Write the sum of the rows in each group, in all other groups, and in no group (`rest`)."""
     scratch = np.empty(size, rows.dtype)
     count = groups.size - 1
     for g in range(count):
@@ -302,7 +305,7 @@ def joined(
     floor: float,
     into: Sums,
 ) -> None:
-    """Add the loss of each group with each unmatched row of p added to the group.
+    """Add the loss of each group extended by each unmatched row of p.
 
     `p_rest` lists the rows of p that are neither unmatched nor in one of these groups. `q_rest`
     lists the rows of q that are in none of these groups.

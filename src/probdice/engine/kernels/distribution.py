@@ -48,7 +48,7 @@ def _add_runs(row: Rows, places: NDArray[np.int32], counts: NDArray[np.int64], s
 
 @inner
 def _places(row: Rows, bins: int, into: NDArray[np.int32]) -> None:
-    """Write the index of the bin of every value of a row."""
+    """Write the bin index of every value in a row."""
     real = row.dtype.type
     scale, last = real(bins * math.sqrt(0.5)), np.int32(bins - 1)
     for k in range(row.size):

@@ -30,8 +30,8 @@ def calibrate(
     """Add the sums for groups of rows. p is the reference, and q is the prediction.
 
     `moments` contains the sums for each group and each bin of q. Bins are open on the left.
-    `likely` contains the same sums for the group with the largest q at every pixel. `above`
-    contains the number of pixels for each pair of numbers of thresholds that p and q exceed.
+    `likely` contains the same sums for the group with the largest q at every pixel.
+    ``above[g, i, j]`` is the number of pixels at which p exceeds i thresholds and q exceeds j.
     `losses` contains the sum of −Σ p log q over the pixels where this value is finite, and the
     number of pixels where it is infinite.
     """

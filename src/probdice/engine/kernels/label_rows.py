@@ -70,8 +70,8 @@ def pairs_aitchison(
 ) -> bool:
     """Add the pixel counts of labels, the volumes and losses of regions, and the savings of pairs.
 
-    A loss is that of a region against an empty region. For each region, the number of pixels at
-    which it is the most probable is added to `likeliest`.
+    The loss of a region is Σ (1 − f) against an empty region. For each region, the number of pixels
+    at which it is the most probable is added to `likeliest`.
     """
     sound = True
     size = aitchison.STEP
@@ -102,7 +102,10 @@ def pairs_aitchison(
 
 @inner
 def _certain_savings(a: Rows, b: Rows, floor: float, saved: Rows) -> float:
-    """Return the total loss of (a, b) against (0, 1). Write the savings of pairs with (1, 0)."""
+    """Return the total loss of (a, b) against an empty region, (0, 1).
+
+    Write the saving at every pixel if the region is paired with the label of the pixel, (1, 0).
+    """
     real = a.dtype.type
     one, none, unit, half = real(1), real(0), real(UNIT), real(0.5)
     certain = real(-math.log2(floor) if floor > 0 else CERTAIN)
@@ -137,9 +140,9 @@ def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
 
 @inner
 def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
-    """Write the starts of runs of equal codes, followed by the end. Return the number of runs.
+    """Write the starts of runs of equal codes, and the end of the last run.
 
-    The lengths of the runs are added to `counts`.
+    Return the number of runs. The number of pixels of each code is added to `counts`.
     """
     count = start = 0
     while start < codes.size:

@@ -89,11 +89,11 @@ def run_end(values: NDArray[Any], start: int) -> int:
 def count_range(
     p: NDArray[np.int64], q: NDArray[np.int64], most: int
 ) -> tuple[Indices, Indices, Indices]:
-    """Count pairs of labels from small ranges, in a table of at most `most` cells.
+    """Count pairs of labels in a table with one cell per pair of labels in the two ranges.
 
     For each map, return an array with a row of labels and a row of counts. Also return the rows,
-    columns and counts of the pairs that occur. The arrays are empty if the table would be too
-    large.
+    columns and counts of the pairs that occur. The arrays are empty if the table would have more
+    than `most` cells.
     """
     p_low, p_high, q_low, q_high = p[0], p[0], q[0], q[0]
     for k in range(p.size):
@@ -151,7 +151,10 @@ def _count_in_turn(
 
 @inner
 def _occurring(counts: Indices, low: int) -> Indices:
-    """Return the labels that occur and their counts. Replace each count with an index."""
+    """Return the labels that occur and their counts.
+
+    Each positive count is replaced with the index of its label in the result.
+    """
     labels = 0
     for count in counts:
         labels += count > 0
@@ -199,7 +202,7 @@ def count_runs(
     q_labels: NDArray[np.unsignedinteger[Any]],
     counts: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """List the pairs of labels in order of occurrence, and count their pixels from `start`.
+    """List the pairs of labels in order of occurrence, and count their pixels, from pixel `start`.
 
     The list may already contain pairs. `slots` is a hash table of the pairs with open addressing:
     free slots are −1, and the number of slots is a power of two above the capacity for pairs.

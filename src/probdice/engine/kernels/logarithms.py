@@ -13,9 +13,9 @@ UPSCALE = 2.0**64  # scales subnormal numbers to normal numbers, which have an e
 
 @inner
 def log_ratio(a: Rows, b: Rows, floor: float, into: Rows) -> None:
-    """Write log₂(a/b) to `into` after raising both to `floor`.
+    """Write log₂(a/b) to `into`, with values below `floor` replaced by `floor`.
 
-    The result is ±CERTAIN where a or b is 0. At least one of them must be positive.
+    Without a floor, the result is ±CERTAIN where a or b is 0, and meaningless where both are 0.
     """
     real = a.dtype.type
     low, none = real(floor), real(0)

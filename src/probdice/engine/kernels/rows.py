@@ -1,4 +1,4 @@
-"""Functions on the rows of a block that several kernels use, such as sums and checks."""
+"""Functions that several kernels apply to the rows of a block, such as sums and checks."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def _survey_four(
 def survey_rest(
     rows: Rows, start: int, stop: int, largest: Rows, rest: Rows, volumes: Sums, likeliest: Indices
 ) -> bool:
-    """Do the same as `survey`. Also write the largest value of each pixel and the sum of the rest.
+    """Extend `survey`: also write the largest value of each pixel and the sum of its other values.
 
     Because the largest value is left out of this sum, much smaller values keep their precision.
     For every region except the largest, the sum of the other regions is at least half of the total,
@@ -251,7 +251,7 @@ def join(rows: Rows, start: int, stop: int, members: Indices, into: Rows) -> Row
 
 @inner
 def others(rows: Rows, start: int, stop: int, listed: Indices, into: Rows) -> None:
-    """Write the sum of the other listed rows for each listed row, followed by the sum of all.
+    """For each listed row, write the sum of all other listed rows; then write the sum of all.
 
     Suffix and prefix sums are used, because a difference from the total would lose small values.
     """

@@ -256,7 +256,7 @@ def _closest_half(shifts: Integers, level: int, p: int, q: int, r: int, cell: Ce
 def _enter(
     other: Pyramid, shapes: Shapes, cell: Cell, element: int, best: float, stack: _Stack
 ) -> int:
-    """Push the blocks that contain all points closer than `best`, and return their number.
+    """Push blocks that together contain all points closer than `best`, and return their number.
 
     The number is at most eight.
     """

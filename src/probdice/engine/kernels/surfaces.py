@@ -173,7 +173,10 @@ def arrange(
     into: Integers,
     configurations_into: Bytes,
 ) -> None:
-    """Sort cells by set in a stable order. `places` contains the start of each set."""
+    """Sort cells by set in a stable order.
+
+    `places` contains the position of the first cell of each set in the result, and is overwritten.
+    """
     for n in range(cells.size):
         place = places[numbers[n]]
         into[place] = cells[n]

@@ -20,8 +20,8 @@ PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums, Rows, in
 def pair_sums_of(value: Value, two: TwoValues | None = None) -> PairSums:
     """Return a compiled function that sums value(p_i, q_j) over the pixels for every pair.
 
-    two(p_i, q_j, p_i', q_j') is the sum of the values of two pixels, if computing it takes less
-    time than computing two values.
+    The optional two(p_i, q_j, p_i', q_j') returns the sum of the values of two pixels. It should
+    take less time than two calls of `value`.
     """
 
     tile = _tile_of(value, two)
