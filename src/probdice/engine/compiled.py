@@ -38,13 +38,13 @@ class AbsoluteKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum |p − q| for each group extended by each unmatched row."""
+        """Add each unmatched row to each group in turn, and sum |p − q| of the enlarged group."""
         absolute.joined(*groups, unmatched, *opposite, size, into)
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """Write 1 − ½ Σ |p − q| at every pixel, and add Σ|p − q| of each group."""
+        """Write 1 − ½ Σ|p − q| of every pixel, and add Σ|p − q| of each group to `differences`."""
         absolute.pixels(*p, *q, size, differences, into)
         return 0.0, 0
 
@@ -80,7 +80,7 @@ class AitchisonKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum 1 − f for each group extended by each unmatched row.
+        """Add each unmatched row to each group in turn, and sum 1 − f of the enlarged group.
 
         The vectors are binary. The second entry of a vector is the sum of all other rows.
         """
@@ -93,7 +93,7 @@ class AitchisonKernels:
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """Write f = 1 / (1 + distance) at every pixel, and add Σ|p − q| of each group."""
+        """Write 1 / (1 + distance) of every pixel, and add Σ|p − q| of each group."""
         result: tuple[float, int] = aitchison.pixels(*p, *q, size, self.floor, differences, into)
         return result
 

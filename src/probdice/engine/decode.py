@@ -227,7 +227,7 @@ class _Scratch(threading.local):
     def array(self, purpose: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an uninitialised contiguous array.
 
-        The array shares its memory with the result of the previous call for the same purpose.
+        The next call with the same `purpose` and `dtype` reuses the memory of this array.
         """
         size = prod(shape)
         buffer = self._buffers.get((purpose, dtype))

@@ -58,7 +58,7 @@ class DefinitionKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum 1 − f for each group extended by each unmatched row of its own side."""
+        """Add each unmatched row to each group in turn, and sum 1 − f of the enlarged group."""
         p, q = (_columns(side.rows, side.start, size) for side in (groups, opposite))
         for g in range(groups.bounds.size - 1):
             vector = _binary(q, _members(opposite, g))

@@ -49,7 +49,7 @@ def joined_pass(
     opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> Pass[Floats]:
-    """Return a pass that sums 1 − f for each group extended by each unmatched region of `side`.
+    """Return a pass that adds each unmatched region of `side` to each group, and sums 1 − f.
 
     `members` and `opposite_members` list the regions of the groups on `side` and on the other side.
     Regions are given by channel or label.
@@ -208,7 +208,7 @@ def joined(
     unmatched: Sequence[int],
     dtype: np.dtype[Any],
 ) -> Floats:
-    """Return Σ (1 − f) for each group extended by each unmatched region of one side.
+    """Return Σ (1 − f) of each group after each unmatched region of one side is added to it.
 
     `place` is the index of the side with the unmatched regions. `members` lists the regions of each
     group on that side, and `opposite_members` lists the regions on the other side.
@@ -255,7 +255,7 @@ def _starts(groups: Lists) -> tuple[Integers, Integers]:
 
 
 def pixel_ranges(ready: Ready, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of pixels that are processed at a time.
+    """Yield ranges of pixels; each range is processed in one step.
 
     If a side is a label map, ranges are short, because labels are expanded to one row per group.
     Otherwise, there is one range.

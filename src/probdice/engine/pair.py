@@ -223,7 +223,7 @@ class Images:
         opposite_members: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Return Σ (1 − f) for each group extended by each unmatched region of `side`.
+        """Return Σ (1 − f) of each group after each unmatched region of `side` is added to it.
 
         `members` and `opposite_members` are the regions of the groups on `side` and on the other
         side. Regions are given by channel or label.

@@ -81,7 +81,7 @@ class BlockKernels(Protocol):
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Sum 1 − f for each group extended by each unmatched row of its own side."""
+        """Add each unmatched row to each group of its side, and sum 1 − f of the enlarged group."""
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows

@@ -160,7 +160,7 @@ def joined_losses(
     opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> NDArray[Any]:
-    """Compute Σ (1 − f) for each group extended by each unmatched region, from the pixels."""
+    """Compute Σ (1 − f) of each group after each unmatched region is added to it."""
     if images is None:
         raise NeedsImages(
             f"Merging regions of a probabilistic {side} requires the images. Compare the "

@@ -78,15 +78,15 @@ class Indices:
     mutual_information : float
         I = Σ n_ij/N log₂(N n_ij / (a_i b_j)), in bits. Label maps.
     nmi_min : float
-        I divided by the smaller of the two entropies. Label maps.
+        Mutual information, divided by the smaller of the two entropies. Label maps.
     nmi_max : float
-        I divided by the larger of the two entropies. Label maps.
+        Mutual information, divided by the larger of the two entropies. Label maps.
     nmi_arithmetic : float
-        I divided by the arithmetic mean of the two entropies. Label maps.
+        Mutual information, divided by the arithmetic mean of the two entropies. Label maps.
     nmi_geometric : float
-        I divided by the geometric mean of the two entropies. Label maps.
+        Mutual information, divided by the geometric mean of the two entropies. Label maps.
     nmi_joint : float
-        I divided by the joint entropy. Label maps.
+        Mutual information, divided by the joint entropy. Label maps.
     covering : dict
         Per side, the mean over pixels of the largest Jaccard index between the region of the pixel
         and any region of the other side. For the reference, this is 1/N Σ_i a_i max_j J_ij. Label

@@ -103,7 +103,7 @@ class Sums:
 
 
 def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
-    """Return the sums of a batch over the pixels (images, pixels) inside the mask."""
+    """Return the sums over the pixels inside the mask, for a batch of shape (images, pixels)."""
     if preds.values.device.type != "cpu":
         return sums_in_torch(preds, target, mask)
     overlap = overlap_of(preds.probabilities(), target.probabilities(), mask, Absolute())
