@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from probdice.options.boundary_distances import BOUNDARY_DISTANCES
+from probdice.options.boundary_distances import BOUNDARY_DISTANCES, BOUNDARY_SHARES
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -250,8 +250,9 @@ def description_of(measure: str) -> Description:
     if measure in REGISTRY:
         entry = REGISTRY[measure]
         return Description(entry.title, entry.higher_is_better, entry.unit)
-    if measure.startswith("nsd@"):
-        return Description(f"surface Dice at {measure.removeprefix('nsd@')}")
+    share, _, tolerance = measure.partition("@")
+    if share in BOUNDARY_SHARES:
+        return Description(f"{BOUNDARY_SHARES[share].title} at {tolerance}")
     return OTHER_NUMBERS.get(measure, Description(measure.replace("_", " ")))
 
 
