@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from math import nan
 from typing import TYPE_CHECKING
 
-from probdice.metrics.boundary_values import Boundaries, BoundaryMean
+from probdice.metrics.boundary_result import Boundaries, BoundaryMean
 from probdice.metrics.registry import DISTANCES
 from probdice.options.boundary_distances import distance_definitions, share_definitions, share_names
 

@@ -219,7 +219,7 @@ COMPONENTS = ONE_TO_ONE | {
     f"{name}_many": Description(f"{one.title} (many-to-one)", one.higher_is_better)
     for name, one in ONE_TO_ONE.items()
 }
-ERRORS = (  # counts and indices that are 0 for identical segmentations
+LOWER_IS_BETTER = (  # counts and indices that are 0 for identical segmentations
     *("infinite_distances", "false_positives", "misses", "splits", "merges"),
     *("adapted_rand_error", "variation_of_information", "variation_split", "variation_merge"),
     *("under_segmentation_error", "over_segmentation_error"),
@@ -232,7 +232,10 @@ OTHER_NUMBERS: dict[str, Description] = {
         f"finite_{name}": Description(f"{one.title}, finite values", False, one.unit)
         for name, one in DISTANCES.items()
     },
-    **{name: Description(name.replace("_", " "), higher_is_better=False) for name in ERRORS},
+    **{
+        name: Description(name.replace("_", " "), higher_is_better=False)
+        for name in LOWER_IS_BETTER
+    },
 }
 
 

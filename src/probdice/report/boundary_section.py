@@ -17,7 +17,7 @@ from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
-    from probdice.metrics.boundary_values import Boundaries
+    from probdice.metrics.boundary_result import Boundaries
 
 __all__ = ["BoundaryRow", "BoundarySection", "boundary_section"]
 
