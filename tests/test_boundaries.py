@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 
 from probdice import InputError
 from probdice.engine.kernels import surface_summary
+from probdice.evaluation.criteria import criterion_of
+from probdice.evaluation.tables import ExtraColumns
 from probdice.method.sides import Both
 from probdice.metrics.boundaries import LEVELS, Boundaries, boundaries_of
-from probdice.metrics.boundary_measures import boundary_names
+from probdice.metrics.boundary_measures import boundary_definition, boundary_names
+from probdice.metrics.registry import Description, description_of
 from probdice.options import CompareOptions
 from probdice.options.boundary_distances import (
     BOUNDARY_DISTANCES,
+    BOUNDARY_SHARES,
     STATISTICS,
+    BoundaryShare,
     distance_definitions,
 )
 from probdice.options.declaration import declarations
@@ -286,8 +291,22 @@ def test_numbers_are_means_over_the_levels():
 def test_the_declared_distances_are_the_computed_ones():
     image = np.eye(4, dtype=int)
     assert len(STATISTICS) == surface_summary.STATISTICS
-    names = measured(image, image, percentiles=(95,), tolerances=()).names
-    assert names == tuple(BOUNDARY_DISTANCES) == boundary_names([])
+    assert len(BOUNDARY_SHARES) == surface_summary.SHARES
+    names = measured(image, image, percentiles=(95,), tolerances=(1, 2)).names
+    shares = tuple(f"{name}@{tolerance}" for name in BOUNDARY_SHARES for tolerance in (1, 2))
+    assert names == (*BOUNDARY_DISTANCES, *shares) == boundary_names([1, 2])
+
+
+def test_a_new_share_is_in_every_text(monkeypatch):
+    new_share = BoundaryShare("boundary F1", "the F1 of the shares within {0}")
+    monkeypatch.setitem(BOUNDARY_SHARES, "bf1", new_share)
+    assert boundary_names([1, 2])[-4:] == ("nsd@1", "nsd@2", "bf1@1", "bf1@2")
+    assert description_of("bf1@2") == Description("boundary F1 at 2")
+    assert "nsd is the share of both surfaces within 1 mm of the other; bf1 is the F1 of the " in (
+        boundary_definition([1], None)
+    )
+    with pytest.raises(InputError, match="bf1 requires a tolerance, as in bf1@1"):
+        criterion_of("bf1", ExtraColumns())
 
 
 def test_the_definition_and_the_help_name_every_distance():
@@ -297,6 +316,8 @@ def test_the_definition_and_the_help_name_every_distance():
         "mean over both surfaces, and masd is the mean of the two directed means"
     )
     assert all(name in text for name in BOUNDARY_DISTANCES for text in texts)
+    assert texts[1].endswith("masd (mean average surface distance) and, with --tolerance, nsd "
+                             "(surface Dice).")  # fmt: skip
 
 
 def test_the_levels_are_tenths_by_default():

@@ -16,6 +16,7 @@ from probdice.files import FORMATS
 from probdice.options import EvaluateOptions
 from probdice.options.declaration import declarations
 from probdice.pictures import Kind
+from probdice.pictures.evaluations import EvaluationKind
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -76,6 +77,8 @@ def test_every_kind_of_note_is_explained():
 def test_every_kind_of_picture_is_shown():
     shown = set(re.findall(r'plot\("(\w+)"\)', page("reference/plots.md")))
     assert set(get_args(Kind)) <= shown
+    described = set(re.findall(r'^\| `"(\w+)"` \|', page("how-to/figures.md"), re.MULTILINE))
+    assert described == {*get_args(Kind), *get_args(EvaluationKind)}
 
 
 def reference_of_commands() -> str:

@@ -970,8 +970,11 @@ def test_methods_are_ranked_by_the_given_measure(folders: Path) -> None:
     assert foreground.values()["poor"][0] == case.foreground_dice
     with pytest.raises(InputError, match="foreground_dice requires a background; pass"):
         run(folders, rank_by="foreground_dice")
-    with pytest.raises(InputError, match=r"measure must be one of score, .*found 'beauty'"):
-        run(folders, rank_by="beauty")
+    with pytest.raises(
+        InputError, match=r"measure must be one of score, .*found 'beauty'"
+    ) as error:
+        run(folders, rank_by="beauty", background=1)
+    assert str(error.value).count(" pooled_dice,") == 1
 
 
 def test_only_pixels_inside_masks_are_compared(folders: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 from pytest import approx
 
 from probdice import Comparison, InputError, Overlap, Segmentation, compare, overlap
+from probdice.metrics.registry import description_of
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 
@@ -432,6 +433,13 @@ def test_bounds_and_symmetry(a, b):
     assert there.under_segmentation_error == back.over_segmentation_error
     assert there.accuracy == back.accuracy
     assert there.accuracy == compare(a, b).score
+
+
+def test_rankings_sort_every_index_in_its_direction():
+    image = np.array([[0, 0, 1], [1, 2, 2]])
+    values = compare(image, image, background=0).indices().to_dict()
+    lower_is_better = [name for name in values if not description_of(name).higher_is_better]
+    assert lower_is_better == [name for name, value in values.items() if value == 0]
 
 
 @given(maps, st.permutations(range(5)))

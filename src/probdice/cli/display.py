@@ -110,7 +110,7 @@ def wrap_lines(text: str | Text, width: int) -> Text:
 
 
 def _settings(result: Comparison) -> str:
-    counts = [result.counted(side) for side in SIDES]
+    counts = [result.region_count(side) for side in SIDES]
     regions = f"{counts[0]} reference and {counts[1]} prediction regions"
     words = result.options.in_words()
     if result.labels_by is not None:
@@ -150,7 +150,7 @@ def _headline(result: Comparison) -> Table:
         table.add_row("lowest Dice", decimal(lowest.dice), _pair(lowest))
     unmatched = [len(result.unmatched[side]) for side in SIDES]
     if any(unmatched):
-        totals = [_count(result.counted(side), side) for side in SIDES]
+        totals = [_count(result.region_count(side), side) for side in SIDES]
         counts = " and ".join(
             f"{count} of {total}" for count, total in zip(unmatched, totals, strict=True) if count
         )

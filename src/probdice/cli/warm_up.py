@@ -65,11 +65,11 @@ def _compare(reference: "NDArray[Any]", prediction: "NDArray[Any]") -> None:
     import numpy as np
 
     from probdice.comparison.comparing import compare
-    from probdice.method.similarity import Absolute, Aitchison
+    from probdice.method.similarity import BUILT_IN, Aitchison
 
     mask = np.ones((SIZE, SIZE), np.bool_)
     mask[0] = False
-    for similarity in (Absolute(), Aitchison(), Aitchison(1e-3)):
+    for similarity in (*(one() for one in BUILT_IN), Aitchison(1e-3)):
         for selected_mask in (None, mask):
             for merge in ("none", "both"):
                 result = compare(

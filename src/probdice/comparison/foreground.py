@@ -64,7 +64,7 @@ class Foreground:
         return tuple(group for k, group in enumerate(self.all_groups) if k != self.background)
 
     @cached_property
-    def counted(self) -> list[Group]:
+    def counted_groups(self) -> list[Group]:
         """The foreground groups that are not faint."""
         return [group for group in self.groups if not group.faint]
 
@@ -76,7 +76,7 @@ class Foreground:
     @property
     def pooled_dice(self) -> float:
         """2 Σ overlap / Σ volumes over the foreground groups; NaN if all of them are faint."""
-        if not self.counted:
+        if not self.counted_groups:
             return nan
         volumes = sum(group.total_volume for group in self.groups)
         return 2 * sum(group.common_volume for group in self.groups) / volumes
@@ -84,7 +84,7 @@ class Foreground:
     @property
     def score(self) -> float:
         """Σ foreground overlap / (pixels − background overlap); NaN if all groups are faint."""
-        if not self.counted:
+        if not self.counted_groups:
             return nan
         common = np.array([group.common_volume for group in self.all_groups])
         return foreground_share(common, self.background, self.pixels)

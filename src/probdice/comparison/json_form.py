@@ -13,7 +13,7 @@ from probdice.comparison.requested_metrics import STORED_METRICS
 from probdice.comparison.result import FORMAT, Comparison, Group, Merge, Numbers
 from probdice.errors import InputError, Note, ProbdiceError
 from probdice.method.chance import Chance
-from probdice.method.groups import Groups, counted
+from probdice.method.groups import Groups, counted_groups
 from probdice.method.merging import Join
 from probdice.method.overlap import Overlap
 from probdice.method.scoring import Correspondence
@@ -173,7 +173,7 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
     """Restore the groups with their stored metrics, because some metrics require the images."""
     grouping = result.correspondence.groups
     groups = []
-    faint = (~counted(result.overlap, grouping)).tolist()
+    faint = (~counted_groups(result.overlap, grouping)).tolist()
     for number, group in zip(range(grouping.count), content, strict=True):
         labels = {
             side: tuple(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft
-from probdice.engine.executors import image
+from probdice.engine.executors import image_from_blocks
 from probdice.engine.grids import Block
 from probdice.engine.pair import Images
 from probdice.method.overlap import Overlap
@@ -88,7 +88,7 @@ def _relabel_map(
     target = None if into is None else into(prediction.shape, values.dtype)
     blocks = Blocks(prediction, into=target)
     segmentation = Segmentation.from_labels(
-        image(visit, blocks, values.dtype, images.workers, into=target),
+        image_from_blocks(visit, blocks, values.dtype, images.workers, into=target),
         names=names,
         geometry=reference.geometry or prediction.geometry,
     )
@@ -126,7 +126,9 @@ def _sum_groups(
     target = None if into is None else into((len(sorted_groups), *prediction.shape), dtype)
     blocks = Blocks(prediction, into=target)
     segmentation = Segmentation.from_probabilities(
-        image(visit, blocks, dtype, images.workers, rows=len(sorted_groups), into=target),
+        image_from_blocks(
+            visit, blocks, dtype, images.workers, rows=len(sorted_groups), into=target
+        ),
         labels=numbers,
         geometry=reference.geometry or prediction.geometry,
     )

@@ -15,7 +15,7 @@ from probdice.errors import InputError
 from probdice.method.scoring import key_lists
 from probdice.method.sides import SIDES, Both
 from probdice.metrics.boundaries import LEVELS, boundaries_of, union_boundaries
-from probdice.metrics.boundary_values import Boundaries
+from probdice.metrics.boundary_result import Boundaries
 from probdice.metrics.component_table import ComponentTable, component_table
 from probdice.metrics.derived import Derived, derived_of
 from probdice.metrics.unions import Union, check_members, unions_of

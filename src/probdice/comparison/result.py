@@ -20,7 +20,7 @@ from probdice.files.atomic_files import null_for_nan
 from probdice.method.background import Places, find_background
 from probdice.method.chance import Chance, adjusted, chance_of
 from probdice.method.explained import explained_by_counts, explained_by_moments
-from probdice.method.groups import counted
+from probdice.method.groups import counted_groups
 from probdice.method.label_matching import LabelsBy, labels_by
 from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.merging import Merging
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from probdice.metrics.component_table import ComponentTable
     from probdice.metrics.components import ComponentScores
     from probdice.metrics.derived import Derived
-    from probdice.metrics.detection import Detection, Measure
+    from probdice.metrics.detection import Detection, OverlapMeasure
     from probdice.metrics.indices import Indices
     from probdice.metrics.unions import Members
     from probdice.pictures import Kind, Palette
@@ -471,7 +471,7 @@ class Comparison:
         """Return the labels of the non-empty regions of one side."""
         return self.overlap.side(side).occupied_labels
 
-    def counted(self, side: Side) -> int:
+    def region_count(self, side: Side) -> int:
         """Return the number of regions of one side, except those of faint groups."""
         return sum(len(group.side(side)) for group in self.groups if not group.faint)
 
@@ -497,7 +497,7 @@ class Comparison:
 
     def _unmatched(self) -> dict[Side, tuple[Label, ...]]:
         groups = self.correspondence.groups
-        counts = counted(self.overlap, groups)
+        counts = counted_groups(self.overlap, groups)
         return {
             side: tuple(
                 self.overlap.side(side).label(k)
@@ -558,7 +558,7 @@ class Comparison:
 
         return indices_of(self, self.correspondence.groups)
 
-    def detection(self, *, threshold: float = 0.5, by: "Measure" = "jaccard") -> "Detection":
+    def detection(self, *, threshold: float = 0.5, by: "OverlapMeasure" = "jaccard") -> "Detection":
         """Compute detection metrics with the groups as instances.
 
         The background of the comparison is not an instance. Without a background, every region is

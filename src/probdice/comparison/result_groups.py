@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from probdice.method.groups import Groups, counted, group_volumes
+from probdice.method.groups import Groups, counted_groups, group_volumes
 from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages
@@ -138,7 +138,7 @@ def groups_of(result: "Comparison") -> tuple[Group, ...]:
             (common_volumes / (2 * total - common_volumes)).tolist(),
             volumes.reference.tolist(),
             volumes.prediction.tolist(),
-            (~counted(table, groups)).tolist(),
+            (~counted_groups(table, groups)).tolist(),
             strict=True,
         )
     )

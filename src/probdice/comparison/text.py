@@ -81,7 +81,7 @@ def _title(result: Comparison) -> str:
         options.append(f"merge={result.merge!r}")
     if result.options.background is not None:
         options.append(named_background(result.options.background).in_python())
-    counts = [result.counted(side) for side in SIDES]
+    counts = [result.region_count(side) for side in SIDES]
     return (
         f"Comparison ({', '.join(options)}): {counts[0]} reference and {counts[1]} prediction "
         f"regions over {result.pixels} {words_of(result).of(result.pixels)}"

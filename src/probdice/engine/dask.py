@@ -29,7 +29,7 @@ from probdice.engine.passes import Pass
 from probdice.engine.threads import watcher
 from probdice.errors import ProbdiceError
 
-__all__ = ["DaskScheduler", "image", "runs_on_dask"]
+__all__ = ["DaskScheduler", "image_from_blocks", "runs_on_dask"]
 
 R = TypeVar("R")
 
@@ -60,7 +60,7 @@ class DaskScheduler:
         return task.add(_rounds(task, blocks))
 
 
-def image(
+def image_from_blocks(
     visit: Callable[[Blocks, Block], NDArray[Any]],
     blocks: Blocks,
     dtype: np.dtype[Any],

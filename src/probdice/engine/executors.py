@@ -18,7 +18,7 @@ from probdice.engine.grids import Block
 from probdice.engine.passes import Pass
 from probdice.engine.threads import run, watched, watcher
 
-__all__ = ["Executor", "Threads", "executor_for", "image", "run_pass", "using"]
+__all__ = ["Executor", "Threads", "executor_for", "image_from_blocks", "run_pass", "using"]
 
 R = TypeVar("R")
 Visit = Callable[[Blocks, Block], NDArray[Any]]
@@ -100,7 +100,7 @@ def _add_and_report(add: Callable[[Iterable[R]], R], total: int, results: Iterab
     return add(watched(results, total))
 
 
-def image(
+def image_from_blocks(
     visit: Visit,
     blocks: Blocks,
     dtype: DTypeLike,
@@ -118,7 +118,7 @@ def image(
     if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
         from probdice.engine import dask
 
-        return dask.image(visit, blocks, np.dtype(dtype), rows)
+        return dask.image_from_blocks(visit, blocks, np.dtype(dtype), rows)
     values = into
     if into is None:
         values = np.empty((*(() if rows is None else (rows,)), *blocks.shape), dtype)

@@ -16,7 +16,7 @@ from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import Fault, InvalidValues
 from probdice.engine.alignment import file_of, mask_on, moved_onto, within
 from probdice.engine.blocks import Blocks
-from probdice.engine.executors import image, run_pass
+from probdice.engine.executors import image_from_blocks, run_pass
 from probdice.engine.group_passes import joined_pass, map_visit, numbers_visit, scores_pass
 from probdice.engine.moment_passes import (
     Forecast,
@@ -242,12 +242,16 @@ class Images:
         if into is not None:
             blocks = Blocks(self.reference, self.prediction, mask=self.compared, into=into)
         visit = map_visit(similarity, groups, blocks)
-        result: NDArray[np.float32] = image(visit, blocks, np.float32, self.workers, into=into)
+        result: NDArray[np.float32] = image_from_blocks(
+            visit, blocks, np.float32, self.workers, into=into
+        )
         return result
 
     def group_numbers(self, side: Side, groups: Lists) -> NDArray[np.int32]:
         """Return the group number of every pixel of a label map, or −1 for a pixel in no group."""
-        return np.asarray(image(numbers_visit(side, groups), self.blocks, np.int32, self.workers))
+        return np.asarray(
+            image_from_blocks(numbers_visit(side, groups), self.blocks, np.int32, self.workers)
+        )
 
     def moments(self, keys: Both[NDArray[Any]]) -> Moments:
         """Return the moments of both sides, for the labels or channels in `keys`."""

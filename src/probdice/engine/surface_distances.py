@@ -149,7 +149,8 @@ class _Pairs:
 
     def numbers(self, percentiles: Floats, tolerances: Floats) -> Floats:
         """Return one row per pair with hd, assd, masd, the percentiles, and nsd per tolerance."""
-        columns = surface_summary.STATISTICS + percentiles.size + tolerances.size
+        shares = surface_summary.SHARES * tolerances.size
+        columns = surface_summary.STATISTICS + percentiles.size + shares
         table = np.empty((len(self.sets), columns))
         volumes = self.boxes[:, 3:].prod(axis=1)
 

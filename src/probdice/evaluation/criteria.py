@@ -29,6 +29,7 @@ from probdice.metrics.registry import (
     REGISTRY,
     description_of,
 )
+from probdice.options.boundary_distances import BOUNDARY_SHARES
 
 __all__ = ["Criterion", "Name", "as_rank_by", "check_regions", "criterion_of"]
 
@@ -178,7 +179,7 @@ def criterion_of(
         title, threshold = f"{description.title} of {region}", extra_columns.component_threshold
         value = partial(component_value, measure=measure, threshold=threshold, label=region)
     else:
-        known_measures = [*extra_columns.measures, *extra_columns.columns]
+        known_measures = list(dict.fromkeys((*extra_columns.measures, *extra_columns.columns)))
         known_measures += [
             f"{measure_name}:REGION" for measure_name in (*REGION_NUMBERS, *extra_columns.distances)
         ]
@@ -214,16 +215,16 @@ def _check_options(name: Name, extra_columns: ExtraColumns) -> None:
     needs_foreground = measure in REGION_NUMBERS and not extra_columns.foreground
     if name.region is None and (needs_background or needs_foreground):
         raise InputError(f"{measure} requires a background; pass ", Option("background", 0))
-    if measure.startswith("nsd@") and measure not in extra_columns.distances:
-        tolerance = measure.removeprefix("nsd@")
+    if measure in BOUNDARY_SHARES:
+        raise InputError(f"{measure} requires a tolerance, as in {measure}@1")
+    share, _, tolerance = measure.partition("@")
+    if share in BOUNDARY_SHARES and measure not in extra_columns.distances:
         raise InputError(
             f"{measure} requires boundary distances at this tolerance; pass ",
             Option("boundaries", python="boundaries=True"),
             " and ",
             Option("tolerance", tolerance),
         )
-    if measure == "nsd":
-        raise InputError("nsd requires a tolerance, as in nsd@1")
     if measure in DISTANCES and measure not in extra_columns.distances:
         raise InputError(
             f"{measure} requires boundary distances; pass ",

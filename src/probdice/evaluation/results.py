@@ -583,7 +583,7 @@ class Evaluation:
         Parameters
         ----------
         kind : str, optional
-            "distributions", "regions", "differences", "volumes", "ranks" or "schemes".
+            The picture to draw, "distributions" by default. `plot_evaluation` lists all kinds.
         measure : str, optional
             The measure to show; the first of `rank_by` by default.
         ax : Axes or several, optional

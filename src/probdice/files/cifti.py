@@ -24,7 +24,7 @@ from probdice.errors import FormatError, InputError
 from probdice.files.corrupt import check_memory, corrupt, library_call, refuse_entities
 from probdice.files.description import DESCRIPTION, description_of
 from probdice.files.headers import header_of
-from probdice.files.model import Content, Format, Image, Payload, Source, shares_of
+from probdice.files.model import Content, Format, Image, Payload, Source, rgb_of
 from probdice.files.nifti import stored_values
 from probdice.files.surface_maps import (
     Maps,
@@ -89,7 +89,7 @@ def _write(path: Path, payload: Payload) -> None:
     rows = payload.array if payload.regions else payload.array[None]
     if labels:
         table = {
-            entry.label: (entry.name, (*shares_of(entry.colour), 1.0))
+            entry.label: (entry.name, (*rgb_of(entry.colour), 1.0))
             for entry in rows_to_write(payload)
         }
         axis = cifti2.LabelAxis(["labels"], [table])

@@ -27,7 +27,7 @@ from probdice.files.corrupt import (
     refuse_entities,
 )
 from probdice.files.description import DESCRIPTION, description_of
-from probdice.files.model import Content, Format, Image, Payload, Source, shares_of
+from probdice.files.model import Content, Format, Image, Payload, Source, rgb_of
 from probdice.files.surface_maps import (
     Maps,
     label_entries,
@@ -99,7 +99,7 @@ def _write(path: Path, payload: Payload) -> None:
     table, arrays = gifti.GiftiLabelTable(), []
     if payload.labels:
         for entry in rows_to_write(payload):
-            label = gifti.GiftiLabel(entry.label, *shares_of(entry.colour), 1.0)
+            label = gifti.GiftiLabel(entry.label, *rgb_of(entry.colour), 1.0)
             label.label = entry.name
             table.labels.append(label)
         values = payload.array.astype(np.int32)

@@ -26,7 +26,7 @@ from probdice.files.contained_images import answer_of, contained_image
 from probdice.files.containment import Answer, grant, run_in_child
 from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, one_line
 from probdice.files.description import description_of
-from probdice.files.model import Format, Image, Payload, Source, expect, lps_to_ras, need, shares_of
+from probdice.files.model import Format, Image, Payload, Source, expect, lps_to_ras, need, rgb_of
 from probdice.files.segments import SEGMENT, description_fields, image_of_segments
 from probdice.files.sources import open_source
 from probdice.files.value_files import (
@@ -175,7 +175,7 @@ def _write(path: Path, payload: Payload) -> None:
             image.SetMetaData(f"Segment{number}_Layer", "0")
             image.SetMetaData(f"Segment{number}_Name", name)
             if colour := payload.colours.get(label):
-                shares = " ".join(f"{share:.6g}" for share in shares_of(colour))
+                shares = " ".join(f"{share:.6g}" for share in rgb_of(colour))
                 image.SetMetaData(f"Segment{number}_Color", shares)
     # MetaIO truncates non-ASCII characters at the end of a name.
     ascii_names = "".join(payload.label_names.values()).isascii()

@@ -36,7 +36,7 @@ __all__ = [
     "lps_to_ras",
     "meaning_of",
     "need",
-    "shares_of",
+    "rgb_of",
 ]
 
 
@@ -199,7 +199,7 @@ def as_colour(values: Sequence[Any], most: float) -> str | None:
     return f"#{red:02X}{green:02X}{blue:02X}"
 
 
-def shares_of(colour: str) -> tuple[float, float, float]:
+def rgb_of(colour: str) -> tuple[float, float, float]:
     """Convert a colour such as "#0072B2" to red, green and blue between 0 and 1."""
     red, green, blue = bytes.fromhex(colour[1:])
     return red / 255, green / 255, blue / 255

@@ -29,7 +29,7 @@ from probdice.errors import FormatError, InputError
 from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, library_call
 from probdice.files.description import DESCRIPTION, description_in, description_of, with_description
 from probdice.files.headers import Header, affine_of, header_of, is_header
-from probdice.files.model import Format, Image, Payload, Source, as_colour, shares_of
+from probdice.files.model import Format, Image, Payload, Source, as_colour, rgb_of
 from probdice.files.packed import gzip_module, is_gzipped, unpack
 from probdice.files.sources import open_source
 
@@ -283,7 +283,7 @@ def _caret_table(payload: Payload) -> str:
     for label in sorted({*payload.label_names, *payload.colours}):
         shares = ""
         if colour := payload.colours.get(label):
-            red, green, blue = shares_of(colour)
+            red, green, blue = rgb_of(colour)
             shares = f' Red="{red:.6f}" Green="{green:.6f}" Blue="{blue:.6f}" Alpha="1"'
         name = escape(payload.label_names.get(label, ""))
         rows.append(f'<Label Key="{label}"{shares}>{name}</Label>')

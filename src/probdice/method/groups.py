@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from probdice.method.overlap import Integers, Overlap
 from probdice.method.sides import SIDES, Both, Side
 
-__all__ = ["Groups", "costs", "counted", "group_volumes", "known_from_table"]
+__all__ = ["Groups", "costs", "counted_groups", "group_volumes", "known_from_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Groups:
         return np.flatnonzero(self.numbers(side) >= self.matched)
 
 
-def counted(
+def counted_groups(
     overlap: Overlap, groups: Groups, left_out: Both[NDArray[np.bool_]] | None = None
 ) -> NDArray[np.bool_]:
     """Return a mask of the groups that are included in means and counts. Other groups are faint.

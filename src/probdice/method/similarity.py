@@ -73,7 +73,7 @@ class Similarity(ABC):
 
     name: ClassVar[str]
     separable: ClassVar[bool] = False
-    kernels: ClassVar[str] = "probdice.engine.definition:DefinitionKernels"
+    kernels: ClassVar[str] = "probdice.engine.numpy_kernels:NumpyKernels"
     help: ClassVar[str] = ""
 
     @abstractmethod

@@ -27,7 +27,7 @@ from probdice.errors import InputError
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists
 from probdice.method.sides import SIDES, Both
-from probdice.metrics.boundary_values import Boundaries, BoundaryMean, Members
+from probdice.metrics.boundary_result import Boundaries, BoundaryMean, Members
 from probdice.metrics.unions import Union
 from probdice.options.checks import as_penalty, numbers_in
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from math import nan
 from typing import TYPE_CHECKING
 
-from probdice.metrics.boundary_values import Boundaries, BoundaryMean
+from probdice.metrics.boundary_result import Boundaries, BoundaryMean
 from probdice.metrics.registry import DISTANCES
-from probdice.options.boundary_distances import distance_definitions
+from probdice.options.boundary_distances import distance_definitions, share_definitions, share_names
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -38,7 +38,7 @@ def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
     >>> boundary_names([1, 2.5])
     ('hd', 'hd95', 'assd', 'masd', 'nsd@1', 'nsd@2.5')
     """
-    return (*DISTANCES, *(f"nsd@{tolerance:g}" for tolerance in tolerances))
+    return (*DISTANCES, *share_names(tolerances))
 
 
 def boundary_columns(names: Sequence[str]) -> tuple[str, ...]:
@@ -113,12 +113,8 @@ def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> 
         if infinite is None
         else f"Regions that are absent from one side have a distance of {infinite:g} mm"
     )
-    shares = ", ".join(f"{tolerance:g} mm" for tolerance in tolerances)
-    surface = (
-        f"; nsd is the share of both surfaces that is within {shares} of the other surface"
-        if tolerances
-        else ""
-    )
+    limits = ", ".join(f"{tolerance:g} mm" for tolerance in tolerances)
+    surface = f"; {share_definitions(limits)}" if tolerances else ""
     return (
         f"Boundary distances are exact distances from the centroids of the elements of one surface "
         f"to the nearest point of the other surface, weighted by area (Podobnik and Vrtovec, "

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from probdice.comparison.result import Comparison
 
-__all__ = ["COUNTS", "Detection", "Measure", "detection_of"]
+__all__ = ["COUNTS", "Detection", "OverlapMeasure", "detection_of"]
 
-Measure = Literal["jaccard", "dice"]
+OverlapMeasure = Literal["jaccard", "dice"]
 Table = Literal["reference", "prediction", "pairs"]
 # The thresholds of the 2018 Data Science Bowl and of COCO: 0.5, 0.55, … 0.95, rounded.
 THRESHOLDS = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
@@ -108,7 +108,7 @@ class Detection:
     """
 
     threshold: float
-    by: Measure
+    by: OverlapMeasure
     background: dict[Side, Label] | None
     _overlap: Overlap
     _outside: Both[NDArray[np.bool_]]
@@ -431,7 +431,7 @@ def detection_of(
     correspondence: Correspondence,
     *,
     threshold: float,
-    by: Measure,
+    by: OverlapMeasure,
 ) -> Detection:
     """Return the detection after merging and, if regions were merged, before merging."""
     overlap = result.overlap

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.method.groups import Groups, counted, known_from_table
+from probdice.method.groups import Groups, counted_groups, known_from_table
 from probdice.method.overlap import Floats, Overlap
 from probdice.method.sides import SIDES, Both
 
@@ -86,7 +86,7 @@ def shares_of(
         estimate = np.full(groups.count, nan) if dice is None else dice * total / 2
         common[is_unknown] = estimate[is_unknown]
         common = np.minimum(common, np.minimum(volumes.reference, volumes.prediction))
-    return Shares(common, volumes, regions, counted(overlap, groups, outside))
+    return Shares(common, volumes, regions, counted_groups(overlap, groups, outside))
 
 
 def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:

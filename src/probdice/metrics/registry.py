@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from probdice.options.boundary_distances import BOUNDARY_DISTANCES
+from probdice.options.boundary_distances import BOUNDARY_DISTANCES, BOUNDARY_SHARES
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -220,7 +220,7 @@ COMPONENTS = ONE_TO_ONE | {
     f"{name}_many": Description(f"{one.title} (many-to-one)", one.higher_is_better)
     for name, one in ONE_TO_ONE.items()
 }
-ERRORS = (  # counts and indices that are 0 for identical segmentations
+LOWER_IS_BETTER = (  # counts and indices that are 0 for identical segmentations
     *("infinite_distances", "false_positives", "misses", "splits", "merges"),
     *("adapted_rand_error", "variation_of_information", "variation_split", "variation_merge"),
     *("under_segmentation_error", "over_segmentation_error"),
@@ -233,7 +233,10 @@ OTHER_NUMBERS: dict[str, Description] = {
         f"finite_{name}": Description(f"{one.title}, finite values", False, one.unit)
         for name, one in DISTANCES.items()
     },
-    **{name: Description(name.replace("_", " "), higher_is_better=False) for name in ERRORS},
+    **{
+        name: Description(name.replace("_", " "), higher_is_better=False)
+        for name in LOWER_IS_BETTER
+    },
 }
 
 
@@ -251,8 +254,9 @@ def description_of(measure: str) -> Description:
     if measure in REGISTRY:
         entry = REGISTRY[measure]
         return Description(entry.title, entry.higher_is_better, entry.unit)
-    if measure.startswith("nsd@"):
-        return Description(f"surface Dice at {measure.removeprefix('nsd@')}")
+    share, _, tolerance = measure.partition("@")
+    if share in BOUNDARY_SHARES:
+        return Description(f"{BOUNDARY_SHARES[share].title} at {tolerance}")
     return OTHER_NUMBERS.get(measure, Description(measure.replace("_", " ")))
 
 

@@ -163,7 +163,7 @@ def mean_without(comparison: Comparison, left_out: Group) -> float:
 def unmatched_in_words(comparison: Comparison) -> str:
     """Return the numbers of unmatched regions, such as "2 of 7 reference regions", or ""."""
     counts = [
-        f"{len(comparison.unmatched[side])} of {comparison.counted(side)} {side}"
+        f"{len(comparison.unmatched[side])} of {comparison.region_count(side)} {side}"
         for side in SIDES
         if comparison.unmatched[side]
     ]

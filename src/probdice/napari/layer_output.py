@@ -14,7 +14,7 @@ from probdice.data.arrays import Array
 from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Soft
-from probdice.engine.executors import image
+from probdice.engine.executors import image_from_blocks
 from probdice.engine.grids import Block
 from probdice.method.background import background_group
 from probdice.method.region_labels import Label
@@ -144,7 +144,7 @@ def _most_probable(segmentation: Segmentation, labels: Sequence[int], workers: i
     """Return the label of the most probable region of each pixel, lazily for Dask arrays."""
     numbers = np.array(labels, np.int32 if max(labels) < 2**31 else np.int64)
     visit = partial(_likeliest, labels=numbers)
-    return image(visit, Blocks(segmentation), numbers.dtype, workers)
+    return image_from_blocks(visit, Blocks(segmentation), numbers.dtype, workers)
 
 
 def _likeliest(blocks: Blocks, block: Block, labels: NDArray[Any]) -> NDArray[Any]:

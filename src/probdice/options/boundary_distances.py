@@ -1,8 +1,19 @@
-"""The boundary distances: names and descriptions."""
+"""The boundary distances and the shares within a tolerance: names and descriptions."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["BOUNDARY_DISTANCES", "STATISTICS", "BoundaryDistance", "distance_definitions"]
+__all__ = [
+    "BOUNDARY_DISTANCES",
+    "BOUNDARY_SHARES",
+    "STATISTICS",
+    "BoundaryDistance",
+    "BoundaryShare",
+    "distance_definitions",
+    "is_share",
+    "share_definitions",
+    "share_names",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,28 @@ BOUNDARY_DISTANCES = {  # in the order of tables
     ),
 }
 
+
+@dataclass(frozen=True)
+class BoundaryShare:
+    """The descriptions of a share of the boundaries within a tolerance.
+
+    Attributes
+    ----------
+    title : str
+        Title in text, figures and pages, and description in the help text of ``--boundaries``.
+    definition : str
+        How the number is computed, for methods sections and pages. "{0}" is replaced by the
+        tolerances.
+    """
+
+    title: str
+    definition: str
+
+
+BOUNDARY_SHARES = {  # in the order of `engine.kernels.surface_summary`
+    "nsd": BoundaryShare("surface Dice", "the share of both surfaces within {0} of the other"),
+}
+
 # The numbers before the percentiles, in the order of `engine.kernels.surface_summary`.
 STATISTICS = tuple(name for name, one in BOUNDARY_DISTANCES.items() if not one.percentile)
 
@@ -58,3 +91,36 @@ def distance_definitions() -> str:
     """
     *first, last = (f"{name} is {one.definition}" for name, one in BOUNDARY_DISTANCES.items())
     return f"{', '.join(first)}, and {last}"
+
+
+def share_definitions(tolerances: str) -> str:
+    """Return the definitions of all shares as one clause.
+
+    Examples
+    --------
+    >>> from probdice.options.boundary_distances import share_definitions
+    >>> share_definitions("1 mm")
+    'nsd is the share of both surfaces within 1 mm of the other'
+    """
+    definitions = (
+        f"{name} is {one.definition.format(tolerances)}" for name, one in BOUNDARY_SHARES.items()
+    )
+    return "; ".join(definitions)
+
+
+def share_names(tolerances: Iterable[float]) -> tuple[str, ...]:
+    """Return the names of all shares at all tolerances, in the order of the engine.
+
+    Examples
+    --------
+    >>> from probdice.options.boundary_distances import share_names
+    >>> share_names([1, 2.5])
+    ('nsd@1', 'nsd@2.5')
+    """
+    limits = [f"{tolerance:g}" for tolerance in tolerances]
+    return tuple(f"{name}@{limit}" for name in BOUNDARY_SHARES for limit in limits)
+
+
+def is_share(name: str) -> bool:
+    """Return whether a name, such as nsd@1, is that of a share, which has no unit."""
+    return "@" in name

@@ -12,7 +12,7 @@ from probdice.method.matching import RULES, GivenGroups, GivenPairs, Matching, R
 from probdice.method.merging import MERGING, Merging
 from probdice.method.region_labels import Label
 from probdice.method.similarity import BUILT_IN, Absolute, Similarity, as_similarity
-from probdice.options.boundary_distances import BOUNDARY_DISTANCES
+from probdice.options.boundary_distances import BOUNDARY_DISTANCES, BOUNDARY_SHARES
 from probdice.options.checks import (
     TOLERANCE,
     OneOf,
@@ -93,7 +93,8 @@ class CompareOptions(ReadOptions):
         "Metrics",
         "Also measure distances between boundaries: "
         f"{', '.join(f'{name} ({one.help})' for name, one in BOUNDARY_DISTANCES.items())} and, "
-        "with --tolerance, nsd (surface Dice).",
+        "with --tolerance, "
+        f"{', '.join(f'{name} ({one.title})' for name, one in BOUNDARY_SHARES.items())}.",
         "compare",
     )
     tolerance: tuple[float, ...] = option(

@@ -14,7 +14,7 @@ from probdice.pictures.views import images_of
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
-    from probdice.metrics.boundary_values import Boundaries
+    from probdice.metrics.boundary_result import Boundaries
 
 __all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stored_boundaries"]
 

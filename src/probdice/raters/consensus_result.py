@@ -89,7 +89,7 @@ class Consensus:
         The names of the raters, in the given order.
     volumes : ndarray
         The mean volume of each common region over the raters, in pixels.
-    method : {"mean", "staple"}
+    method : str
         The method that combines the raters.
     iterations : int
         The number of iterations of STAPLE; 0 for the mean.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from probdice.method.region_labels import listed
-from probdice.options.boundary_distances import distance_definitions
+from probdice.options.boundary_distances import distance_definitions, share_definitions
 from probdice.pictures.colours import Colours
 from probdice.pictures.outlines import Outline, distance_scale, outlines_of
 from probdice.report.encoding import encoded, shortened
@@ -17,7 +17,7 @@ from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
-    from probdice.metrics.boundary_values import Boundaries
+    from probdice.metrics.boundary_result import Boundaries
 
 __all__ = ["BoundaryRow", "BoundarySection", "boundary_section"]
 
@@ -53,6 +53,7 @@ class BoundarySection:
     hidden: int
     most: str
     definitions: str
+    share_definitions: str
 
 
 def boundary_section(
@@ -100,6 +101,7 @@ def boundary_section(
         len(boundaries) - len(rows),
         f"{decimal(most, 1)} {boundaries.unit}{' or more' if exceeds_scale else ''}",
         distance_definitions(),
+        share_definitions("a tolerance"),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from probdice.method.region_labels import listed
 from probdice.options import CompareOptions
+from probdice.options.boundary_distances import is_share
 from probdice.report.encoding import shortened
 from probdice.report.page_tables import (
     NOTHING,
@@ -81,7 +82,7 @@ def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | N
         )
         for method in evaluation.methods
     )
-    units = ["" if name.startswith("nsd") else f", {boundaries.unit}" for name in names]
+    units = ["" if is_share(name) else f", {boundaries.unit}" for name in names]
     heads = (Column(f"{name}{unit}") for name, unit in zip(names, units, strict=True))
     return Table("Boundary distances", (Column("Method", number=False), *heads), rows)
 

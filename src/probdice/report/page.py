@@ -292,7 +292,7 @@ def _mean(comparison: Comparison) -> float:
 
 def _subtitle(comparison: Comparison) -> str:
     """Return one line that describes the comparison."""
-    counts = comparison.counted("reference"), comparison.counted("prediction")
+    counts = comparison.region_count("reference"), comparison.region_count("prediction")
     text = f"{counts[0]} reference and {counts[1]} prediction "
     text += "region, " if counts == (1, 1) else "regions, "
     text += f"{volume(comparison.pixels)} {words_of(comparison).of(comparison.pixels)}"

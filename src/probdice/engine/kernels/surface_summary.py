@@ -16,6 +16,7 @@ Integers = NDArray[np.int64]
 SHARE = 1e-9  # the cumulative weight may fall short of a percentile by this fraction
 REACH = 1e-9  # a distance may exceed a tolerance by this amount
 STATISTICS = 3  # number of measures before the percentiles; their names are in `options`
+SHARES = 1  # number of measures per tolerance, after the percentiles
 
 
 class Collected(NamedTuple):

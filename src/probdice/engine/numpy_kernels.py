@@ -9,14 +9,14 @@ from probdice.engine.similarity_kernels import LabelPairSums, PairSums, RowGroup
 from probdice.method.overlap import Floats, Integers
 from probdice.method.similarity import Similarity
 
-__all__ = ["DefinitionKernels"]
+__all__ = ["NumpyKernels"]
 
 CERTAIN = np.array([[1.0], [0.0]])  # a region with probability 1
 TIED = 1e-6  # a probability within this distance of the largest one of its pixel is equal to it
 EMPTY = np.array([[0.0], [1.0]])  # a region with probability 0
 
 
-class DefinitionKernels:
+class NumpyKernels:
     """Kernels that compute every sum by calling the similarity, in float64."""
 
     def __init__(self, similarity: Similarity) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from probdice.errors import InputError
 from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both
-from probdice.options.boundary_distances import STATISTICS
+from probdice.options.boundary_distances import STATISTICS, is_share, share_names
 from probdice.text.formatting import decimal
 from probdice.text.table_output import aligned, data_frame
 
@@ -138,7 +138,7 @@ class Boundaries:
         """The names of the measures, in the column order of tables."""
         maximum, *averages = STATISTICS
         percentiles = (f"hd{p:g}" for p in self.percentiles)
-        return (maximum, *percentiles, *averages, *(f"nsd@{t:g}" for t in self.tolerances))
+        return (maximum, *percentiles, *averages, *share_names(self.tolerances))
 
     def __len__(self) -> int:
         return len(self._values)
@@ -233,7 +233,7 @@ class Boundaries:
                 "counted": bool(self.counted[k]),
                 "measure": name,
                 "value": values[k],
-                "unit": "" if name.startswith("nsd") else self.unit,
+                "unit": "" if is_share(name) else self.unit,
             }
             for k in range(len(self))
             for name, values in columns.items()
@@ -337,7 +337,7 @@ class Boundaries:
         return (
             *STATISTICS,
             *(f"hd{p:g}" for p in self.percentiles),
-            *(f"nsd@{t:g}" for t in self.tolerances),
+            *share_names(self.tolerances),
         )
 
     def _title(self) -> str:
@@ -355,7 +355,7 @@ class Boundaries:
             finite = (
                 f"{name} {decimal(mean.finite_mean)}"
                 for name, mean in self.means.items()
-                if not name.startswith("nsd")
+                if not is_share(name)
             )
             groups = "group is" if missing_count == 1 else "groups are"
             penalty = "" if self.infinite is None else f", counted as {self.infinite:g} {self.unit}"
