@@ -123,6 +123,18 @@ def test_backgrounds_correspond_under_every_rule(match):
     assert pairs(result) == [((0,), (0,)), ((1,), (5,))]
 
 
+def test_the_paper_rule_does_not_count_overlaps_of_the_background():
+    reference = np.array([0, 0, 0, 0, 1, 1, 2, 2])
+    prediction = np.array([0, 0, 0, 0, 0, 0, 5, 5])
+    # The weights of 5 are (2 + 2)/8 with 1 and 0 with 2. The backgrounds share 4 pixels.
+    for side in (prediction, (prediction == np.array([[0], [5]])).astype(float)):
+        result = compare(reference, side, match="paper", background=0)
+        assert [group.reference for group in result.groups] == [(0,), (2,), (1,)]
+        assert result.score == 0.75
+        # By chance, 5 (share 2/8) is matched with 1 or 2 (2/8), and the background with 6/8 · 4/8.
+        assert result.foreground_chance == approx((1 / 16) / (1 - 3 / 8), **EXACT)
+
+
 def test_a_background_per_side():
     background = {"reference": 0, "prediction": 255}
     prediction = [255, 255, 1, 1, 1, 0]

@@ -22,6 +22,7 @@ from probdice.evaluation import (
     running,
 )
 from probdice.evaluation.journal import locked
+from probdice.options import CompareOptions
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 PREDICTIONS = {  # per method, one prediction per case; cases a to h
@@ -535,6 +536,23 @@ def test_changed_inputs_are_computed_again(folders: Path) -> None:
     assert result.values()["good"].tolist()[:2] == [1.0, 1.0]
 
 
+def test_a_changed_table_of_names_is_computed_again(tmp_path: Path) -> None:
+    for folder, labels in (("truth", [1, 1, 1, 2]), ("mine", [1, 1, 2, 2])):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "a", np.array(labels))
+    names = {"reference": {1: "left", 2: "right"}, "prediction": tmp_path / "names.csv"}
+
+    def score(table: str) -> float:
+        (tmp_path / "names.csv").write_text(table)
+        folders = tmp_path / "truth", tmp_path / "mine"
+        result = evaluate(*folders, names=names, match="labels", out=tmp_path / "out")
+        return result.comparison("a").score
+
+    assert score("1,left\n2,right\n") == 0.75
+    assert score("2,left\n1,right\n") == 0.25
+    assert "names.csv" in (tmp_path / "out" / "files.csv").read_text()
+
+
 def test_inputs_that_were_changed_and_restored_are_computed_again(folders: Path) -> None:
     run(folders)
     first = final(folders / "out")
@@ -580,10 +598,11 @@ def test_a_change_of_a_companion_file_is_a_change(tmp_path: Path) -> None:
     sides = {"reference": (str(tmp_path / "r.nii"),), "prediction": (str(tmp_path / "c.npz"),)}
     job = case_scoring.Job("c", "m", {**sides, "mask": ()})
     np.savez(tmp_path / "c.npz", probabilities=np.ones((1, 2, 2, 2)))
-    before = case_scoring.inputs_of(job, verify=False)
+    names = CompareOptions().names
+    before = case_scoring.inputs_of(job, names, verify=False)
     (tmp_path / "c.nii.gz").touch()  # the probabilities use its geometry
     assert not case_scoring.same_inputs(
-        before, case_scoring.inputs_of(job, verify=False), verify=False
+        before, case_scoring.inputs_of(job, names, verify=False), verify=False
     )
 
 

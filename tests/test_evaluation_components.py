@@ -3,6 +3,7 @@
 import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -318,3 +319,25 @@ def test_values_of_deeplab2_over_classes() -> None:
     # deeplab2 counts the quality of a class without a match as 0; it is undefined here.
     qualities = [table.counts(above, label).segmentation_quality for label in "012"]
     assert np.nansum(qualities) / 3 == approx(1 / 3)
+
+
+@pytest.mark.parametrize("options", [{"correspondence": "set"}, {"match": {5: 1}}])
+@pytest.mark.parametrize("components", [True, (1,)])
+def test_false_components_without_a_reference_count_in_their_class(
+    tmp_path: Path, options: dict[str, Any], components: Any
+) -> None:
+    # The second reference has no lesion, and the prediction has two.
+    for folder, first, second in (
+        ("truth", [0, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]),
+        ("method", [0, 5, 5, 0, 0, 0], [0, 5, 0, 5, 5, 0]),
+    ):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "a", np.array([first]))
+        np.save(tmp_path / folder / "b", np.array([second]))
+    result = evaluate(
+        tmp_path / "truth", tmp_path / "method", background=0, components=components, **options
+    )
+    table = result.comparison("b").requested_components()
+    assert table is not None
+    counts = table.counts(0.5, "1")
+    assert (counts.found, counts.missed, counts.false, counts.f1) == (0, 0, 2, 0)

@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,43 @@ def test_the_consensus_file_is_small_and_has_labels(tmp_path: Path) -> None:
     (file,) = (tmp_path / "out" / "consensus").iterdir()
     assert file.stat().st_size < 64 * 200 * 200 * 4 / 50  # of float32, uncompressed
     assert probdice.read(file).labels == tuple(range(64))
+
+
+def test_the_backgrounds_of_raters_are_matched_in_a_consensus(tmp_path: Path) -> None:
+    # By overlap alone, the background of ben would be matched with region 1 of anna.
+    for folder, labels in (
+        ("anna", [1, 1, 1, 1, 1, 1, 0, 0]),
+        ("ben", [0, 0, 0, 0, 0, 1, 0, 0]),
+        ("method", [1, 1, 1, 1, 1, 1, 0, 0]),
+    ):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "case.npy", np.array(labels))
+    raters = {name: tmp_path / name for name in ("anna", "ben")}
+    result = probdice.evaluate(None, tmp_path / "method", raters=raters, background=0)
+    # The volume of region 1 in the mean is (6 + 1) / 2, all of it inside the method's 6 pixels.
+    assert result.comparison("case").foreground_dice == pytest.approx(2 * 3.5 / (3.5 + 6))
+
+
+def test_a_consensus_is_written_again_if_a_rater_is_added_or_replaced(tmp_path: Path) -> None:
+    raters = {name: tmp_path / name for name in ("anna", "ben", "carl")}
+    maps = {"anna": [0, 1, 1, 1], "ben": [0, 1, 1, 1], "carl": [0, 0, 0, 1], "method": [0, 1, 1, 1]}
+
+    def save(folder: str, case: str, labels: list[int]) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        np.save(tmp_path / folder / case, np.array(labels))
+        os.utime(tmp_path / folder / f"{case}.npy", (1, 1))  # older than the consensus
+
+    def score() -> float:
+        options = {"raters": raters, "background": 0, "out": tmp_path / "out", "verify": True}
+        result = probdice.evaluate(None, tmp_path / "method", **options)
+        return result.comparison("a").score
+
+    for folder, labels in maps.items():
+        save(folder, "b", labels)
+        if folder != "carl":
+            save(folder, "a", labels)
+    assert score() == 1
+    save("carl", "a", maps["carl"])
+    assert score() == pytest.approx(1 - 2 / 3 / 4)  # at two of four pixels, p = 2/3
+    save("ben", "a", maps["carl"])
+    assert score() == pytest.approx(1 - 4 / 3 / 4)

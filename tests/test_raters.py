@@ -178,6 +178,12 @@ def by_hand():
     return common, Evidence(panel.several.only(common.names), common)
 
 
+def test_staple_has_probabilities_where_raters_disagree_only_outside_the_mask():
+    raters = [[0, 0, 1, 1, 0], [0, 0, 1, 1, 1]]  # equal inside the mask, so θ allows no difference
+    result = probdice.consensus(raters, method="staple", mask=[1, 1, 1, 1, 0])
+    assert result.segmentation.probabilities().tolist() == [[1, 1, 0, 0, 0.5], [0, 0, 1, 1, 0.5]]
+
+
 def test_multi_label_staple_equals_a_hand_computation():
     common, evidence = by_hand()
     mean = Model(np.ones(3), 3)

@@ -54,6 +54,16 @@ def test_regions_absent_from_both_sides_are_excluded_and_two_empty_ones_agree():
     assert result.iou.tolist() == [[1, 0], [0, 1], [0, 0.5]]
 
 
+def test_backgrounds_are_matched_with_each_other():
+    # The samples mark the complement of what the raters mark, or nothing.
+    raters, samples = [[1, 1, 1, 0], [1, 1, 1, 0]], [[0, 0, 0, 1], [0, 0, 0, 0]]
+    result = compare_sets(raters, samples, background=0)
+    assert result.iou.tolist() == [[0, 0], [0, 0]]
+    # Region 1 of the first sample does not overlap the raters' region 1, so it gets the label 2.
+    # Its volumes are 1 and 0 against 0: ½ − ½ · ½. Those of region 1 are 0 and 0 against 3.
+    assert result.volume_scores == {1: 3, 2: 0.25}
+
+
 def test_probabilities_have_a_fuzzy_iou():
     raters = [np.array([[0.5, 1.0], [0.5, 0.0]])]
     samples = [np.array([[0.25, 1.0], [0.75, 0.0]])]

@@ -25,7 +25,8 @@ from probdice.files.headers import header_of, is_header
 from probdice.files.sidecars import files_read, fingerprint
 from probdice.files.sources import open_source, split_inside
 from probdice.method.matching import GivenGroups
-from probdice.options import CompareOptions
+from probdice.method.sides import Both
+from probdice.options import CompareOptions, Names
 from probdice.version import __version__
 
 __all__ = [
@@ -166,12 +167,18 @@ def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
     return {role: [_relative(path, folder) for path in job.files[role]] for role in ROLES}
 
 
-def inputs_of(job: Job, *, verify: bool) -> Inputs:
-    """Return the name, size and modification time of all files; with `verify`, also the SHA-256."""
+def inputs_of(job: Job, names: Both[Names | None], *, verify: bool) -> Inputs:
+    """Return the name, size and modification time of all files; with `verify`, also the SHA-256.
+
+    The files of a side include the table of names that the user set for that side.
+    """
     inputs: Inputs = {}
     for role in ROLES:
         folders = [os.path.dirname(_file(path)) for path in job.files[role]]
         files = files_read(job.files[role]) if folders else []
+        table = None if role == "mask" else names[role]
+        if isinstance(table, str):
+            files.append(Path(table))
         inputs[role] = [_identity(file, folders, verify) for file in files]
     return inputs
 

@@ -25,7 +25,8 @@ from probdice.evaluation.record import Record
 from probdice.evaluation.running import run, run_on_cluster
 from probdice.method.matching import GivenGroups
 from probdice.method.overlap import Overlap
-from probdice.options import CompareOptions
+from probdice.method.sides import Both
+from probdice.options import CompareOptions, Names
 from probdice.version import __version__
 
 __all__ = [
@@ -66,10 +67,12 @@ class Progress:
     latest: Record | None
 
 
-def file_identities(jobs: Sequence[Job], workers: int, verify: bool) -> list[Inputs]:
-    """Return the identities of the files of every job."""
+def file_identities(
+    jobs: Sequence[Job], names: Both[Names | None], workers: int, verify: bool
+) -> list[Inputs]:
+    """Return the identities of the files of every job, including the tables of names."""
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda job: inputs_of(job, verify=verify), jobs))
+        return list(pool.map(lambda job: inputs_of(job, names, verify=verify), jobs))
 
 
 def requests_of(

@@ -154,7 +154,7 @@ class Run:
         """Return the records of all jobs, and one correspondence per method if requested."""
         options, comparing = self.options, self.options.comparison
         workers = options.workers or cores()
-        identities = file_identities(plan.jobs, workers, options.verify)
+        identities = file_identities(plan.jobs, options.names, workers, options.verify)
 
         def finish(
             doing: Literal["comparisons", "overlaps"], by_method: Mapping[str, CompareOptions]

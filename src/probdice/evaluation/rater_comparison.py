@@ -25,7 +25,6 @@ from probdice.evaluation.patterns import SPANNING
 from probdice.evaluation.record import Record
 from probdice.evaluation.statistics import Summary, summarise
 from probdice.files import write
-from probdice.files.sources import split_inside
 from probdice.options import CompareOptions
 from probdice.raters import RaterMatch, consensus
 from probdice.text.formatting import decimal, quantity
@@ -275,30 +274,28 @@ def write_consensus(
 ) -> tuple[str | None, dict[str, Note]]:
     """Write the mean of the raters for every case that at least two raters segmented.
 
-    The files are written to a subfolder of `out`. A file that is newer than its sources is not
-    written again, so that an interrupted run continues. Return the pattern of the files if case
-    names contain folders, and the reason for every case without a consensus.
+    The files are written to a subfolder of `out`. A file is not written again if the options and
+    the files of the raters are unchanged. Return the pattern of the files if case names contain
+    folders, and the reason for every case without a consensus.
     """
     records_by_case: dict[str, dict[str, Record]] = {}
     for rater, evaluation in evaluations.items():
         for record in evaluation.records:
             records_by_case.setdefault(record.case, {})[rater] = record
     settings = {"raters": sorted(evaluations), "options": options.to_dict(), "version": __version__}
-    settings_file, is_current = out / f"{CONSENSUS}.json", False
-    if settings_file.exists():
-        is_current = settings_file.read_text(encoding="utf-8") == json.dumps(settings)
+    settings_file = out / f"{CONSENSUS}.json"
+    sources = {
+        case: {rater: record.inputs["reference"] for rater, record in by_rater.items()}
+        for case, by_rater in records_by_case.items()
+    }
+    recorded_sources = _recorded_sources(settings_file, settings)
     failures: dict[str, Note] = {}
     (out / CONSENSUS).mkdir(parents=True, exist_ok=True)
     for case, by_rater in records_by_case.items():
         if len(by_rater) < 2:
             continue
-        sources = [
-            split_inside(file)[0]
-            for record_of_rater in by_rater.values()
-            for file in record_of_rater.reference
-        ]
         target = out / CONSENSUS / f"{case}{SUFFIX}"
-        if is_current and _is_newer(target, sources):
+        if target.exists() and recorded_sources.get(case) == sources[case]:
             continue
         try:
             mean = _mean_segmentation(by_rater, options, workers)
@@ -306,9 +303,20 @@ def write_consensus(
             write(target, mean)
         except (ProbdiceError, MemoryError) as error:
             failures[case] = Note("failed", ("no consensus of the raters: ", *message_of(error)))
-    settings_file.write_text(json.dumps(settings), encoding="utf-8")
+            del sources[case]
+    settings_file.write_text(json.dumps(settings | {"sources": sources}), encoding="utf-8")
     has_folders = any("/" in case for case in records_by_case)
     return f"{SPANNING}{SUFFIX}" if has_folders else None, failures
+
+
+def _recorded_sources(settings_file: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rater files of every consensus that an earlier run wrote with these settings."""
+    try:
+        content = json.loads(settings_file.read_text(encoding="utf-8"))
+        sources: dict[str, Any] = content.pop("sources")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no file, or invalid
+        return {}
+    return sources if content == json.loads(json.dumps(settings)) else {}
 
 
 def _mean_segmentation(
@@ -329,7 +337,7 @@ def _mean_segmentation(
         side, _ = read_side(paths, options, "reference", one_of_many=True)
         sides[rater] = side.without_geometry() if options.ignore_geometry else side
     match: RaterMatch = "labels" if options.match == "labels" else "overlap"
-    background = options.background if options.resample is not None else None
+    background = options.background
     return consensus(
         sides,
         match=match,
@@ -337,13 +345,6 @@ def _mean_segmentation(
         background=None if background is None else background.reference,
         resample=options.resample,
     ).segmentation
-
-
-def _is_newer(file: Path, sources: Iterable[Path]) -> bool:
-    if not file.exists():
-        return False
-    file_time = file.stat().st_mtime_ns
-    return all(source.exists() and source.stat().st_mtime_ns <= file_time for source in sources)
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -25,6 +25,10 @@ class GivenPairs:
         """Return the prediction labels that correspond to a reference label."""
         return tuple(prediction for prediction, reference in self.pairs if reference == label)
 
+    def references(self, label: Label | None) -> tuple[Label, ...]:
+        """Return the reference labels that correspond to a prediction label."""
+        return tuple(reference for prediction, reference in self.pairs if prediction == label)
+
     @property
     def one_to_one(self) -> bool:
         """Whether every group has at most one region per side."""
@@ -42,6 +46,12 @@ class GivenGroups:
         """Return the prediction labels that correspond to a reference label."""
         return tuple(
             one for reference, several in self.groups if label in reference for one in several
+        )
+
+    def references(self, label: Label | None) -> tuple[Label, ...]:
+        """Return the reference labels that correspond to a prediction label."""
+        return tuple(
+            one for several, prediction in self.groups if label in prediction for one in several
         )
 
     @property

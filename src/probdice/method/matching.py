@@ -290,6 +290,7 @@ def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers
     )
     if not rows.size or not columns.size:
         return rows[:0], columns[:0]
+    overlap = without_background(overlap, background)
     if rows.size * columns.size > LARGEST_TABLE:
         raise TooLargeError(
             f"{rows.size} reference and {columns.size} prediction regions are too many for the "

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from probdice.data.geometry import Geometry
 from probdice.errors import InputError
+from probdice.method.given_matching import GivenGroups, GivenPairs
 from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
 from probdice.metrics.component_matching import components_of, match_components
 from probdice.metrics.components import group_map
 from probdice.metrics.connectivity import as_connectivity
 from probdice.metrics.group_shares import background_masks
+from probdice.metrics.unions import unmatched_partners
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -315,19 +317,27 @@ def _selected_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[n
     if not labels:
         return np.ones(groups.count, np.bool_)
     is_selected = np.zeros(groups.count, np.bool_)
-    sides = SIDES if result.options.match == "labels" else SIDES[:1]
-    for side in sides:
-        for label in labels:
-            region = result.overlap.side(side).find(label)
-            if region is not None and groups.numbers(side)[region] >= 0:
-                is_selected[groups.numbers(side)[region]] = True
+    for label in labels:
+        region = result.overlap.reference.find(label)
+        if region is not None and groups.reference[region] >= 0:
+            is_selected[groups.reference[region]] = True
+        else:  # the reference lacks the label
+            is_selected[groups.prediction[unmatched_partners(result, label)]] = True
     return is_selected
 
 
 def _class_name(result: "Comparison", group: int) -> str:
-    regions = result.groups[group]
-    if regions.reference or result.options.match == "labels":
+    """Return the labels of a class: those of the reference, even if the image lacks them."""
+    regions, match = result.groups[group], result.options.match
+    if regions.reference or match == "labels":
         return listed(regions.reference or regions.prediction, 20)
+    if isinstance(match, GivenPairs | GivenGroups):
+        prediction, reference = result.overlap.prediction, result.overlap.reference
+        spellings = [x for one in regions.prediction for x in (one, prediction.counterpart(one))]
+        labels = dict.fromkeys(label for one in spellings for label in match.references(one))
+        if labels:
+            names = [None if isinstance(one, str) else reference.counterpart(one) for one in labels]
+            return listed([name or one for name, one in zip(names, labels, strict=True)], 20)
     return f"{listed(regions.prediction, 20)} (prediction)"
 
 

@@ -14,7 +14,7 @@ from probdice.options.derived_regions import Members, named_members
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
-__all__ = ["Members", "Union", "check_members", "unions_of"]
+__all__ = ["Members", "Union", "check_members", "unions_of", "unmatched_partners"]
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,7 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
         if region is not None and groups.reference[region] >= 0:
             regions.reference.add(region)
         else:  # the reference lacks the label
-            regions.prediction.update(
-                region
-                for region in _partners(result, label)
-                if groups.prediction[region] >= groups.matched
-            )
+            regions.prediction.update(unmatched_partners(result, label))
     for group in {int(groups.reference[k]) for k in regions.reference}:
         members = set(groups.regions("reference", group).tolist())
         if not members <= regions.reference:
@@ -101,8 +97,9 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
     return regions
 
 
-def _partners(result: "Comparison", label: Label) -> list[int]:
+def unmatched_partners(result: "Comparison", label: Label) -> list[int]:
     """Return the prediction regions that correspond to a region absent from the reference."""
+    unmatched = set(result.correspondence.groups.unmatched("prediction").tolist())
     overlap, match = result.overlap, result.options.match
     spellings = [label, overlap.reference.counterpart(label)]
     labels: list[Label | None] = []
@@ -111,4 +108,4 @@ def _partners(result: "Comparison", label: Label) -> list[int]:
     elif isinstance(match, GivenPairs | GivenGroups):
         labels = [partner for spelling in spellings for partner in match.partners(spelling)]
     regions = [None if partner is None else overlap.prediction.find(partner) for partner in labels]
-    return [region for region in regions if region is not None]
+    return [region for region in regions if region is not None and region in unmatched]

@@ -227,11 +227,7 @@ class Consensus:
     @property
     def background(self) -> int | None:
         """The channel of the background; None if no background is given or no rater uses it."""
-        for name in self.names:
-            key = self._panel.background_key(name)
-            if key is not None:
-                return self._common.channels.index(self._common.of(name)[key])
-        return None
+        return self._panel.background_channel(self._common)
 
     @property
     def images(self) -> Images:

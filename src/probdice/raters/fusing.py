@@ -76,9 +76,14 @@ class Model:
         if self.theta is None or self.prior is None:
             return self._mean(decisions, size)
         result = np.repeat(self.prior[:, None], size, axis=1)
+        possible = np.ones(size, np.bool_)
         for decision, theta in zip(decisions, self.theta, strict=True):
             result *= likelihood(decision, theta)
-            result /= result.sum(axis=0)  # after each factor, to avoid underflow
+            sums = result.sum(axis=0)  # after each factor, to avoid underflow
+            possible &= sums > 0
+            np.divide(result, sums, out=result, where=possible)
+        # Outside the mask, raters may disagree in a way that θ excludes.
+        result[:, ~possible] = 1 / self.regions
         return result
 
     def _mean(self, decisions: Sequence[Decision], size: int) -> Floats:

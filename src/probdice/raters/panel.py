@@ -193,6 +193,14 @@ class Panel:
         regions = self.regions(name)
         return None if place is None or not regions.volumes[place] else int(regions.keys[place])
 
+    def background_channel(self, common: Common) -> int | None:
+        """Return the position of the background in `Common.channels`; None if no rater has one."""
+        for name in common.names:
+            key = self.background_key(name)
+            if key is not None:
+                return common.channels.index(common.of(name)[key])
+        return None
+
     def label(self, name: str, key: int) -> Label:
         """Return the label that a rater uses for a region."""
         return self.regions(name).label_of(key)

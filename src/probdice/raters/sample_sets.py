@@ -16,7 +16,7 @@ from probdice.errors import InputError
 from probdice.files.inputs import Comparable
 from probdice.method.overlap import Floats
 from probdice.method.region_labels import Label
-from probdice.raters.panel import RaterMatch, Raters, by_name, panel_of
+from probdice.raters.panel import Panel, RaterMatch, Raters, by_name, panel_of
 from probdice.raters.region_agreement import RegionAgreement, regions_of
 from probdice.text.formatting import decimal
 
@@ -112,8 +112,8 @@ def compare_sets(
     raters, samples : sequence or mapping of Segmentation, array_like, path or image
         One or more segmentations per set, as label maps or probabilities.
     background : int or str, optional
-        The label of the common region to exclude. The label of a common region is the label that
-        most segmentations use. By default, no region is excluded.
+        The label or name of the background of all segmentations. The backgrounds are matched with
+        each other and excluded. By default, no region is excluded.
     match, mask, workers
         The same as for `consensus`.
 
@@ -142,8 +142,9 @@ def compare_sets(
         match=match,
         mask=mask,
         workers=workers,
+        background=background,
     )
-    regions = _without_background(regions_of(panel), background)
+    regions = _foreground_regions(panel)
     iou = _mean_ious(regions, len(panel.names))
     rater_count = len(sets["rater"])
     distance = 1 - iou
@@ -167,17 +168,21 @@ def compare_sets(
     )
 
 
-def _without_background(
-    regions: Sequence[RegionAgreement], background: Label | None
-) -> list[RegionAgreement]:
+def _foreground_regions(panel: Panel) -> list[RegionAgreement]:
     """Return the common regions except the background."""
-    names = [str(region.label) for region in regions]
-    if background is not None and str(background) not in names:
+    regions = list(regions_of(panel))
+    background = panel.options.background
+    if background is None:
+        return regions
+    channel = panel.background_channel(panel.common_regions)
+    if channel is None:
+        labels = ", ".join(sorted(str(region.label) for region in regions))
         raise InputError(
-            f"background must be the label of a common region, found {background!r}; the labels "
-            f"are {', '.join(sorted(names))}"
+            f"background must be the label of a common region, found {background.reference!r}; the "
+            f"labels are {labels}"
         )
-    return [region for region in regions if str(region.label) != str(background)]
+    del regions[channel]
+    return regions
 
 
 def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:

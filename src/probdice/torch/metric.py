@@ -109,7 +109,9 @@ class RegionDice(Metric):
     - ``explained_reference``, the share of the reference that the prediction determines (1 if the
       prediction only subdivides reference regions), and ``explained_prediction``, the same with the
       sides exchanged (NaN unless both sides are label maps);
-    - ``accuracy`` (share of pixels that agree), ``mean_accuracy``, ``mean_dice``, ``mean_iou``;
+    - ``accuracy`` (share of pixels that agree), and the means ``mean_accuracy``, ``mean_dice`` and
+      ``mean_iou`` over the classes. Unlike ``result.mean_dice`` and ``foreground_dice``, these
+      means do not count unmatched clusters, unless ``match="labels"``;
     - with a background, ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
       ``adjusted_foreground_score``, and the means ``foreground_accuracy`` and ``foreground_iou``
       over the other classes;
