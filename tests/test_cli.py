@@ -74,6 +74,13 @@ def test_a_usage_error_exits_with_2(pair: tuple[Path, Path]) -> None:
     assert "PREDICTION" in done.stderr
 
 
+def test_without_a_command_the_help_is_printed_as_a_usage_error() -> None:
+    done = run()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: probdice [OPTIONS] COMMAND [ARGS]...\n")
+    assert "  compare    Compare two segmentations of one image.\n" in done.stderr
+
+
 def test_the_version_is_printed_by_the_command_and_the_module() -> None:
     assert run("--version").stdout == f"probdice {probdice.__version__}\n"
     done = run("--version", command=(sys.executable, "-m", "probdice"))

@@ -98,6 +98,9 @@ class _Group(HelpfulGroup):
     """A group of commands that prints usage errors without control codes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:  # Typer's no_args_is_help prints nothing
+            typer.echo(ctx.get_help(), err=True)
+            raise typer.Exit(2)
         with _plain_usage_errors():
             return super().parse_args(ctx, args)
 
@@ -122,7 +125,6 @@ app = typer.Typer(
     help="Compare segmentations, crisp or probabilistic, with any number of regions. Labels need "
     "not agree.",
     context_settings={"help_option_names": HELP_NAMES},
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 for command in COMMANDS:
