@@ -310,7 +310,7 @@ def test_a_note_reports_ignored_labels_that_do_not_occur(
     words = [word for label in ignored for word in ("--ignore", label)]
     notes = [text for text in notes_of(reference, prediction, *words) if "ignored" in text]
     assert notes == [
-        f"The ignored label {label} does not occur in the reference" for label in absent
+        f"The ignored label {label} does not occur in the reference." for label in absent
     ]
 
 

@@ -402,7 +402,7 @@ def test_further_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
         assert sum("case" in line and "(net): " in line for line in failed) == 3
         assert [line for line in failed if "7 more failures like case" in line] == failed[-1:]
         assert sum(line.startswith("failed: other (net): ") for line in failed) == 1
-        assert max(map(len, failed)) <= 170
+        assert max(map(len, failed)) <= 310
     assert len(done.stderr.splitlines()) == 5
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["failures"]) == 11
@@ -412,12 +412,35 @@ def test_further_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
     assert len(str(Evaluation.load(out)).splitlines()) == 8
 
 
+def test_a_note_reports_a_background_that_no_case_has(tmp_path: Path) -> None:
+    folders = save_folders(
+        tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE]
+    )
+    words = "evaluate", *folders, "-o", tmp_path / "out", "--background"
+    note = "note: --background 7: no case has this background, so every region is foreground.\n"
+    assert note in probdice(*words, "7").stdout
+    assert note in probdice("summarise", tmp_path / "out").stdout
+    for background in ("2", "9", "none"):  # the first case has 2, and the second one has 9
+        assert "no case has this background" not in probdice(*words, background).stdout
+
+
+def test_a_note_names_scans_that_were_read_as_label_maps(tmp_path: Path) -> None:
+    labels = np.arange(40 * 40).reshape(40, 40) // 400
+    scan = np.random.default_rng(0).integers(0, 1000, (40, 40))
+    folders = save_folders(tmp_path, truth=[labels, scan], net=[scan, labels], seg=[labels] * 2)
+    done = probdice("evaluate", *folders, "-o", tmp_path / "out")
+    assert (
+        "note: 2 files look like scans or photographs, not label maps (case0 of net, case1 of the "
+        "reference). Use segmentations instead.\n"
+    ) in done.stdout
+
+
 def test_a_note_reports_ignored_labels_that_occur_in_no_case(tmp_path: Path) -> None:
     folders = save_folders(
         tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE]
     )
     words = "evaluate", *folders, "--ignore", "7", "--ignore", "9", "-o", tmp_path / "out"
-    sentence = "The ignored label 7 does not occur in the reference of any case"
+    sentence = "The ignored label 7 does not occur in the reference of any case."
     note = f"note: {sentence}\n"
     done = probdice(*words)
     assert (done.returncode, done.stderr) == (0, "")
