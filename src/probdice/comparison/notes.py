@@ -144,8 +144,8 @@ def intensities(
         return None
     return (
         f"the image has {labels.size} labels, and {percent(changes)} of neighbouring "
-        f"{words_for_axes(len(shape)).many} have different labels. It looks like a scan or a photograph, not a label map. "
-        f"Use the segmentation of this image."
+        f"{words_for_axes(len(shape)).many} have different labels. It looks like a scan or a "
+        f"photograph, not a label map. Use the segmentation of this image."
     )
 
 
