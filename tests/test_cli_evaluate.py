@@ -159,7 +159,7 @@ def test_a_failed_case_is_printed_and_the_exit_code_is_1(folders: Path, tmp_path
         np.save(tmp_path / "bad" / f"case{k}", REFERENCE[: 8 if k else 3])
     done = probdice("evaluate", folders / "truth", tmp_path / "bad", "-o", tmp_path / "out")
     assert done.returncode == 1
-    assert done.stderr.startswith("failed: case0 (bad): reference has shape (8,)")
+    assert done.stderr.startswith("failed: case0 (bad): reference (truth/case0.npy) has shape (8,)")
     assert "failed: case0 (bad)" in done.stdout
     assert "bad: 1 failed of 7 cases, which rank last" in done.stdout
     shown = probdice("show", tmp_path / "out", "case0")
@@ -410,6 +410,48 @@ def test_further_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
     shown = probdice("show", out, "case3")
     assert summary["failures"][3]["error"].splitlines()[-1] in shown.stdout
     assert len(str(Evaluation.load(out)).splitlines()) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--pattern", "{case}_seg.npy"], 1, "no file matches '{case}_seg.npy', found for example"),
+        (["--pattern", "foo:{case}.npy"], 2, "expected one of reference, prediction, mask, image,"),
+        (["--background", "reference:0"], 2, "or one LABEL for both, found only reference:0"),
+    ],
+)
+def test_an_error_explains_a_wrong_option(
+    folders: Path, tmp_path: Path, words: list[str], code: int, message: str
+) -> None:
+    sides = folders / "truth", folders / "good"
+    done = probdice("evaluate", *sides, "-o", tmp_path / "out", *words)
+    assert done.returncode == code
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+    assert "subfolders" not in done.stderr
+
+
+def test_consensus_requires_raters(folders: Path, tmp_path: Path) -> None:
+    words = "evaluate", "consensus", folders / "good", "-o", tmp_path / "out"
+    done = probdice(*words, folder=tmp_path)
+    assert done.returncode == 2
+    assert "add --rater NAME=DIR" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["demo", "evaluate"])
+def test_an_output_folder_must_not_be_a_file(folders: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "out").touch()
+    sides = (folders / "truth", folders / "good") if command == "evaluate" else ()
+    done = probdice(command, *sides, "-o", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {tmp_path / 'out'}: is a file")
+
+
+def test_an_unknown_measure_lists_every_measure_once(folders: Path, tmp_path: Path) -> None:
+    sides = folders / "truth", folders / "good"
+    words = "--background", "1", "--rank-by", "dicee"
+    done = probdice("evaluate", *sides, "-o", tmp_path / "out", *words)
+    assert done.stderr.count(" foreground_dice,") == 1
+    assert done.stderr.endswith("found 'dicee'\n")
 
 
 def test_a_note_reports_a_background_that_no_case_has(tmp_path: Path) -> None:
