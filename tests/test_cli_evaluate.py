@@ -164,7 +164,7 @@ def test_a_failed_case_is_printed_and_the_exit_code_is_1(folders: Path, tmp_path
     assert "bad: 1 failed of 7 cases, which rank last" in done.stdout
     shown = probdice("show", tmp_path / "out", "case0")
     assert shown.returncode == 0
-    assert "failed: reference has shape (8,)" in shown.stdout
+    assert "failed: reference (truth/case0.npy) has shape (8,)" in shown.stdout
 
 
 def save_folders(root: Path, **methods: list[object]) -> list[Path]:
