@@ -1,5 +1,6 @@
 """The Typer application with all commands."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -111,11 +112,15 @@ class _Group(HelpfulGroup):
 
 @contextmanager
 def _plain_usage_errors() -> Iterator[None]:
-    """Escape control codes in usage errors, and remove the prefix that Pydantic adds."""
+    """Escape control codes in usage errors, and reword the messages of Pydantic."""
     try:
         yield
     except UsageError as error:
-        error.message = visible(error.message.removeprefix("Value error, "))
+        message = error.message.removeprefix("Value error, ")
+        message = re.sub(
+            "^Input should be (.*?)(?:, unable to parse .*)?$", r"expected \1", message
+        )
+        error.message = visible(message)
         raise
 
 
