@@ -81,14 +81,11 @@ def test_without_a_command_the_help_is_printed_as_a_usage_error() -> None:
     assert "  compare    Compare two segmentations of one image.\n" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [(["--workers", "two"], "expected a valid integer"), (["--workers", "0"], "greater than or")],
-)
-def test_an_invalid_number_is_explained(option: list[str], message: str) -> None:
-    done = probdice_in_process("compare", "a", "b", *option)
+@pytest.mark.parametrize("number", ["two", "0"])
+def test_an_invalid_number_names_its_option(number: str) -> None:
+    done = probdice_in_process("compare", "a", "b", "--workers", number)
     assert done.returncode == 2
-    assert message in done.stderr and "Input should be" not in done.stderr
+    assert "--workers" in done.stderr and "Input should be" not in done.stderr
 
 
 def test_the_version_is_printed_by_the_command_and_the_module() -> None:
