@@ -185,6 +185,8 @@ def _no_common_case(
     message = "\n".join(
         ["no case has both a reference and a prediction. Cases per folder:", *lines, ""]
     )
+    if not patterns and given_patterns.reference is not None:
+        return InputError(f"{message}Change the pattern so that it matches the file names.")
     if not patterns:
         return InputError(
             f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'."
