@@ -93,13 +93,15 @@ def _ignored_label_notes(evaluation: "Evaluation") -> Iterator[Note]:
 
 def _background_notes(evaluation: "Evaluation") -> Iterator[Note]:
     """Return a note if the background is absent from all cases."""
-    comparisons = [record.comparison for record in evaluation.records if record.comparison]
-    backgrounds = {comparison.options.background for comparison in comparisons} - {None}
-    if backgrounds and all(
+    comparisons = [
+        record.comparison for record in evaluation.records if record.comparison is not None
+    ]
+    background = comparisons[0].options.background if comparisons else None
+    if background is not None and all(
         region is None for comparison in comparisons for region in comparison.background_regions
     ):
         text = ": no case has this background, so every region is foreground."
-        yield Note("background", (named_background(backgrounds.pop()), text))
+        yield Note("background", (named_background(background), text))
 
 
 def _scan_notes(evaluation: "Evaluation") -> Iterator[Note]:
@@ -117,8 +119,9 @@ def _scan_notes(evaluation: "Evaluation") -> Iterator[Note]:
             if len(names) == 1
             else f"{len(names)} files look like scans or photographs, not label maps"
         )
-        listed_names = listed(sorted(names, key=natural), NAMED)
-        yield Note("intensities", (f"{looks} ({listed_names}). Use segmentations instead.",))
+        ordered_names = sorted(names, key=natural)
+        text = f"{looks} ({listed(ordered_names, NAMED)}). Use segmentations instead."
+        yield Note("intensities", (text,))
 
 
 def _names_reference(note: Note) -> bool:
