@@ -74,6 +74,20 @@ def test_a_usage_error_exits_with_2(pair: tuple[Path, Path]) -> None:
     assert "PREDICTION" in done.stderr
 
 
+def test_without_a_command_the_help_is_printed_as_a_usage_error() -> None:
+    done = run()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: probdice [OPTIONS] COMMAND [ARGS]...\n")
+    assert "  compare    Compare two segmentations of one image.\n" in done.stderr
+
+
+@pytest.mark.parametrize("number", ["two", "0"])
+def test_an_invalid_number_names_its_option(number: str) -> None:
+    done = probdice_in_process("compare", "a", "b", "--workers", number)
+    assert done.returncode == 2
+    assert "--workers" in done.stderr and "Input should be" not in done.stderr
+
+
 def test_the_version_is_printed_by_the_command_and_the_module() -> None:
     assert run("--version").stdout == f"probdice {probdice.__version__}\n"
     done = run("--version", command=(sys.executable, "-m", "probdice"))

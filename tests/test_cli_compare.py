@@ -310,7 +310,7 @@ def test_a_note_reports_ignored_labels_that_do_not_occur(
     words = [word for label in ignored for word in ("--ignore", label)]
     notes = [text for text in notes_of(reference, prediction, *words) if "ignored" in text]
     assert notes == [
-        f"The ignored label {label} does not occur in the reference" for label in absent
+        f"The ignored label {label} does not occur in the reference." for label in absent
     ]
 
 
@@ -437,7 +437,8 @@ def test_geometry_tolerance_is_in_pixels(tmp_path: Path, reference: Path) -> Non
 def test_one_side_without_geometry_is_rejected(tmp_path: Path, reference: Path) -> None:
     np.save(tmp_path / "a.npy", LABELS)
     message = error_of(reference, tmp_path / "a.npy")
-    assert "prediction has no geometry" in message and "use --ignore-geometry" in message
+    assert "prediction (a.npy) has no geometry but the reference (" in message
+    assert "use --ignore-geometry" in message
     assert compare_files(reference, tmp_path / "a.npy", "--ignore-geometry").score == 1
 
 

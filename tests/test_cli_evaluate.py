@@ -159,12 +159,12 @@ def test_a_failed_case_is_printed_and_the_exit_code_is_1(folders: Path, tmp_path
         np.save(tmp_path / "bad" / f"case{k}", REFERENCE[: 8 if k else 3])
     done = probdice("evaluate", folders / "truth", tmp_path / "bad", "-o", tmp_path / "out")
     assert done.returncode == 1
-    assert done.stderr.startswith("failed: case0 (bad): reference has shape (8,)")
+    assert done.stderr.startswith("failed: case0 (bad): reference (truth/case0.npy) has shape (8,)")
     assert "failed: case0 (bad)" in done.stdout
     assert "bad: 1 failed of 7 cases, which rank last" in done.stdout
     shown = probdice("show", tmp_path / "out", "case0")
     assert shown.returncode == 0
-    assert "failed: reference has shape (8,)" in shown.stdout
+    assert "failed: reference (truth/case0.npy) has shape (8,)" in shown.stdout
 
 
 def save_folders(root: Path, **methods: list[object]) -> list[Path]:
@@ -402,7 +402,7 @@ def test_further_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
         assert sum("case" in line and "(net): " in line for line in failed) == 3
         assert [line for line in failed if "7 more failures like case" in line] == failed[-1:]
         assert sum(line.startswith("failed: other (net): ") for line in failed) == 1
-        assert max(map(len, failed)) <= 170
+        assert max(map(len, failed)) <= 310
     assert len(done.stderr.splitlines()) == 5
     summary = json.loads((out / "summary.json").read_text())
     assert len(summary["failures"]) == 11
@@ -412,12 +412,77 @@ def test_further_failures_of_one_kind_are_counted(tmp_path: Path) -> None:
     assert len(str(Evaluation.load(out)).splitlines()) == 8
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--pattern", "{case}_seg.npy"], 1, "no file matches '{case}_seg.npy', found for example"),
+        (["--pattern", "foo:{case}.npy"], 2, "expected one of reference, prediction, mask, image,"),
+        (["--background", "reference:0"], 2, "or one LABEL for both, found only reference:0"),
+    ],
+)
+def test_an_error_explains_a_wrong_option(
+    folders: Path, tmp_path: Path, words: list[str], code: int, message: str
+) -> None:
+    sides = folders / "truth", folders / "good"
+    done = probdice("evaluate", *sides, "-o", tmp_path / "out", *words)
+    assert done.returncode == code
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+    assert "subfolders" not in done.stderr and "If the names differ" not in done.stderr
+
+
+def test_consensus_requires_raters(folders: Path, tmp_path: Path) -> None:
+    words = "evaluate", "consensus", folders / "good", "-o", tmp_path / "out"
+    done = probdice(*words, folder=tmp_path)
+    assert done.returncode == 2
+    assert "add --rater NAME=DIR" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["demo", "evaluate"])
+def test_an_output_folder_must_not_be_a_file(folders: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "out").touch()
+    sides = (folders / "truth", folders / "good") if command == "evaluate" else ()
+    done = probdice(command, *sides, "-o", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {tmp_path / 'out'}: is a file")
+
+
+def test_an_unknown_measure_lists_every_measure_once(folders: Path, tmp_path: Path) -> None:
+    sides = folders / "truth", folders / "good"
+    words = "--background", "1", "--rank-by", "dicee"
+    done = probdice("evaluate", *sides, "-o", tmp_path / "out", *words)
+    assert done.stderr.count(" foreground_dice,") == 1
+    assert done.stderr.endswith("found 'dicee'\n")
+
+
+def test_a_note_reports_a_background_that_no_case_has(tmp_path: Path) -> None:
+    folders = save_folders(
+        tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE]
+    )
+    words = "evaluate", *folders, "-o", tmp_path / "out", "--background"
+    note = "note: --background 7: no case has this background, so every region is foreground.\n"
+    assert note in probdice(*words, "7").stdout
+    assert note in probdice("summarise", tmp_path / "out").stdout
+    for background in ("2", "9", "none"):  # the first case has 2, and the second one has 9
+        assert "no case has this background" not in probdice(*words, background).stdout
+
+
+def test_a_note_names_scans_that_were_read_as_label_maps(tmp_path: Path) -> None:
+    labels = np.arange(40 * 40).reshape(40, 40) // 400
+    scan = np.random.default_rng(0).integers(0, 1000, (40, 40))
+    folders = save_folders(tmp_path, truth=[labels, scan], net=[scan, labels], seg=[labels] * 2)
+    done = probdice("evaluate", *folders, "-o", tmp_path / "out")
+    assert (
+        "note: 2 files look like scans or photographs, not label maps (case0 of net, case1 of the "
+        "reference). Use segmentations instead.\n"
+    ) in done.stdout
+
+
 def test_a_note_reports_ignored_labels_that_occur_in_no_case(tmp_path: Path) -> None:
     folders = save_folders(
         tmp_path, truth=[REFERENCE, REFERENCE // 2 * 9], net=[REFERENCE, REFERENCE]
     )
     words = "evaluate", *folders, "--ignore", "7", "--ignore", "9", "-o", tmp_path / "out"
-    sentence = "The ignored label 7 does not occur in the reference of any case"
+    sentence = "The ignored label 7 does not occur in the reference of any case."
     note = f"note: {sentence}\n"
     done = probdice(*words)
     assert (done.returncode, done.stderr) == (0, "")

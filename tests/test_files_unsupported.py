@@ -60,4 +60,4 @@ def test_the_command_line_names_its_own_option(tmp_path):
     (tmp_path / "names.csv").write_text("index,name\n1,grey\n")
     with pytest.raises(FormatError) as caught:
         read(tmp_path / "names.csv")
-    assert caught.value.in_command().endswith("To use a table of names, pass --names FILE")
+    assert caught.value.in_command().endswith("To use a table of names, pass --names FILE.")

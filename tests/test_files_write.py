@@ -146,7 +146,7 @@ def test_flat_images(tmp_path: Path) -> None:
 
 
 def test_data_that_a_format_cannot_store_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.png: PNG stores only whole numbers. Write a map as"):
+    with pytest.raises(InputError, match=r"a\.png: PNG stores only whole numbers. Write prob"):
         write(tmp_path / "a.png", SHARES[:, :, 0])
     with pytest.raises(InputError, match="PNG stores 2 axes, found 3"):
         write(tmp_path / "a.png", LABELS)

@@ -76,11 +76,17 @@ def test_the_steps_onto_another_grid():
 
 def test_more_tolerance_is_recommended_only_where_it_helps():
     image = Segmentation.from_labels([1, 2], geometry=Geometry((2,), np.eye(2)))
-    shifted = Segmentation.from_labels([1, 2], geometry=Geometry((2,), [[1, 5], [0, 1]]))
+    shifted = Segmentation.from_labels([1, 2], geometry=Geometry((2,), [[1, 0.5], [0, 1]]))
+    elsewhere = Segmentation.from_labels([1, 2], geometry=Geometry((2,), [[1, 5.5], [0, 1]]))
     longer = Segmentation.from_labels([1, 2, 2], geometry=Geometry((3,), np.eye(2)))
     with pytest.raises(GeometryError, match="raise the tolerance with") as caught:
         compare(image, shifted)
     assert "--geometry-tolerance T" in caught.value.in_command()
+    with pytest.raises(GeometryError, match="If only a header is wrong") as caught:
+        compare(image, elsewhere)
+    assert "compare in array order with --ignore-geometry." in caught.value.in_command()
+    assert "raise the tolerance" not in str(caught.value)
     with pytest.raises(GeometryError) as caught:
         compare(image, longer)
     assert "raise the tolerance" not in str(caught.value)
+    assert "header" not in str(caught.value)

@@ -200,12 +200,16 @@ def test_files_are_read(tmp_path: Path) -> None:
             b"person,image,rank\n",
             "column 'segmentation' is missing, found 'person', 'image', 'rank'",
         ),
+        (
+            b"person;image;segmentation;rank\n",
+            "columns 'person', .* are missing, .* Separate columns by commas.",
+        ),
         (b"", "found nothing"),
         (b"person,image,segmentation,rank\n", "no row has a rank"),
         (b"person,image,segmentation,rank\nAnn,cup,a,first\n", "line 2: rank must be a number"),
         (b"person,image,segmentation,rank\nAnn,cup,a,inf\n", "line 2: rank must be a number"),
         (b"person,image,segmentation,rank\nAnn,cup\n", "no row has a rank"),
-        (b"\xff\xfe\x00", "cannot be read as a table"),
+        (b"\xff\xfe\x00", "cannot be read as a table: it is not UTF-8 text"),
     ],
 )
 def test_invalid_files_are_reported(tmp_path: Path, content: bytes, message: str) -> None:

@@ -411,11 +411,11 @@ def test_an_error_names_the_resampling_that_the_grids_need():
     reference = Segmentation.from_labels([1, 2, 3], geometry=grid((3,)))
     cropped = Segmentation.from_labels([2], geometry=grid((1,), origin=1))
     coarse = Segmentation.from_labels([2], geometry=grid((1,), spacing=3, origin=1))
-    with pytest.raises(GeometryError, match=r"without interpolation: use resample=.linear"):
+    with pytest.raises(GeometryError, match=r"without interpolation, use resample=.linear"):
         compare(reference, cropped)
     with pytest.raises(GeometryError) as caught:
         compare(reference, coarse)
-    assert "must be interpolated: use --resample linear" in caught.value.in_command()
+    assert "To interpolate the prediction, use --resample linear" in caught.value.in_command()
     assert "or --resample nearest (labels stay labels)" in caught.value.in_command()
 
 

@@ -713,6 +713,11 @@ def test_invalid_values_are_rejected_with_their_pixel(preds, target, message, in
         (torch.zeros(2, 4).long(), torch.zeros(2, 5).long(), "both must cover the same pixels"),
         (torch.zeros(2, 4).long(), torch.zeros(3, 4).long(), "preds has 2 images"),
         (
+            torch.full((2, 3, 4), 1 / 3),
+            torch.zeros(2, 4).long(),
+            "Set num_clusters to the number of channels",
+        ),
+        (
             torch.full((2, 5, 4), 0.2),
             torch.zeros(2, 1, 4).long(),
             r"Remove the channel axis of the labels: target.squeeze\(1\)",

@@ -52,6 +52,11 @@ def test_the_first_and_the_worst_pixel_are_named():
         compare(bad, GOOD)
 
 
+def test_the_worst_sum_is_not_repeated():
+    with pytest.raises(ProbdiceError, match=r"sum to 0.9 at pixel \(0, 0\) .* such pixels\)\. "):
+        compare(GOOD * 0.9, GOOD)
+
+
 def test_the_first_pixel_of_many_blocks_is_named():
     big = np.full((2, 700, 1000), 0.5, np.float32)
     big[0, 650, 3] = big[0, 699, 999] = 0.3
@@ -105,6 +110,12 @@ def test_fractions_are_no_labels():
         compare(fractions, [0, 1, 1, 2])
     masked = compare(fractions, [0, 1, 1, 2], mask=[True, True, False, False])
     assert masked.score == 1
+
+
+def test_labels_that_are_nan_can_be_replaced_or_excluded():
+    labels = Segmentation.from_labels(np.array([1.0, math.nan, math.nan]))
+    with pytest.raises(ProbdiceError, match=r"the first of 2 such pixels.*Replace NaN by a label"):
+        compare(labels, [1, 2, 2])
 
 
 def test_nan_labels_outside_the_mask_are_never_read():
@@ -233,7 +244,7 @@ def test_a_label_to_be_ignored_that_does_not_occur_is_a_note():
     reference = Segmentation.from_labels([1, 2, 255], ignore=(255, 254))
     result = compare(reference, [1, 2, 2])
     assert [(note.kind, str(note)) for note in result.notes] == [
-        ("ignore", "The ignored label 254 does not occur in the reference")
+        ("ignore", "The ignored label 254 does not occur in the reference.")
     ]
     assert compare(Segmentation.from_labels([1, 2], ignore=2), [1, 2]).pixels == 1
 

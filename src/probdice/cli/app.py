@@ -1,5 +1,6 @@
 """The Typer application with all commands."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -98,6 +99,9 @@ class _Group(HelpfulGroup):
     """A group of commands that prints usage errors without control codes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:  # Typer's no_args_is_help prints nothing
+            typer.echo(ctx.get_help(), err=True)
+            raise typer.Exit(2)
         with _plain_usage_errors():
             return super().parse_args(ctx, args)
 
@@ -108,11 +112,15 @@ class _Group(HelpfulGroup):
 
 @contextmanager
 def _plain_usage_errors() -> Iterator[None]:
-    """Escape control codes in usage errors, and remove the prefix that Pydantic adds."""
+    """Escape control codes in usage errors, and reword the messages of Pydantic."""
     try:
         yield
     except UsageError as error:
-        error.message = visible(error.message.removeprefix("Value error, "))
+        message = error.message.removeprefix("Value error, ")
+        message = re.sub(
+            "^Input should be (.*?)(?:, unable to parse .*)?$", r"expected \1", message
+        )
+        error.message = visible(message)
         raise
 
 
@@ -122,7 +130,6 @@ app = typer.Typer(
     help="Compare segmentations, crisp or probabilistic, with any number of regions. Labels need "
     "not agree.",
     context_settings={"help_option_names": HELP_NAMES},
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 for command in COMMANDS:

@@ -49,7 +49,8 @@ def compare(
         bool,
         flag(
             "Comparison",
-            "Compare the connected components of both label maps as separate regions. Requires "
+            "Compare the connected components of both label maps as separate regions, matched "
+            "within equal labels. Omit this option if every label is one instance. Requires "
             "--background and the extra 'instances'.",
             "--components",
             advanced=True,

@@ -129,6 +129,11 @@ def evaluate(
             "required, except to write only a manifest (--write-manifest)",
             param_hint="--output" if methods else "PREDICTION_DIR",
         )
+    if reference == CONSENSUS and not raters and not os.path.isdir(CONSENSUS):
+        raise typer.BadParameter(
+            "consensus requires the folders of at least two raters; add --rater NAME=DIR",
+            param_hint="REFERENCE_DIR",
+        )
     with reporting_errors(debug=debug):
         user_options["pattern"] = _patterns(user_options.get("pattern", ()), methods | raters)
         options = check_options(EvaluateOptions, user_options)
@@ -235,11 +240,17 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
     from probdice.evaluation.folders import as_name
 
     patterns: dict[str, str] = {}
+    known_names = ("reference", "prediction", "mask", "image", *methods)
     for word in words:
         name, _, pattern = word.partition(":")
         name = as_name(name)
-        if name in ("reference", "prediction", "mask", "image", *methods):
+        if name in known_names:
             patterns[name] = pattern
+        elif pattern and re.fullmatch(r"[\w -]+", name):
+            raise typer.BadParameter(
+                f"expected one of {', '.join(known_names)} before the colon, found {word!r}",
+                param_hint="--pattern",
+            )
         else:
             patterns = dict.fromkeys(("reference", "prediction", "mask", "image"), word) | patterns
     return patterns or None

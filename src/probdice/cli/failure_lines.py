@@ -8,7 +8,7 @@ from probdice.text.escaping import printable
 __all__ = ["Failures"]
 
 MAX_OF_ONE_KIND = 3  # failures that are printed
-MAX_LENGTH = 160  # characters of the line of a failure
+MAX_LENGTH = 300  # characters of the line of a failure
 
 
 class Failures:

@@ -70,7 +70,14 @@ def _read_comparison(file: Path) -> "Match":
 
 def _background(words: Sequence[str]) -> "Label | dict[Side, Label] | None":
     """Convert --background: a label, a name or none, for both sides or for each side."""
-    return None if list(words) == ["none"] else _per_side(words, None, _label)
+    background = None if list(words) == ["none"] else _per_side(words, None, _label)
+    if isinstance(background, dict) and len(background) == 1:
+        raise typer.BadParameter(
+            f"expected reference:LABEL and prediction:LABEL, or one LABEL for both, found only "
+            f"{words[0]}",
+            param_hint="--background",
+        )
+    return background
 
 
 def _derived(words: Sequence[str]) -> "dict[str, tuple[Label, ...]]":

@@ -56,6 +56,8 @@ def _message(error: Exception) -> str:
         return error.in_command()
     if isinstance(error, MemoryError):
         return "not enough memory"
+    if isinstance(error, FileExistsError):  # raised by mkdir
+        return f"{error.filename}: is a file, expected a folder"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'system error'}: {error.strerror}"
     return str(error) or type(error).__name__

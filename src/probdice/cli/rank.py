@@ -36,7 +36,9 @@ def rank(
             "CSV file with the columns image, segmentation and a score (higher is more similar).",
         ),
     ],
-    column: Annotated[str, option("Options", "NAME", "Column with the score.")] = "score",
+    column: Annotated[
+        str, option("Options", "NAME", "Column with the score; score by default.")
+    ] = "score",
     plot: Annotated[
         str | None, option("Options", "FILE", "Write the scatter plot as PNG, SVG or PDF.")
     ] = None,

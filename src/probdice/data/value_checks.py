@@ -6,6 +6,7 @@ invalid value and suggests a fix. No other module converts stored values to prob
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -167,11 +168,14 @@ class Fault:
             "nothing": f"all probabilities are 0 {at}, so they cannot be divided by their sum",
             "sum": f"probabilities sum to {self.value:.6g} {at}",
         }[self.kind]
-        if self.kind == "sum" and worst_place != place:
-            problem += f"; the worst sum is {self.worst_sum:.6g} at {unit} {worst_place}"
+        worst_sum = f"{self.worst_sum:.6g}"
+        if self.kind == "sum" and worst_sum != f"{self.value:.6g}":
+            problem += f"; the worst sum is {worst_sum} at {unit} {worst_place}"
         return problem
 
     def _remedy(self, unit: str) -> list[str | Option]:
+        if self.kind == "fraction" and isnan(self.value):
+            return [f"Replace NaN by a label, or exclude these {unit}s with ", MASK]
         if self.kind == "fraction":
             command = "A label map contains whole numbers. Check that the file is a label map"
             return [_either("Use Segmentation.from_probabilities for probabilities", command)]
@@ -203,8 +207,10 @@ class Fault:
             if self.value < 1:
                 remedies.append(missing)
         if not remedies:
-            scan = "If these values are intensities of a scan, pass its segmentation instead"
-            return [f"Divide all values by the value that means probability 1. {scan}"]
+            return [
+                "Divide probabilities by the value that means 1. Resample label maps by nearest "
+                "neighbour. For intensities of a scan, pass its segmentation instead"
+            ]
         message = list(remedies[0])
         for remedy in remedies[1:]:
             message += [". ", *remedy]

@@ -50,8 +50,8 @@ def aligned(
         first, second = (reference, prediction)[:: 1 if side == "reference" else -1]
         if first.geometry is None and second.geometry is not None:
             raise GeometryError(
-                f"{side} has no geometry but the {other(side)} does, so their alignment is "
-                f"unknown. ",
+                f"{side}{file_of(first, second)} has no geometry but the {other(side)}"
+                f"{file_of(second, first)} does, so their alignment is unknown. ",
                 Option(
                     "ignore_geometry",
                     python="Set geometry=…, or compare in array order with without_geometry().",
@@ -60,8 +60,9 @@ def aligned(
             )
     if reference.shape != prediction.shape:
         raise InputError(
-            f"reference has shape {reference.shape} but prediction has shape {prediction.shape}: "
-            f"both must cover the same {words_for_axes(len(reference.shape)).many}",
+            f"reference{file_of(reference, prediction)} has shape {reference.shape} but "
+            f"prediction{file_of(prediction, reference)} has shape {prediction.shape}: both must "
+            f"cover the same {words_for_axes(len(reference.shape)).many}",
             *_misread(reference, prediction),
         )
     return prediction
@@ -142,13 +143,12 @@ def _resampling_hint(
         return ("Use images with the same number of axes",)
     if same_lattice(placed(prediction, reference), tolerance) is not None:
         return (
-            "The axes and the spacing are equal and the offsets are whole numbers, so the "
-            "prediction can be cropped or padded without interpolation: use ",
+            f"The grids differ only by whole {words_for_axes(len(reference.shape)).many}. To crop "
+            f"or pad the prediction without interpolation, use ",
             Option("resample", "linear"),
         )
     return (
-        f"The grids differ in axes or spacing, or are offset by a fraction of a "
-        f"{words_for_axes(len(reference.shape)).one}, so the prediction must be interpolated: use ",
+        "To interpolate the prediction, use ",
         Option("resample", "linear"),
         " (labels become probabilities) or ",
         Option("resample", "nearest"),
@@ -157,11 +157,14 @@ def _resampling_hint(
 
 
 def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
-    """Return a hint on the tolerance if a larger tolerance would make the grids agree."""
-    if not isfinite(prediction.steps_onto(reference)[2]):
+    """Return a hint on grids that have the same size but lie at different positions."""
+    distance = prediction.steps_onto(reference)[2]
+    if not isfinite(distance):
         return ()
-    option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")
-    return ", or raise the tolerance with ", option
+    if distance < 1:
+        option = Option("geometry_tolerance", "T", python="Segmentation.onto(…, tolerance=…)")
+        return ", or raise the tolerance with ", option
+    return ". If only a header is wrong, compare in array order with ", IGNORE_GEOMETRY
 
 
 def mask_on(
@@ -171,7 +174,10 @@ def mask_on(
     array: Array
     if isinstance(mask, Segmentation):
         if not mask.crisp:
-            raise InputError("mask must be a label map (0 is outside), found probabilities")
+            raise InputError(
+                f"mask{file_of(mask, reference)} must be a label map (0 is outside), found "
+                f"probabilities"
+            )
         if (mask.geometry is None) != (reference.geometry is None):
             without = "mask" if mask.geometry is None else "reference"
             raise GeometryError(

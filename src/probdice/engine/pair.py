@@ -173,7 +173,7 @@ class Images:
             return overlap, input_notes
         keys = set(overlap.reference.keys.tolist())
         notes = (
-            Note("ignore", (f"The ignored label {label} does not occur in the reference",))
+            Note("ignore", (f"The ignored label {label} does not occur in the reference.",))
             for label in dict.fromkeys(ignored_labels)
             if label not in keys
         )

@@ -189,7 +189,8 @@ def criterion_of(
             if extra_columns.components
         ]
         known_measures += [column.name for column in columns]
-        raise InputError(f"measure must be one of {', '.join(known_measures)}, found {key!r}")
+        listed_measures = ", ".join(dict.fromkeys(known_measures))
+        raise InputError(f"measure must be one of {listed_measures}, found {key!r}")
     return Criterion(
         key, title, description.higher_is_better, lambda record: record.of_comparison(value)
     )

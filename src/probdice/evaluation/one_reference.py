@@ -258,6 +258,8 @@ def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
         raise InputError(f"{out}: is an input folder; use another folder for the results")
     try:
         out.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"{out}: is a file; use a folder for the results") from None
     except OSError as error:
         raise InputError(f"{out}: cannot create the folder: {error.strerror}") from error
     return out

@@ -124,7 +124,7 @@ def pair(
             elif case in files:
                 missing.append(Missing(case, name, "reference"))
     if not jobs:
-        raise _no_common_case(reference, reference_files, folders, prediction_files)
+        raise _no_common_case(reference, reference_files, folders, prediction_files, patterns)
     return tuple(jobs), tuple(missing), folders
 
 
@@ -164,20 +164,29 @@ def _no_common_case(
     reference_files: Mapping[str, object],
     methods: Mapping[str, Path],
     prediction_files: Mapping[str, Mapping[str, object]],
+    given_patterns: Patterns,
 ) -> InputError:
-    folders = {"reference": (reference, reference_files)}
-    folders |= {name: (methods[name], prediction_files[name]) for name in methods}
+    folders = {"reference": (reference, reference_files, given_patterns.reference)}
+    folders |= {
+        name: (methods[name], prediction_files[name], given_patterns.methods.get(name))
+        for name in methods
+    }
     lines, patterns = [], {}
-    for name, (folder, cases) in folders.items():
+    for name, (folder, cases, given_pattern) in folders.items():
         names = sorted(cases, key=natural)
         contents = listed(names, SHOWN) if names else "no supported file"
-        if not cases and (deeper_files := _deeper_files(folder)):
+        deeper_files = [] if cases else _deeper_files(folder)
+        if deeper_files and given_pattern is not None:
+            contents = f"no file matches {given_pattern!r}, found for example {deeper_files[0]}"
+        elif deeper_files:
             patterns[name] = _pattern_for(deeper_files[0])
             contents = f"{len(deeper_files)} files in subfolders, such as {deeper_files[0]}"
         lines.append(f"  {folder}: {contents}")
     message = "\n".join(
         ["no case has both a reference and a prediction. Cases per folder:", *lines, ""]
     )
+    if not patterns and given_patterns.reference is not None:
+        return InputError(f"{message}Change the pattern so that it matches the file names.")
     if not patterns:
         return InputError(
             f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'."

@@ -74,7 +74,7 @@ def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str,
     >>> check_columns(["place", "score"], ["score"])
     ('place', 'score')
     """
-    known_columns = (*TABLE_COLUMNS, *measures)
+    known_columns = dict.fromkeys((*TABLE_COLUMNS, *measures))
     for column in columns:
         if column not in known_columns:
             raise InputError(

@@ -10,6 +10,7 @@ from probdice.errors import Note, Option, in_words
 from probdice.evaluation.derivatives import bids_note
 from probdice.evaluation.intervals import FEW, FEWEST
 from probdice.files.sources import natural
+from probdice.method.background import named_background
 from probdice.method.region_labels import listed
 from probdice.metrics.registry import MISSING_RULES
 from probdice.text.formatting import decimal, quantity
@@ -43,7 +44,11 @@ def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
 
 def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
     """Return notes about the whole run."""
-    notes = [*_ignored_label_notes(evaluation)]
+    notes = [
+        *_ignored_label_notes(evaluation),
+        *_background_notes(evaluation),
+        *_scan_notes(evaluation),
+    ]
     if not evaluation.labels_agree:
         text = (
             "A label of the reference does not mean the same region in every case. Regions are "
@@ -83,7 +88,44 @@ def _ignored_label_notes(evaluation: "Evaluation") -> Iterator[Note]:
     ]
     for note in notes_by_record[0] if notes_by_record else ():
         if all(note in record_notes for record_notes in notes_by_record):
-            yield Note("ignore", (*note.message, " of any case"))
+            yield Note("ignore", (f"{str(note).removesuffix('.')} of any case.",))
+
+
+def _background_notes(evaluation: "Evaluation") -> Iterator[Note]:
+    """Return a note if the background is absent from all cases."""
+    comparisons = [
+        record.comparison for record in evaluation.records if record.comparison is not None
+    ]
+    background = comparisons[0].options.background if comparisons else None
+    if background is not None and all(
+        region is None for comparison in comparisons for region in comparison.background_regions
+    ):
+        text = ": no case has this background, so every region is foreground."
+        yield Note("background", (named_background(background), text))
+
+
+def _scan_notes(evaluation: "Evaluation") -> Iterator[Note]:
+    """Return a note about files that were read as label maps but look like scans."""
+    names = {
+        f"{record.case} of {'the reference' if _names_reference(note) else record.method}"
+        for record in evaluation.records
+        if record.comparison is not None
+        for note in record.comparison.notes
+        if note.kind == "intensities"
+    }
+    if names:
+        looks = (
+            "1 file looks like a scan or a photograph, not a label map"
+            if len(names) == 1
+            else f"{len(names)} files look like scans or photographs, not label maps"
+        )
+        ordered_names = sorted(names, key=natural)
+        text = f"{looks} ({listed(ordered_names, NAMED)}). Use segmentations instead."
+        yield Note("intensities", (text,))
+
+
+def _names_reference(note: Note) -> bool:
+    return str(note.message[0]).startswith("reference")
 
 
 def _few_cases_notes(evaluation: "Evaluation") -> Iterator[Note]:

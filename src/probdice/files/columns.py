@@ -47,10 +47,11 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tupl
             header = list(reader.fieldnames or ())
             missing = [name for name in columns if name not in header]
             if missing:
-                raise FormatError(
-                    f"{path}: column {', '.join(map(repr, missing))} is missing, found "
-                    f"{', '.join(map(repr, header)) or 'nothing'}"
-                )
+                names = ", ".join(map(repr, missing))
+                verb = f"column {names} is" if len(missing) == 1 else f"columns {names} are"
+                found = ", ".join(map(repr, header)) or "nothing"
+                fix = ". Separate columns by commas." if delimiter == "," and ";" in found else ""
+                raise FormatError(f"{path}: {verb} missing, found {found}{fix}")
             return [
                 (
                     f"{path}, line {reader.line_num}",
@@ -60,7 +61,9 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tupl
             ]
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: cannot be read as a table: it is not UTF-8 text") from None
+    except csv.Error as error:
         raise FormatError(f"{path}: cannot be read as a table: {error}") from None
 
 

@@ -256,7 +256,7 @@ def _not_masks(values: Array, other: float) -> FormatError:
         f"one label per voxel, or the probability of every region. For percentages or 8-bit maps, "
         f"use ",
         *SCALES,
-        ". From a time series, extract one volume",
+        ". From a time series, extract one volume.",
     )
 
 

@@ -204,7 +204,9 @@ def _write_png(path: Path, payload: Payload) -> None:
 
     array = payload.array
     if not payload.labels:
-        raise InputError("PNG stores only whole numbers. Write a map as .nii.gz, .tif or .npz.")
+        raise InputError(
+            "PNG stores only whole numbers. Write probabilities and maps as .nii.gz or .tif."
+        )
     if array.ndim != 2:
         raise InputError(f"PNG stores 2 axes, found {array.ndim}. Write .tif or .nii.gz.")
     if array.dtype not in (np.uint8, np.uint16):

@@ -108,7 +108,8 @@ def open_source(path: str, max_bytes: int = sys.maxsize) -> Source:
         if is_store(file):
             return Source(file, "", b"", False, max_bytes, store=_store(file))
         raise FormatError(
-            "is a folder, expected a file. For one file per region, list the files or use a glob."
+            "is a folder, expected a file. For one file per region, use a pattern such as "
+            "'folder/*.nii.gz'. To compare folders of cases, use evaluate."
         )
     if not stat.S_ISREG(mode):
         raise FormatError(

@@ -50,7 +50,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     (r"[{\[]", "JSON"),
     (r"ply\r?\n", f"a surface mesh (PLY){SURFACE}"),
 )
-TABLE = ". To use a table of names, pass ", Option("names", "FILE", python="names=…")
+TABLE = ". To use a table of names, pass ", Option("names", "FILE", python="names=…"), "."
 
 
 def file_type(source: Source) -> tuple[str | Option, ...]:

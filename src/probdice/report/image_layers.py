@@ -49,7 +49,8 @@ def background_images_of(
                 placed=not is_array,
             )
         except ProbdiceError as error:
-            raise error.prefixed(f"{title}: {_file(value)}") from None
+            file = "" if str(error).startswith(_file(value)) else _file(value)
+            raise error.prefixed(f"{title}: {file}") from None
         layers.append(resampled)
     names = [layer.name or f"image {k + 1}" for k, layer in enumerate(layers)]
     if len(set(names)) < len(names):

@@ -122,9 +122,11 @@ def as_batch(
     channels = values.shape[1] if values.dim() > 1 else 0
     if channels != regions and not (channels == 1 and regions == 2):
         content = "logits" if activation else "probabilities"
+        option = "num_classes" if name == "target" else "num_clusters"
         raise InputError(
             f"{name} must contain {content} of {regions} regions along axis 1, found shape "
-            f"{tuple(values.shape)}. For labels, use an integer type: {name}.long()."
+            f"{tuple(values.shape)}. Set {option} to the number of channels. For labels, "
+            f"use an integer type: {name}.long()."
         )
     check_channels(channels, activation, name)
     reject_ignored_labels(ignored_labels, name)
