@@ -195,6 +195,23 @@ def sign_of(_typing: Any, value: Any) -> Any:
 
 
 @_intrinsic
+def smaller(_typing: Any, x: Any, y: Any) -> Any:
+    """Return the smaller of two floating-point numbers that are not negative.
+
+    Their bits are compared as integers, because some processors execute a minimum of integers and
+    an addition of floating-point numbers at the same time, but not two floating-point operations.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        integer = ir.IntType(_WIDTHS[x][0])
+        a, b = [builder.bitcast(arg, integer) for arg in args]
+        least = builder.select(builder.icmp_signed("<", a, b), a, b)
+        return builder.bitcast(least, args[0].type)
+
+    return x(x, x), generate
+
+
+@_intrinsic
 def prefetch(_typing: Any, rows: Any, row: Any, column: Any) -> Any:
     """Prefetch the cache line of an element of a two-dimensional array, without waiting for it.
 

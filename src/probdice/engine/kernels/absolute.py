@@ -6,7 +6,7 @@ with one additional region. `pixels` writes f at every pixel and sums |p − q| 
 
 import numpy as np
 
-from probdice.compiler.jit import inner, kernel
+from probdice.compiler.jit import inner, kernel, smaller
 from probdice.engine.kernels.rows import (
     SHORT,
     Indices,
@@ -23,12 +23,7 @@ from probdice.engine.kernels.tiles import PADDING, pair_sums_of
 STEP = 4096  # number of pixels whose rows stay in the cache while all pairs of rows are visited
 
 
-@inner
-def _smaller(x: float, y: float) -> float:
-    return min(x, y)
-
-
-_minima = pair_sums_of(_smaller)
+_minima = pair_sums_of(smaller)
 
 
 @kernel
@@ -52,7 +47,7 @@ def pairs(
     p_sound = q_sound = True
     p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])
     p_active, q_active = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
-    shared = np.empty((p.shape[0] + PADDING[0], q.shape[0] + PADDING[1]))
+    shared = np.empty((p.shape[0] + PADDING, q.shape[0] + PADDING))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done

@@ -98,7 +98,7 @@ def pairs(
     with_floor = 1 if floor > 0 else 0
     p_alones = np.empty((p_count * with_floor, STEP), p.dtype)
     q_alones = np.empty((q_count * with_floor, STEP), p.dtype)
-    saved = np.empty((p_count + PADDING[0], q_count + PADDING[1]))
+    saved = np.empty((p_count + PADDING, q_count + PADDING))
     every = np.arange(max(p_count, q_count))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)

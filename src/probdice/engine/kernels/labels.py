@@ -32,15 +32,14 @@ def encode(
     full.
     """
     shift = _shift(slots.size)
-    count = start = 0
-    while start < values.size:
-        code = _code(values[start], slots, shift, labels, count)
-        if code == labels.size:
-            return -1
-        count = max(count, code + 1)
-        stop = run_end(values, start)
-        into[start:stop] = np.int32(code)
-        start = stop
+    count = code = 0
+    for k in range(np.uint64(values.size)):
+        if k == 0 or values[k] != values[k - np.uint64(1)]:
+            code = _code(values[k], slots, shift, labels, count)
+            if code == labels.size:
+                return -1
+            count = max(count, code + 1)
+        into[k] = code
     return count
 
 

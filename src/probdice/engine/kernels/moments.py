@@ -36,7 +36,7 @@ def moments(
     """
     p_rows, q_rows = np.empty(p.shape[0], np.int64), np.empty(q.shape[0], np.int64)
     most = max(p.shape[0], q.shape[0])
-    sums = np.empty((most + PADDING[0], most + PADDING[1]))
+    sums = np.empty((most + PADDING, most + PADDING))
     for done in range(0, size, STEP):
         step = min(STEP, size - done)
         p_from, q_from = p_start + done, q_start + done

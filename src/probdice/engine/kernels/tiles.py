@@ -5,13 +5,15 @@ from typing import cast
 
 import numpy as np
 
-from probdice.compiler.jit import inlined, inner, prefetch
+from probdice.compiler.jit import alike, inlined, inner, prefetch
 from probdice.engine.kernels.rows import SHORT, Indices, Rows, Sums
 
-PADDING = (1, 3)  # rows and columns of the output that tiles may use beyond the listed rows
+SIDE = 4  # number of rows of p and of q in a tile
+PADDING = SIDE - 1  # rows and columns of the output that tiles may use beyond the listed rows
 
 LINE = 64  # number of bytes in a cache line
 
+Four = tuple[float, float, float, float]
 Value = Callable[[float, float], float]
 TwoValues = Callable[[float, float, float, float], float]
 PairSums = Callable[[Rows, int, Indices, Rows, int, Indices, int, Sums, Rows, int, Rows, int], None]
@@ -41,7 +43,7 @@ def pair_sums_of(value: Value, two: TwoValues | None = None) -> PairSums:
         q_next: Rows,
         q_next_start: int,
     ) -> None:
-        """Sum the values of all pairs of rows, in tiles of two rows of p and four rows of q.
+        """Sum the values of all pairs of rows, in tiles of four rows of p and four rows of q.
 
         If fewer rows remain, the last row is repeated. Meanwhile, the same number of pixels of
         `p_next` and `q_next` is loaded into the cache, a few lines at a time. Requesting all lines
@@ -49,19 +51,21 @@ def pair_sums_of(value: Value, two: TwoValues | None = None) -> PairSums:
         """
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
         line, last_line = 0, -(-size * p_next.itemsize // LINE)
-        tiles = -(-p_rows.size // 2) * -(-q_rows.size // 4)
+        tiles = -(-p_rows.size // SIDE) * -(-q_rows.size // SIDE)
         parts = -(-size // int(SHORT))
         lines = -(-last_line // max(tiles * parts, 1))
-        for a in range(0, p_rows.size, 2):
-            for b in range(0, q_rows.size, 4):
+        for a in range(0, p_rows.size, SIDE):
+            for b in range(0, q_rows.size, SIDE):
                 tile(
                     p[p_rows[a], p_start : p_start + size],
                     p[p_rows[min(a + 1, last_p)], p_start : p_start + size],
+                    p[p_rows[min(a + 2, last_p)], p_start : p_start + size],
+                    p[p_rows[min(a + 3, last_p)], p_start : p_start + size],
                     q[q_rows[b], q_start : q_start + size],
                     q[q_rows[min(b + 1, last_q)], q_start : q_start + size],
                     q[q_rows[min(b + 2, last_q)], q_start : q_start + size],
                     q[q_rows[min(b + 3, last_q)], q_start : q_start + size],
-                    into[a : a + 2, b : b + 4],
+                    into[a : a + SIDE, b : b + SIDE],
                     p_next, p_next_start, q_next, q_next_start, line, lines, last_line,
                 )  # fmt: skip
                 line += lines * parts
@@ -70,56 +74,67 @@ def pair_sums_of(value: Value, two: TwoValues | None = None) -> PairSums:
 
 
 def _tile_of(value: Value, two: TwoValues | None) -> Callable[..., None]:
-    """Return a function that sums value(p_i, q_j) for two rows of p and four rows of q."""
+    """Return a function that sums value(p_i, q_j) for four rows of p and four rows of q."""
 
     paired, both = two is not None, cast(TwoValues, two)
 
+    @inlined
+    def add(sums: Four, x: float, y: Four) -> Four:
+        """Add the values of one row of p and four rows of q at one pixel."""
+        return (
+            sums[0] + value(x, y[0]),
+            sums[1] + value(x, y[1]),
+            sums[2] + value(x, y[2]),
+            sums[3] + value(x, y[3]),
+        )
+
+    @inlined
+    def add_both(sums: Four, x: float, y: Four, x_next: float, y_next: Four) -> Four:
+        """Add the values at two pixels."""
+        return (
+            sums[0] + both(x, y[0], x_next, y_next[0]),
+            sums[1] + both(x, y[1], x_next, y_next[1]),
+            sums[2] + both(x, y[2], x_next, y_next[2]),
+            sums[3] + both(x, y[3], x_next, y_next[3]),
+        )
+
     @inner
     def tile(
-        p0: Rows, p1: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums,
+        p0: Rows, p1: Rows, p2: Rows, p3: Rows, q0: Rows, q1: Rows, q2: Rows, q3: Rows, into: Sums,
         p_next: Rows, p_next_start: int, q_next: Rows, q_next_start: int,
         line: int, lines: int, last_line: int,
     ) -> None:  # fmt: skip
-        """Compute eight sums in one loop, so that each loaded value is used several times."""
+        """Compute sixteen sums in one loop, so that each loaded value is used several times."""
         size = np.uint64(p0.size)
+        zero = p0.dtype.type(0)
+        none = alike(0.0, value(zero, zero))  # sums have the type of the values
         into[:] = 0
         for start in range(np.uint64(0), size, SHORT):
             stop_line = min(line + lines, last_line)
             _load(p_next, p_next_start, line, stop_line)
             _load(q_next, q_next_start, line, stop_line)
             line = stop_line
-            s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = p0.dtype.type(0)
+            s0 = s1 = s2 = s3 = (none, none, none, none)
             first, stop = np.uint64(start), min(start + SHORT, size)
             if paired:  # then at most one pixel is left
                 half = (stop - start) // np.uint64(2)
                 first = start + half + half
                 for k in range(start, start + half):
                     m = k + half
-                    s00 += both(p0[k], q0[k], p0[m], q0[m])
-                    s01 += both(p0[k], q1[k], p0[m], q1[m])
-                    s02 += both(p0[k], q2[k], p0[m], q2[m])
-                    s03 += both(p0[k], q3[k], p0[m], q3[m])
-                    s10 += both(p1[k], q0[k], p1[m], q0[m])
-                    s11 += both(p1[k], q1[k], p1[m], q1[m])
-                    s12 += both(p1[k], q2[k], p1[m], q2[m])
-                    s13 += both(p1[k], q3[k], p1[m], q3[m])
+                    y, y_next = (q0[k], q1[k], q2[k], q3[k]), (q0[m], q1[m], q2[m], q3[m])
+                    s0 = add_both(s0, p0[k], y, p0[m], y_next)
+                    s1 = add_both(s1, p1[k], y, p1[m], y_next)
+                    s2 = add_both(s2, p2[k], y, p2[m], y_next)
+                    s3 = add_both(s3, p3[k], y, p3[m], y_next)
             for k in range(first, stop):
-                s00 += value(p0[k], q0[k])
-                s01 += value(p0[k], q1[k])
-                s02 += value(p0[k], q2[k])
-                s03 += value(p0[k], q3[k])
-                s10 += value(p1[k], q0[k])
-                s11 += value(p1[k], q1[k])
-                s12 += value(p1[k], q2[k])
-                s13 += value(p1[k], q3[k])
-            into[0, 0] += s00
-            into[0, 1] += s01
-            into[0, 2] += s02
-            into[0, 3] += s03
-            into[1, 0] += s10
-            into[1, 1] += s11
-            into[1, 2] += s12
-            into[1, 3] += s13
+                y = q0[k], q1[k], q2[k], q3[k]
+                s0 = add(s0, p0[k], y)
+                s1 = add(s1, p1[k], y)
+                s2 = add(s2, p2[k], y)
+                s3 = add(s3, p3[k], y)
+            for a, sums in enumerate((s0, s1, s2, s3)):
+                for b in range(SIDE):
+                    into[a, b] += sums[b]
 
     return tile
 
