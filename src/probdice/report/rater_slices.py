@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from probdice.files.background_images import BackgroundImage
     from probdice.raters import Consensus
 
-__all__ = ["OutlinedRater", "RaterSlices", "display_name", "rater_slices"]
+__all__ = ["OutlinedRater", "RaterSlices", "display_names", "rater_slices"]
 
 MOST = 2**20  # most pixels per layer
 
@@ -81,11 +82,12 @@ def rater_slices(
         "disagreement": fraction_layer(stack, bits / most_bits, "fire"),
     }
     raters = []
+    names = display_names(consensus.names)
     for number, k in enumerate(consensus.agreement.order):
-        name = consensus.names[k]
         colour = PALETTE[number % len(PALETTE)]
-        raters.append(OutlinedRater(display_name(name), f"rater-{number}", colour))
-        layers[f"rater-{number}"] = regions(probabilities.rater(name, full_image))
+        raters.append(OutlinedRater(names[k], f"rater-{number}", colour))
+        parts = probabilities.rater(consensus.names[k], full_image)
+        layers[f"rater-{number}"] = regions(parts)
     if np.nansum(bits[in_first_region]) > 0:
         bits = np.where(in_first_region, bits, 0.0)
     totals = np.nansum(stack.drawn(bits), axis=(1, 2))
@@ -96,14 +98,29 @@ def rater_slices(
         "outlines": {"outlines": {"under": "consensus", "lines": lines}},
     }
     image_name = "" if image is None else shortened(image.name)
-    names = consensus.segmentation.regions
-    codes = tuple((k + 1, shortened(names[k], 40)) for k in channels)
+    labels = consensus.segmentation.regions
+    codes = tuple((k + 1, shortened(labels[k], 40)) for k in channels)
     return RaterSlices(content, tuple(raters), codes, most_bits, image_name, stack.left_out)
 
 
-def display_name(name: str) -> str:
-    """Return the name of a rater. Raters without a name are numbered."""
-    return f"Rater {name}" if name.isdigit() else shortened(name, 60)
+def display_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of all raters. Raters without a name are numbered.
+
+    Paths are shown without the folders and file names that all raters have in common.
+
+    Examples
+    --------
+    >>> from probdice.report.rater_slices import display_names
+    >>> display_names(["0", "1"]), display_names(["data/anna/7.png", "data/ben/7.png"])
+    (('Rater 0', 'Rater 1'), ('anna', 'ben'))
+    """
+    paths = [re.split(r"[/\\]", name) for name in names]
+    for end in (0, -1):
+        while all(len(path) > 1 for path in paths) and len({path[end] for path in paths}) == 1:
+            for path in paths:
+                del path[end]
+    endings = ["/".join(path) for path in paths]
+    return tuple(f"Rater {name}" if name.isdigit() else shortened(name, 60) for name in endings)
 
 
 def _most_probable(parts: Parts, axes: int) -> Parts:
