@@ -40,7 +40,7 @@ def test_page_numbers_equal_those_of_the_agreement():
     )
     assert (tiles["Only one rater"].value, tiles["Only one rater"].about) == (
         "1",
-        "of 3 regions, which count as Dice 0",
+        "of 3 regions, with Dice 0",
     )
     assert page.verdict.startswith(
         "Moderate overlap between raters (mean Dice 0.53, 0.80 for regions of several raters); "

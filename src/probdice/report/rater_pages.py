@@ -235,7 +235,7 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
         Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
         Figure("Explained", decimal(agreement.mean_explained), "of one rater by another"),
         Figure("Worst region", decimal(None if weakest is None else weakest.mean_dice), region),
-        Figure("Only one rater", str(alone), f"of {total} regions, which count as Dice 0"),
+        Figure("Only one rater", str(alone), f"of {total} regions, with Dice 0"),
     )
 
 

@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 
 from probdice.pictures.colours import PALETTE
 from probdice.pictures.rater_plots import background_channel, region_colours
+from probdice.pictures.views import largest_loss
 from probdice.report.encoding import shortened
-from probdice.report.slice_stacks import fraction_layer, image_layer, region_layer, stack_of
+from probdice.report.slice_stacks import (
+    fraction_layer,
+    frame_of,
+    image_layer,
+    region_layer,
+    stack_of,
+)
 
 if TYPE_CHECKING:
     from probdice.files.background_images import BackgroundImage
@@ -70,9 +77,12 @@ def rater_slices(
     inside = ~np.isnan(bits)
 
     in_first_region = np.zeros(bits.shape, bool)
+    foreground = np.zeros(bits.shape, bool)
 
     def regions(parts: Parts) -> dict[str, Any]:
         codes = _selected_pixels(_most_probable(parts, len(shape)), shape, ranges).astype(np.int32)
+        if background is not None:
+            foreground[inside & (codes != background)] = True
         if channels:
             in_first_region[codes == channels[0]] = True
         return region_layer(stack, np.where(inside, codes, -1), colours)
@@ -90,9 +100,11 @@ def rater_slices(
         layers[f"rater-{number}"] = regions(parts)
     if np.nansum(bits[in_first_region]) > 0:
         bits = np.where(in_first_region, bits, 0.0)
-    totals = np.nansum(stack.drawn(bits), axis=(1, 2))
+    drawn_bits = stack.drawn(bits)
+    start = int(np.argmax(np.nansum(drawn_bits, axis=(1, 2))))
     lines = [{"layer": rater.layer, "colour": rater.colour} for rater in raters]
-    content = stack.content(int(np.argmax(totals))) | {
+    content = stack.content((start, *largest_loss(drawn_bits[start]))) | {
+        "frame": frame_of(stack.drawn(foreground))[1:],
         "layers": layers,
         "image": None if image is None else image_layer(stack, image),
         "outlines": {"outlines": {"under": "consensus", "lines": lines}},
