@@ -296,7 +296,7 @@ def test_a_large_pair_is_noted_unless_it_is_the_background():
     reference, prediction = np.array([0] * 8 + [1, 2]), np.array([0] * 8 + [1, 3])
     (note,) = (n for n in compare(reference, prediction).notes if n.kind == "background")
     assert str(note) == (
-        "One matched pair (0 ↔ 0) covers 80.0 % of the pixels. If this pair is the background, "
+        "Region 0 covers 80.0 % of the pixels on both sides. If it is the background, "
         "compute foreground measures with background=0."
     )
     named = compare(reference, prediction, background=0)

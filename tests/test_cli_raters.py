@@ -75,7 +75,7 @@ def test_agree_prints_json_or_only_the_score(files):
 def test_both_commands_write_the_report(files, tmp_path, command):
     page = tmp_path / "page.html"
     assert run(command, *files, "--report", page).code == 0
-    assert "Rater vs other raters" in page.read_text()
+    assert "Only one rater" in page.read_text()
 
 
 def test_agree_has_options_for_matching_and_similarity(files):

@@ -168,8 +168,8 @@ def summary_of(sentences):
     return {
         "methods": dict.fromkeys(sentences, ""),
         "rank_by": ["score"],
-        "titles": {"score": "score"},
-        "measures": {"score": {"methods": entries}},
+        "titles": {"score": "score", "mean_dice": "mean Dice"},
+        "measures": {"score": {"methods": entries}, "mean_dice": {"methods": entries}},
         "ranking": {
             "ranks": ranks,
             "differences": [{"first": a, "second": b, "p_holm": p} for a, b, p in pairs],
@@ -187,8 +187,9 @@ def test_one_sentence_reports_that_all_methods_are_below_the_raters():
 
     text = conclusion(summary_of({"a": below(0.9), "b": below(0.8), "no tumour": below(0.7)}))
     assert text == (
-        "“a” is first by score (mean score 0.500). “a” differs significantly from all other "
-        "methods (Wilcoxon signed-rank test, Holm's correction, α = 0.05). All 3 methods, "
+        "“a” is first by score (mean score 0.500), with moderate overlap (mean Dice 0.500). "
+        "“a” differs significantly from all other methods (Wilcoxon signed-rank test, Holm's "
+        "correction, α = 0.05). All 3 methods, "
         "“a” (0.9), “b” (0.8) and “no tumour” (0.7), are below inter-rater agreement on 8 "
         "cases: 0.980 (95 % CI 0.970–0.990)."
     )

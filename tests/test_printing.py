@@ -76,7 +76,7 @@ def test_faint_groups_are_marked_and_not_counted():
     right = [[0.98, 0.98, 0.01], [0.01, 0.01, 0.98], [0.01, 0.01, 0.01]]
     result = compare([0, 0, 1], right, match="labels")
     title, dice, lowest, score, header, first, _, last, note = str(result).splitlines()
-    assert note.startswith("  note: One matched pair (0 ↔ 0) covers 65.3 % of the pixels")
+    assert note.startswith("  note: Region 0 covers 65.3 % of the pixels on both sides.")
     assert title.endswith("2 reference and 2 prediction regions over 3 pixels")
     # 2 · 1.96 / 3.97 and 2 · 0.98 / 2
     assert dice.strip().startswith("mean Dice 0.9837")

@@ -119,8 +119,9 @@ def test_a_stack_contains_every_slice_as_displayed():
     geometry = Geometry(shape, np.diag([5.0, 1.0, 1.0, 1.0]))
     stack = stack_of(Segmentation.from_labels(labels, geometry=geometry), 10**6)
     assert stack.plane.name == "sagittal"
-    content = stack.content(stack.slice_of((1, 0, 0)))
+    content = stack.content(stack.position_of((1, 0, 0)))
     assert (content["height"], content["width"], content["start"]) == (4, 3, 1)
+    assert content["mark"] == (3, 2)  # the bottom right corner
     assert content["names"] == ["sagittal slice 0", "sagittal slice 1"]
     layer = region_layer(stack, labels, ["#000000"] * 24)
     codes = unpacked(layer["codes"]).reshape(2, 4, 3)
@@ -134,7 +135,7 @@ def test_large_images_are_subsampled_along_the_longest_axes():
     stack = stack_of(Segmentation.from_labels(np.zeros((2, 9, 10), int)), 50)
     assert [indices.step for indices in stack.ranges] == [1, 2, 2]
     assert stack.left_out == "The images show up to every 2nd voxel along the longest axes."
-    assert stack.slice_of((1, 0, 0)) == 1
+    assert stack.position_of((1, 4, 0)) == (1, 4, 0)
 
 
 def test_fractions_and_images_are_stored_in_bytes():

@@ -160,10 +160,13 @@ def _background_notes(result: Comparison) -> list[Note]:
     if pair is None:
         return []
     labels = Both(pair.reference[0], pair.prediction[0])
+    name = f"The matched pair {labels.reference} ↔ {labels.prediction}"
+    if labels.reference == labels.prediction:
+        name = f"Region {labels.reference}"
     text = (
-        f"One matched pair ({labels.reference} ↔ {labels.prediction}) covers "
-        f"{percent(pair.common_volume / result.pixels)} of the {words_of(result).many}. "
-        f"If this pair is the background, compute foreground measures with "
+        f"{name} covers {percent(pair.common_volume / result.pixels)} of the "
+        f"{words_of(result).many} on both sides. If it is the background, compute foreground "
+        f"measures with "
     )
     return [Note("background", (text, named_background(labels), "."))]
 

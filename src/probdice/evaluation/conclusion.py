@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probdice.evaluation.paired_test import ALPHA, CORRECTION
+from probdice.metrics.verdict import overlap_in_words
 from probdice.text.formatting import decimal, percent
 
 __all__ = ["conclusion", "join_names", "summary_line"]
 
 DIGITS = 3
+OVERLAPS = ("foreground_dice", "mean_dice")  # measures of the overlap, the preferred one first
 COMPARED = ("at ", "below ", "above ")  # starts of comparisons with inter-rater agreement
 
 
@@ -39,7 +41,7 @@ def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
     winners = [rank["method"] for rank in ranks if rank["place"] == 1]
     if len(summary["methods"]) == 1:
         return (
-            f"{_quoted(winners[0])}: {_mean(summary, winners[0])}.",
+            f"{_quoted(winners[0])}: {_mean(summary, winners[0])}{_overlap(summary, winners)}.",
             *_rater_sentences(summary, winners),
         )
     similar_methods, separation = _separation(summary, winners, [rank["method"] for rank in ranks])
@@ -70,14 +72,41 @@ def _winner_sentence(
     summary: Mapping[str, Any], winners: Sequence[str], rank: Mapping[str, Any]
 ) -> str:
     title_list = join_names([summary["titles"][measure] for measure in summary["rank_by"]])
+    overlap = _overlap(summary, winners)
     if len(winners) > 1:
-        return f"{join_names(list(map(_quoted, winners)))} are tied for first by {title_list}."
+        winner_list = join_names(list(map(_quoted, winners)))
+        return f"{winner_list} are tied for first by {title_list}{overlap}."
     details = [_mean(summary, winners[0])] if len(summary["rank_by"]) == 1 else []
     if len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
     if rank["kept"] is not None:
         details.append(f"first in {percent(rank['kept'], 0)} of bootstrap samples")
-    return f"{_quoted(winners[0])} is first by {title_list} ({'; '.join(details)})."
+    return f"{_quoted(winners[0])} is first by {title_list} ({'; '.join(details)}){overlap}."
+
+
+def _overlap(summary: Mapping[str, Any], winners: Sequence[str]) -> str:
+    """Describe the Dice of the first methods as in the verdict of a comparison, or return "".
+
+    It is the foreground Dice if a background is named. Of tied methods, the lowest Dice counts.
+    """
+    measure = next((key for key in OVERLAPS if key in summary["measures"]), None)
+    if measure is None:
+        return ""
+    means = [
+        entry["mean"]
+        for entry in summary["measures"][measure]["methods"]
+        if entry["method"] in winners and entry["mean"] is not None
+    ]
+    if not means:
+        return ""
+    text = f", with {overlap_in_words(min(means)).lower()}"
+    is_stated = len(winners) == 1 and measure == summary["rank_by"][0]
+    return text if is_stated else f"{text} ({summary['titles'][measure]} {_range(means)})"
+
+
+def _range(means: Sequence[float]) -> str:
+    ends = sorted({decimal(min(means), DIGITS), decimal(max(means), DIGITS)})
+    return " to ".join(ends)
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:

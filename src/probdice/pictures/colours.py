@@ -1,10 +1,11 @@
 """The colours of groups, which are the same in all pictures and on all pages.
 
 Groups have the colours that files or label tables define for their regions. Groups without a
-defined colour use a colour-blind safe palette. The palette starts with the colours of Okabe and Ito
-(2008). Each additional colour has the largest possible distance (in CIELAB) from the previous
-colours, black, white and the neutral grey, for normal, deuteranopic and protanopic vision (Machado
-et al. 2009).
+defined colour, or with the colour of another group, use a colour-blind safe palette. The palette
+starts with the colours of Okabe and Ito (2008). Each additional colour has the largest possible
+distance (CIEDE2000) from the previous colours, black, white, the greys and the red of differences.
+The distance is the smaller of two: the distance in normal vision, and 1.6 times the distance in
+deuteranopic or protanopic vision (Machado et al. 2009).
 
 Similarity has the same colour scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that
 is not in the palette, and 1 is white, the colour of the page, or transparent over an image.
@@ -47,14 +48,14 @@ SIMILARITY = (DIFFERENT, "#FFFFFF")
 NEUTRAL = "#B8B8B8"
 RGB = ("#FF0000", "#00FF00", "#0000FF")
 PALETTE = (
-    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#0D4CD9"),
-    *("#7F260D", "#CCE699", "#663359", "#408CFF", "#E61A4C", "#FF9959", "#D9D9FF", "#0D4099"),
-    *("#7F1A33", "#BFE6BF", "#59407F", "#8C5973", "#A6400D", "#0DCC8C", "#0D7F40", "#1A99E6"),
-    *("#0D66CC", "#7FB2CC", "#8C598C", "#FFD973", "#999933", "#2673FF", "#FF5973", "#598CBF"),
-    *("#0D40B2", "#CCCC40", "#F28C66", "#B2E6D9", "#FFA699", "#26734C", "#7F3326", "#994C26"),
-    *("#99CCFF", "#BF8C99", "#66D9D9", "#E64C73", "#0D7FD9", "#0D59A6", "#7F334C", "#4CB2FF"),
-    *("#CCCC73", "#FF6633", "#734073", "#D91A33", "#0D4C40", "#59A6CC", "#268C59", "#99738C"),
-    *("#A6CC7F", "#7F4C73", "#B28C4C", "#CC59A6", "#4C5999", "#40408C", "#B2CCA6", "#CC4C1A"),
+    *("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#26268C"),
+    *("#8C0D0D", "#73FFBF", "#FFD9FF", "#8C73FF", "#A64073", "#8C5940", "#A6BF8C", "#590DFF"),
+    *("#592626", "#BFF28C", "#0D8C8C", "#0D4059", "#598C40", "#26D9D9", "#8C590D", "#BF8C8C"),
+    *("#0DD959", "#73408C", "#8C0D40", "#D90DBF", "#BFF2D9", "#5959F2", "#D9408C", "#26A6BF"),
+    *("#8C7359", "#FF8CA6", "#405926", "#0D40BF", "#D9BFFF", "#D98C40", "#0D7373", "#730D59"),
+    *("#FFA6D9", "#D95940", "#D9D9A6", "#F273D9", "#264073", "#59A6FF", "#0D0DD9", "#A673D9"),
+    *("#8C73A6", "#A6A659", "#8CA673", "#F2BF0D", "#738C0D", "#FFBF73", "#A62626", "#7326A6"),
+    *("#A62659", "#8CBF73", "#BFD98C", "#D9F273", "#8C26D9", "#A640D9", "#FFA640", "#590DA6"),
 )
 SHADES = ((1.0, 0.35), (0.0, 0.25), (1.0, 0.6), (0.0, 0.45))  # white or black, and its share
 
@@ -88,7 +89,8 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
         The comparison.
     palette : {"given", "safe", "rgb"}, optional
         "given" uses the colours of the reference or else of the prediction (file or label table),
-        and colour-blind safe colours for all other groups. "safe" uses only colour-blind safe
+        and colour-blind safe colours for all other groups. If several groups have the same given
+        colour, only the first one uses it. "safe" uses only colour-blind safe
         colours. "rgb" uses red, green and blue for at most three groups, so that a colour shows
         three probabilities.
 
@@ -170,11 +172,12 @@ def _file_colours(comparison: Comparison) -> list[str | None]:
         }
     if not colours:
         return [None] * len(comparison.groups)
-    result = []
+    result: list[str | None] = []
     for group in comparison.groups:
         members = [(side, label) for side in SIDES for label in group.side(side)]
         members.sort(key=merged_regions.__contains__)
-        result.append(next((colours[member] for member in members if member in colours), None))
+        colour = next((colours[member] for member in members if member in colours), None)
+        result.append(None if colour in result else colour)
     return result
 
 

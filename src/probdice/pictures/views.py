@@ -31,6 +31,7 @@ __all__ = [
     "group_numbers",
     "images_of",
     "largest",
+    "largest_loss",
     "look",
     "plane_through",
     "worst_place",
@@ -177,20 +178,32 @@ def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) ->
 
 
 def worst_place(view: View) -> tuple[int, ...]:
-    """Return the centre of the box with the lowest mean f, as an index into the selected pixels.
+    """Return the place with the lowest f in its neighbourhood, as an index of selected pixels."""
+    return largest_loss(np.where(view.inside, 1 - view.f, np.nan))
 
-    A box is used because single pixels with f = 0 occur almost anywhere. If f is 1 everywhere, the
-    result is the centre of the image.
+
+def largest_loss(loss: NDArray[np.floating[Any]]) -> tuple[int, ...]:
+    """Return a pixel of large loss next to the centre of the box with the largest mean loss.
+
+    The loss of the pixel is at least half of the largest loss in the box. A box is used because
+    single pixels with a large loss occur almost anywhere. NaN means outside the mask. If the loss
+    is 0 everywhere, the result is the centre of the image.
     """
     from scipy.ndimage import uniform_filter
 
-    loss = np.where(view.inside, 1 - view.f, 0).astype(np.float32)
-    if not loss.any() or not loss.ndim:
+    outside = np.isnan(loss)
+    known_loss = np.where(outside, 0, loss).astype(np.float32)
+    if not known_loss.any() or not loss.ndim:
         return tuple(n // 2 for n in loss.shape)
     sizes = [2 * (n // NEIGHBOURHOOD // 2) + 1 for n in loss.shape]
-    smooth = uniform_filter(loss, sizes, mode="constant")
-    smooth[~view.inside] = -1
-    return tuple(int(k) for k in np.unravel_index(np.argmax(smooth), loss.shape))
+    smooth = uniform_filter(known_loss, sizes, mode="constant")
+    smooth[outside] = -1
+    centre = np.unravel_index(np.argmax(smooth), loss.shape)
+    box = tuple(
+        slice(max(k - n // 2, 0), k + n // 2 + 1) for k, n in zip(centre, sizes, strict=True)
+    )
+    worst = np.argwhere(known_loss[box] >= known_loss[box].max() / 2) + [one.start for one in box]
+    return tuple(worst[np.argmin(((worst - centre) ** 2).sum(axis=1))].tolist())
 
 
 def largest(

@@ -54,6 +54,7 @@ class EvaluationPage:
     rule: str
     verdict: str  # the first sentences of the conclusion
     conclusion: str  # the other sentences
+    worst: tuple[str, ...]  # the worst region and the worst case
     remarks: tuple[str, ...]
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
@@ -94,7 +95,8 @@ def evaluation_page(evaluation: Evaluation, pages: Pages, title: str | None) -> 
         f"{len(evaluation.failures)} failed; reference: {_reference(summary)}",
         rule=_missing_rule(summary),
         verdict=" ".join(sentences[:verdict_length]),
-        conclusion=" ".join([*sentences[verdict_length:], *_worst_sentences(evaluation)]),
+        conclusion=" ".join(sentences[verdict_length:]),
+        worst=tuple(_worst_sentences(evaluation)),
         remarks=_remarks(summary),
         methods=tuple(
             (shortened(name), shortened(folder, 1000), colours[name])

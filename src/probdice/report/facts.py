@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from math import prod
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from probdice.method.sides import SIDES, Side
 from probdice.metrics.verdict import words_of
 from probdice.report.encoding import shortened
 from probdice.report.option_facts import Fact, option_facts, rule_words
-from probdice.text.formatting import millilitres, percent
+from probdice.text.formatting import millilitres, percent, short_paths
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -143,7 +144,10 @@ def title_of(comparison: Comparison) -> str:
     """Return the names of both files and their sides, or "Reference and prediction" for arrays."""
     if comparison.images is None:
         return "Reference and prediction"
-    reference, prediction = comparison.images.sides.map(lambda side: _name(side.source))
+    sources = comparison.images.sides.map(lambda side: side.source)
+    reference, prediction = sources.map(_name)
+    if reference and reference == prediction:
+        reference, prediction = (shortened(path, 90) for path in short_paths(*sources))
     if not reference and not prediction:
         return "Reference and prediction"
     first = f"{reference} (reference)" if reference else "Reference"
@@ -151,14 +155,21 @@ def title_of(comparison: Comparison) -> str:
 
 
 def _name(source: str) -> str:
-    """Return a file name with the path inside the file.
+    """Return the file names of a side with the paths inside the files.
 
-    For several files, return the first file name and the number of files.
+    Names with a common beginning are written as "pve_{0,1,2}.nii".
     """
-    first, *other_files = source.split(",")
-    file, inside = split_inside(first)
-    name = first if is_url(first) else file.name + (f":{inside}" if inside else "")
-    return shortened(name, 90) + (f" + {len(other_files)} more" if other_files else "")
+    names = []
+    for part in source.split(","):
+        file, inside = split_inside(part)
+        names.append(part if is_url(part) else file.name + (f":{inside}" if inside else ""))
+    beginning = commonprefix(names)  # noqa: RUF071 (by character)
+    if len(names) == 1 or not beginning:
+        return shortened(", ".join(names), 90)
+    others = [name.removeprefix(beginning) for name in names]
+    ending = commonprefix([name[::-1] for name in others])[::-1]  # noqa: RUF071
+    differences = ",".join(name.removesuffix(ending) for name in others)
+    return shortened(f"{beginning}{{{differences}}}{ending}", 90)
 
 
 def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") -> str:

@@ -24,6 +24,7 @@ from probdice.pictures.planes import finest, planes_of
 from probdice.pictures.views import View, group_numbers, images_of, largest, look
 from probdice.report.encoding import encoded, ordinal, shortened
 from probdice.report.image_layers import packed_layer
+from probdice.report.slice_stacks import frame_of
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -44,7 +45,6 @@ CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 KEPT = 6  # regions stored per pixel
 NAMED = 4096  # most regions of a side that images distinguish
 DIGITS = ((2**21, 4), (2**23, 3))  # (most probabilities, digits); 2 digits for more
-MARGIN = 0.03  # around the foreground, as a share of its size
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _content(
         "shape": [len(indices) for indices in view.ranges],
         "step": view.ranges[0].step if axes else 1,
         "size": list(reference.shape),
-        "frame": _frame(foreground),
+        "frame": frame_of(foreground),
         "pixel": words_of(comparison).one,
         "digits": digits,
         "crisp": comparison.overlap.crisp,
@@ -196,18 +196,6 @@ def _content(
             for plane in planes
         ],
     }
-
-
-def _frame(foreground: NDArray[np.bool_]) -> list[list[int]]:
-    """Return the first and last foreground pixel along each axis, with a margin."""
-    frame = []
-    for axis, size in enumerate(foreground.shape):
-        other_axes = tuple(k for k in range(foreground.ndim) if k != axis)
-        places = np.flatnonzero(foreground.any(axis=other_axes))
-        first, last = (int(places[0]), int(places[-1])) if places.size else (0, size - 1)
-        margin = 1 + round(MARGIN * (last - first))
-        frame.append([max(first - margin, 0), min(last + margin, size - 1)])
-    return frame
 
 
 def _packed_side(

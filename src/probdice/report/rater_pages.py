@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from probdice.report.headline import Figure
 from probdice.report.image_layers import background_images_of
 from probdice.report.option_facts import Fact
 from probdice.report.page_tables import NOTHING, Cell, Column, Table, cell_of, shade_of, text_cell
-from probdice.report.rater_slices import RaterSlices, display_name, rater_slices
+from probdice.report.rater_slices import RaterSlices, display_names, rater_slices
 from probdice.report.rendering import render, write_page
 from probdice.report.slice_stacks import SLICE_SCRIPTS
 from probdice.text.formatting import decimal, percent
@@ -110,19 +110,20 @@ def raters_page(
     on_grid = geometry is None or geometry.on_grid
     channels = _worst_first(agreement.regions, consensus.volumes)[:LISTED]
     regions = tuple(agreement.regions[k] for k in channels)
-    weakest = regions[0] if regions and not isnan(regions[0].mean_dice) else None
+    weakest = regions[0] if regions and _rater_count(regions[0]) > 1 else None
     words_for_pixels = pixel_words(consensus.segmentation)
+    names = display_names(agreement.names)
     return RatersPage(
         title=shortened(title, 200) if title else f"Agreement of {len(consensus.names)} raters",
         subtitle=_subtitle(consensus),
-        verdict=_verdict(agreement, weakest, words_for_pixels),
+        verdict=_verdict(agreement, names, weakest, words_for_pixels),
         pixel=words_for_pixels.one,
         tiles=_tiles(agreement, weakest),
         notes=tuple(in_words(note.message, as_words(words)) for note in consensus.notes),
         slices=rater_slices(consensus, layer, channels) if on_grid else None,
-        names=tuple(display_name(agreement.names[k]) for k in agreement.order),
+        names=tuple(names[k] for k in agreement.order),
         matrices=_matrices(agreement),
-        region_matrix=None if weakest is None else _matrix("Dice", "", weakest.dice, agreement),
+        region_matrix=_matrix("Dice", "", regions[0].dice, agreement) if regions else None,
         region_dice=_region_dice(agreement, regions),
         raters=_rater_table(consensus),
         regions=_region_table(consensus, channels),
@@ -133,7 +134,7 @@ def raters_page(
 
 def _subtitle(consensus: Consensus) -> str:
     """Return a line that describes the raters, the common regions and the image."""
-    names = [display_name(name) for name in consensus.names]
+    names = display_names(consensus.names)
     tail = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
     regions = f"{len(consensus.segmentation.regions)} common regions"
@@ -145,12 +146,19 @@ def _subtitle(consensus: Consensus) -> str:
 
 
 def _worst_first(regions: Sequence[RegionAgreement], volumes: Floats) -> list[int]:
-    """Return the indices of regions by ascending mean Dice; regions without a Dice are last.
+    """Return the indices of regions by ascending mean Dice.
 
-    Regions of equal Dice are ordered by descending volume.
+    Regions that only one rater has are listed after all other regions, because their Dice is
+    always 0. Regions of equal Dice are ordered by descending volume.
     """
     dice = [region.mean_dice for region in regions]
-    return sorted(range(len(dice)), key=lambda k: (isnan(dice[k]), dice[k], -volumes[k]))
+    is_alone = [_rater_count(region) < 2 for region in regions]
+    return sorted(range(len(dice)), key=lambda k: (is_alone[k], dice[k], -volumes[k]))
+
+
+def _rater_count(region: RegionAgreement) -> int:
+    """Return the number of raters who have the region."""
+    return int(np.count_nonzero(region.volumes))
 
 
 def _mean_dice(agreement: Agreement) -> tuple[str, float]:
@@ -161,22 +169,32 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
     return "mean Dice", float(np.mean(dice)) if dice else float("nan")
 
 
-def _verdict(agreement: Agreement, weakest: RegionAgreement | None, words: PixelWords) -> str:
+def _mean_of_shared(agreement: Agreement) -> float:
+    """Return the mean Dice of the regions that at least two raters have, if there are others."""
+    dice = [one.mean_dice for one in agreement.regions if _rater_count(one) > 1]
+    return float(np.mean(dice)) if 0 < len(dice) < len(agreement.regions) else nan
+
+
+def _verdict(
+    agreement: Agreement, names: Sequence[str], weakest: RegionAgreement | None, words: PixelWords
+) -> str:
     """Return a sentence about inter-rater agreement, the worst region and the raters."""
     parts = _overlap(agreement, words)
     if weakest is not None and len(agreement.regions) > 1:
         mean = decimal(weakest.mean_dice, 2)
-        parts.append(f"weakest in region {shortened(weakest.label, 40)} (Dice {mean})")
+        parts.append(f"weakest in {_name_in_text(weakest)} (Dice {mean})")
     ranking = sorted(
-        (one for one in agreement.others if not isnan(one.score)), key=lambda one: one.score
+        (one.adjusted_score, name)
+        for one, name in zip(agreement.others, names, strict=True)
+        if not isnan(one.adjusted_score)
     )
     if len(ranking) > 2:
-        low, high = (decimal(one.score, 2) for one in (ranking[0], ranking[-1]))
-        if ranking[-1].score - ranking[0].score >= APART:
-            least = display_name(ranking[0].name)
-            parts.append(f"{least} agrees least with the other raters (score {low})")
+        (lowest, least), (highest, _) = ranking[0], ranking[-1]
+        low, high = decimal(lowest, 2), decimal(highest, 2)
+        if highest - lowest >= APART:
+            parts.append(f"{least} agrees least with the other raters (adjusted score {low})")
         else:
-            scores = f"score {low}" if low == high else f"scores {low} to {high}"
+            scores = f"adjusted score {low}" if low == high else f"adjusted scores {low} to {high}"
             parts.append(f"all raters agree similarly with the other raters ({scores})")
     return "; ".join(parts) + "."
 
@@ -184,37 +202,46 @@ def _verdict(agreement: Agreement, weakest: RegionAgreement | None, words: Pixel
 def _overlap(agreement: Agreement, words: PixelWords) -> list[str]:
     """Return clauses about the overlap of regions, with the thresholds of `verdict`."""
     name, dice = _mean_dice(agreement)
-    overlap = f"{overlap_in_words(dice)} between raters ({name} {decimal(dice, 2)})"
+    shared = _mean_of_shared(agreement)
+    mean = f"{name} {decimal(dice, 2)}"
+    if not isnan(shared) and agreement.foreground_dice is None:
+        mean += f", {decimal(shared, 2)} for regions of several raters"
+    overlap = f"{overlap_in_words(dice)} between raters ({mean})"
     adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
     if dice < GOOD and adjusted >= AGREEING:
         agreeing = f"but most {words.many} agree (adjusted score {decimal(adjusted, 2)})"
         return [f"{overlap}, {agreeing}"]
     if dice < GOOD and explained >= DETERMINED:
         share = percent(explained, 0)
-        split = "raters split the same regions differently: on average, the segmentation of one"
-        return [overlap, f"{split} rater explains {share} of that of another"]
+        return [overlap, f"the same regions, split differently ({share} explained)"]
     return [overlap]
 
 
 def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figure, ...]:
     """Return the five numbers at the top of the page."""
     name, dice = _mean_dice(agreement)
-    scores = [one.score for one in agreement.others]
-    about = f"mean over raters, from {decimal(min(scores))} to {decimal(max(scores))}"
-    region = "no rater has a region"
+    shared = _mean_of_shared(agreement)
+    about = "mean over all pairs of raters"
+    if not isnan(shared) and agreement.foreground_dice is None:
+        about = f"{decimal(shared)} for regions of several raters"
+    region = "no region has several raters"
     if weakest is not None:
-        region = f"Dice of region {shortened(weakest.label, 40)}, mean over all pairs"
+        count = f"{_rater_count(weakest)} of {len(agreement.names)} raters"
+        region = f"{_name_in_text(weakest)}, {count}"
+    alone = sum(_rater_count(one) == 1 for one in agreement.regions)
+    total = len(agreement.regions)
     return (
-        Figure(name.capitalize().replace("dice", "Dice"), decimal(dice), "mean over all pairs"),
+        Figure(name.capitalize().replace("dice", "Dice"), decimal(dice), about),
         Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
-        Figure(
-            "Explained",
-            decimal(agreement.mean_explained),
-            "of one rater by another, mean over all pairs",
-        ),
+        Figure("Explained", decimal(agreement.mean_explained), "of one rater by another"),
         Figure("Worst region", decimal(None if weakest is None else weakest.mean_dice), region),
-        Figure("Rater vs other raters", decimal(float(np.mean(scores))), f"score, {about}"),
+        Figure("Only one rater", str(alone), f"of {total} regions, with Dice 0"),
     )
+
+
+def _name_in_text(region: RegionAgreement) -> str:
+    name = shortened(region.label, 40)
+    return name if isinstance(region.label, str) else f"region {name}"
 
 
 def _matrices(agreement: Agreement) -> tuple[Matrix, ...]:
@@ -254,13 +281,14 @@ def _rater_table(consensus: Consensus) -> Table:
     names = ("Regions", "Score", "Adjusted score", "Explained by the others")
     accuracy = Column("Accuracy", "Expected accuracy given the consensus")
     rows = []
+    raters = display_names(consensus.names)
     for k in consensus.agreement.order:
         rater, one = consensus.raters[k], consensus.agreement.others[k]
         numbers = (one.score, one.adjusted_score, one.explained, rater.accuracy)
         count = len(rater.correspondence)
         rows.append(
             (
-                text_cell(display_name(rater.name)),
+                text_cell(raters[k]),
                 Cell(count, str(count)),
                 *(cell_of(number) for number in numbers),
             )
@@ -272,6 +300,7 @@ def _rater_table(consensus: Consensus) -> Table:
 def _region_table(consensus: Consensus, channels: list[int]) -> Table:
     """Return one row per common region, with Dice, volume, and the mean Dice of every rater."""
     agreement, colours = consensus.agreement, region_colours(consensus)
+    names = display_names(agreement.names)
     in_millilitres = any(one.pixel_volume is not None for one in agreement.regions)
     unit = "mL" if in_millilitres else pixel_words(consensus.segmentation).many
     columns = (
@@ -280,7 +309,7 @@ def _region_table(consensus: Consensus, channels: list[int]) -> Table:
         Column("Mean Dice", "Over all pairs of raters"),
         Column("Lowest Dice", "Over all pairs of raters"),
         Column(f"Mean volume, {unit}"),
-        *(Column(display_name(agreement.names[k])) for k in agreement.order),
+        *(Column(names[k]) for k in agreement.order),
     )
     rows = []
     for channel in channels:

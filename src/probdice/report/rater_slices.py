@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,21 @@ from numpy.typing import NDArray
 
 from probdice.pictures.colours import PALETTE
 from probdice.pictures.rater_plots import background_channel, region_colours
+from probdice.pictures.views import largest_loss
 from probdice.report.encoding import shortened
-from probdice.report.slice_stacks import fraction_layer, image_layer, region_layer, stack_of
+from probdice.report.slice_stacks import (
+    fraction_layer,
+    frame_of,
+    image_layer,
+    region_layer,
+    stack_of,
+)
 
 if TYPE_CHECKING:
     from probdice.files.background_images import BackgroundImage
     from probdice.raters import Consensus
 
-__all__ = ["OutlinedRater", "RaterSlices", "display_name", "rater_slices"]
+__all__ = ["OutlinedRater", "RaterSlices", "display_names", "rater_slices"]
 
 MOST = 2**20  # most pixels per layer
 
@@ -69,9 +77,12 @@ def rater_slices(
     inside = ~np.isnan(bits)
 
     in_first_region = np.zeros(bits.shape, bool)
+    foreground = np.zeros(bits.shape, bool)
 
     def regions(parts: Parts) -> dict[str, Any]:
         codes = _selected_pixels(_most_probable(parts, len(shape)), shape, ranges).astype(np.int32)
+        if background is not None:
+            foreground[inside & (codes != background)] = True
         if channels:
             in_first_region[codes == channels[0]] = True
         return region_layer(stack, np.where(inside, codes, -1), colours)
@@ -81,29 +92,47 @@ def rater_slices(
         "disagreement": fraction_layer(stack, bits / most_bits, "fire"),
     }
     raters = []
+    names = display_names(consensus.names)
     for number, k in enumerate(consensus.agreement.order):
-        name = consensus.names[k]
         colour = PALETTE[number % len(PALETTE)]
-        raters.append(OutlinedRater(display_name(name), f"rater-{number}", colour))
-        layers[f"rater-{number}"] = regions(probabilities.rater(name, full_image))
+        raters.append(OutlinedRater(names[k], f"rater-{number}", colour))
+        parts = probabilities.rater(consensus.names[k], full_image)
+        layers[f"rater-{number}"] = regions(parts)
     if np.nansum(bits[in_first_region]) > 0:
         bits = np.where(in_first_region, bits, 0.0)
-    totals = np.nansum(stack.drawn(bits), axis=(1, 2))
+    drawn_bits = stack.drawn(bits)
+    start = int(np.argmax(np.nansum(drawn_bits, axis=(1, 2))))
     lines = [{"layer": rater.layer, "colour": rater.colour} for rater in raters]
-    content = stack.content(int(np.argmax(totals))) | {
+    content = stack.content((start, *largest_loss(drawn_bits[start]))) | {
+        "frame": frame_of(stack.drawn(foreground))[1:],
         "layers": layers,
         "image": None if image is None else image_layer(stack, image),
         "outlines": {"outlines": {"under": "consensus", "lines": lines}},
     }
     image_name = "" if image is None else shortened(image.name)
-    names = consensus.segmentation.regions
-    codes = tuple((k + 1, shortened(names[k], 40)) for k in channels)
+    labels = consensus.segmentation.regions
+    codes = tuple((k + 1, shortened(labels[k], 40)) for k in channels)
     return RaterSlices(content, tuple(raters), codes, most_bits, image_name, stack.left_out)
 
 
-def display_name(name: str) -> str:
-    """Return the name of a rater. Raters without a name are numbered."""
-    return f"Rater {name}" if name.isdigit() else shortened(name, 60)
+def display_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of all raters. Raters without a name are numbered.
+
+    Paths are shown without the folders and file names that all raters have in common.
+
+    Examples
+    --------
+    >>> from probdice.report.rater_slices import display_names
+    >>> display_names(["0", "1"]), display_names(["data/anna/7.png", "data/ben/7.png"])
+    (('Rater 0', 'Rater 1'), ('anna', 'ben'))
+    """
+    paths = [re.split(r"[/\\]", name) for name in names]
+    for end in (0, -1):
+        while all(len(path) > 1 for path in paths) and len({path[end] for path in paths}) == 1:
+            for path in paths:
+                del path[end]
+    endings = ["/".join(path) for path in paths]
+    return tuple(f"Rater {name}" if name.isdigit() else shortened(name, 60) for name in endings)
 
 
 def _most_probable(parts: Parts, axes: int) -> Parts:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.method.region_labels import listed
-from probdice.method.sides import Side
+from probdice.method.sides import SIDES, Side
+from probdice.metrics.verdict import (
+    name_in_text,
+    overlap_in_words,
+    side_of,
+    unmatched_in_words,
+    worst_group,
+)
 from probdice.pictures.colours import background_group, colours_of
-from probdice.pictures.views import View, images_of, largest, look, worst_place
+from probdice.pictures.views import View, group_numbers, images_of, largest, look, worst_place
 from probdice.report.encoding import shortened
 from probdice.report.image_layers import background_images_of
 from probdice.report.rendering import render, write_page
@@ -21,6 +28,7 @@ from probdice.report.slice_stacks import (
     SLICE_SCRIPTS,
     Stack,
     fraction_layer,
+    frame_of,
     image_layer,
     region_layer,
     stack_of,
@@ -36,6 +44,7 @@ __all__ = ["CaseSlices", "PageLink", "Panel", "write_side_by_side"]
 MOST_LABELS = 2**21  # most pixels per layer of label maps
 MOST_PROBABILITIES = 2**19  # most pixels per layer if a side has probabilities
 UNMATCHED = "#4D4D4D"  # colour of unmatched prediction regions
+NAMED = 16  # most regions in the legend
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,9 @@ class Panel:
     name: str
     regions: str
     similarity: str
+    dice_name: str
+    dice: float
+    worst: str  # the worst region with its Dice
     facts: tuple[str, ...]
 
 
@@ -67,10 +79,13 @@ class CaseSlices:
     image: str | None = None  # the file of the background image
     content: dict[str, Any] = field(default_factory=dict)
     left_out: str = ""
+    legend: dict[str, str] = field(default_factory=dict)  # names and colours of regions
+    unnamed: int = 0  # reference regions that are not in the legend
     panels: list[Panel] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # names of methods without images
     _stack: Stack | None = None
     _colours: dict[Label, str] = field(default_factory=dict)
+    _foreground: NDArray[np.bool_] | None = None
 
     def add(self, method: str, comparison: Comparison) -> None:
         """Add the slices of a method. The comparison must have its images."""
@@ -84,22 +99,44 @@ class CaseSlices:
         colours = self._same_colours(comparison)
         layers = self.content["layers"]
         layers.setdefault("reference", _regions(stack, view, "reference", colours["reference"]))
-        panel = Panel(
-            shortened(method), f"regions-{number}", f"similarity-{number}", _facts(comparison)
-        )
+        panel = _panel(method, comparison, number)
         layers[panel.regions] = _regions(stack, view, "prediction", colours["prediction"])
         f = np.where(view.inside, view.f, np.nan)
         layers[panel.similarity] = fraction_layer(stack, f, "similarity")
+        self._extend_frame(comparison, stack, view)
         self.panels.append(panel)
 
     def _start(self, comparison: Comparison, stack: Stack, view: View) -> None:
-        """Set the slices and the background image."""
-        self.content = stack.content(stack.slice_of(view.place(worst_place(view))))
+        """Set the slices, the mark and the background image."""
+        self.content = stack.content(stack.position_of(worst_place(view)))
         self.content |= {"layers": {}, "image": None}
         if self.image is not None:
             (image,) = background_images_of(images_of(comparison), comparison.options, self.image)
             self.content["image"] = image_layer(stack, image)
         self.left_out, self._stack = stack.left_out, stack
+        colours = colours_of(comparison).by_label(comparison)
+        background = background_group(comparison.groups)
+        names = {
+            str(label): (group.reference_volume, colours["reference", label])
+            for number, group in enumerate(comparison.groups)
+            for label in group.reference
+            if number != background and not group.faint
+        }
+        largest_first = sorted(names, key=lambda name: -names[name][0])
+        self.legend = {name: names[name][1] for name in names if name in largest_first[:NAMED]}
+        self.unnamed = len(names) - len(self.legend)
+
+    def _extend_frame(self, comparison: Comparison, stack: Stack, view: View) -> None:
+        """Extend the displayed part of the slices to the foreground of a method."""
+        background = background_group(comparison.groups)
+        foreground = np.zeros(view.inside.shape, np.bool_)
+        for side in SIDES:
+            numbers = np.array([*group_numbers(comparison, side), background])
+            foreground |= (numbers != background)[largest(view, side, 1)[0][0]]
+        if self._foreground is not None:
+            foreground |= self._foreground
+        self._foreground = foreground & view.inside
+        self.content["frame"] = frame_of(stack.drawn(self._foreground))[1:]
 
     def _same_colours(self, comparison: Comparison) -> dict[Side, list[str]]:
         """Return region colours for all methods. Matched regions have the colour of the reference.
@@ -132,8 +169,14 @@ def write_side_by_side(
     `pages` contains the addresses of the pages of individual methods by name.
     """
     order = {link.text: number for number, link in enumerate(links)}
+    methods = f"{len(slices.panels)} methods and the reference"
     page = {
-        "title": f"{shortened(slices.case, 200)}: all methods",
+        "title": f"{shortened(slices.case, 200)}: {methods}",
+        "verdict": _verdict(slices.panels),
+        "worst": slices.panels[0].name if slices.panels else "",
+        "legend": slices.legend,
+        "unnamed": slices.unnamed,
+        "unmatched": UNMATCHED,
         "slices": slices.content,
         "left_out": slices.left_out,
         "panels": sorted(slices.panels, key=lambda panel: order.get(panel.name, len(order))),
@@ -156,21 +199,41 @@ def _regions(stack: Stack, view: View, side: Side, colours: list[str]) -> dict[s
     return region_layer(stack, np.where(view.inside, codes, -1), colours)
 
 
-def _facts(comparison: Comparison) -> tuple[str, ...]:
-    """Return the mean and the lowest Dice, the number of unmatched regions, and the score."""
-    lowest = comparison.lowest
-    pair = shortened(f"{listed(lowest.reference, 2)} ↔ {listed(lowest.prediction, 2)}", 60)
-    unmatched = [
-        f"{len(labels)} {side} {'region' if len(labels) == 1 else 'regions'} unmatched"
-        for side, labels in comparison.unmatched.items()
-        if labels
-    ]
-    dice = f"mean Dice {decimal(comparison.mean_dice)}"
+def _panel(method: str, comparison: Comparison, number: int) -> Panel:
+    """Return the panel of a method with its Dice, worst region, unmatched regions and score."""
+    dice_name, dice = "mean Dice", comparison.mean_dice
     if comparison.background is not None:
-        dice = f"foreground Dice {decimal(comparison.foreground_dice)}"
-    return (
+        dice_name, dice = "foreground Dice", comparison.foreground_dice
+    worst = worst_group(comparison.groups)
+    worst_text = ""
+    if worst is not None:
+        unmatched = "unmatched, " if side_of(worst) else ""
+        worst_text = f"{name_in_text(worst)} ({unmatched}Dice {decimal(worst.dice, 2)})"
+    counts = unmatched_in_words(comparison)
+    facts = [f"worst region: {worst_text}"] if worst_text else []
+    facts += [f"{counts} unmatched"] if counts else []
+    return Panel(
+        shortened(method),
+        f"regions-{number}",
+        f"similarity-{number}",
+        dice_name,
         dice,
-        f"lowest Dice {decimal(lowest.dice)} ({pair})",
-        *unmatched,
-        f"score {decimal(comparison.score)}",
+        worst_text,
+        (f"{dice_name} {decimal(dice)}", *facts, f"score {decimal(comparison.score)}"),
     )
+
+
+def _verdict(panels: Sequence[Panel]) -> str:
+    """Return the methods with the highest and the lowest Dice, and the worst region."""
+    ranked = sorted((one for one in panels if not isnan(one.dice)), key=lambda one: -one.dice)
+    if not ranked:
+        return ""
+    texts = [
+        f"“{one.name}” ({decimal(one.dice, 2)}, {overlap_in_words(one.dice).lower()})"
+        for one in (ranked[0], ranked[-1])
+    ]
+    name = ranked[0].dice_name
+    worst = f"; worst region: {ranked[-1].worst}" if ranked[-1].worst else ""
+    if len(ranked) == 1:
+        return f"{name.capitalize().replace('dice', 'Dice')} of {texts[0]}{worst}."
+    return f"Highest {name}: {texts[0]}. Lowest: {texts[1]}{worst}."

@@ -22,11 +22,20 @@ if TYPE_CHECKING:
     from probdice.data.segmentation import Segmentation
     from probdice.files.background_images import BackgroundImage
 
-__all__ = ["SLICE_SCRIPTS", "Stack", "fraction_layer", "image_layer", "region_layer", "stack_of"]
+__all__ = [
+    "SLICE_SCRIPTS",
+    "Stack",
+    "fraction_layer",
+    "frame_of",
+    "image_layer",
+    "region_layer",
+    "stack_of",
+]
 
 OUTSIDE = 255  # value of pixels that are not compared, in layers of fractions
 WINDOW = (0.5, 99.5)  # percentiles of an image that are shown as black and white
 SLICE_SCRIPTS = ("assets/unpacking.js", "assets/slices.js")  # scripts of pages with slices
+MARGIN = 0.03  # around the foreground, as a share of its size
 FLAT = 0.15  # height of a single row of pixels, relative to its width
 
 
@@ -50,17 +59,18 @@ class Stack:
             image = image[:, ::-1]
         return image[:, :, ::-1] if plane.flip_columns else image
 
-    def slice_of(self, place: Sequence[int]) -> int:
-        """Return the index of the slice nearest to a pixel of the image."""
-        number = 0
-        for axis in self.plane.across(len(self.ranges)):
-            indices = self.ranges[axis]
-            nearest = min((place[axis] - indices.start) // indices.step, len(indices) - 1)
-            number = number * len(indices) + nearest
-        return number
+    def position_of(self, index: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the slice, row and column of a selected pixel in display order."""
+        is_pixel = np.zeros([len(indices) for indices in self.ranges], np.bool_)
+        is_pixel[index] = True
+        drawn = self.drawn(is_pixel)
+        return tuple(int(k) for k in np.unravel_index(np.argmax(drawn), drawn.shape))
 
-    def content(self, start: int) -> dict[str, Any]:
-        """Return the size and names of the slices, and the slice that is shown first."""
+    def content(self, position: tuple[int, ...]) -> dict[str, Any]:
+        """Return the size and names of the slices, and the slice, row and column of the mark.
+
+        The page opens at the slice of the mark.
+        """
         plane, axes = self.plane, len(self.ranges)
         across = plane.across(axes)
         places = np.stack(
@@ -75,7 +85,14 @@ class Stack:
             f"{plane.name} slice {', '.join(map(str, index))}" if across else ""
             for index in places.tolist()
         ]
-        return {"width": width, "height": height, "aspect": aspect, "names": names, "start": start}
+        return {
+            "width": width,
+            "height": height,
+            "aspect": aspect,
+            "names": names,
+            "start": position[0],
+            "mark": position[1:],
+        }
 
     @property
     def left_out(self) -> str:
@@ -92,6 +109,26 @@ def stack_of(segmentation: Segmentation, most: int) -> Stack:
     shape, geometry = segmentation.shape, segmentation.geometry
     plane = finest(planes_of(len(shape), geometry), shape, geometry)
     return Stack(plane, every_nth(shape, most))
+
+
+def frame_of(foreground: NDArray[np.bool_]) -> list[list[int]]:
+    """Return the first and last foreground pixel along each axis, with a margin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.report.slice_stacks import frame_of
+    >>> frame_of(np.array([[False] * 6, [False, False, False, True, False, False]]))
+    [[0, 1], [2, 4]]
+    """
+    frame = []
+    for axis, size in enumerate(foreground.shape):
+        other_axes = tuple(k for k in range(foreground.ndim) if k != axis)
+        places = np.flatnonzero(foreground.any(axis=other_axes))
+        first, last = (int(places[0]), int(places[-1])) if places.size else (0, size - 1)
+        margin = 1 + round(MARGIN * (last - first))
+        frame.append([max(first - margin, 0), min(last + margin, size - 1)])
+    return frame
 
 
 def region_layer(

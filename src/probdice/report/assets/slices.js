@@ -3,6 +3,8 @@
 (async () => {
   const data = JSON.parse(document.getElementById("slices").textContent);
   const { width, height } = data;
+  const [[top, bottom], [left, right]] = data.frame; // the displayed part of every slice
+  const [high, wide] = [bottom - top + 1, right - left + 1];
   const pixels = width * height;
   const FINE = 560; // least width of a canvas, so that outlines are thin
   const OUTSIDE = 255;
@@ -109,13 +111,14 @@
     else if (layer?.ramp === "similarity" && data.image) paintDifferences(content.data, layer, slice, Math.min(1, 2 * share));
     else if (layer) paintFractions(content.data, layer, slice);
     small.getContext("2d").putImageData(content, 0, 0);
-    const scale = Math.max(1, Math.ceil(FINE / width));
-    canvas.width = width * scale;
-    canvas.height = Math.max(1, Math.round(height * scale * data.aspect));
+    const scale = Math.max(1, Math.ceil(FINE / wide));
+    canvas.width = wide * scale;
+    canvas.height = Math.max(1, Math.round(high * scale * data.aspect));
     const context = canvas.getContext("2d");
     context.imageSmoothingEnabled = false;
-    context.drawImage(small, 0, 0, canvas.width, canvas.height);
-    const tall = canvas.height / height;
+    context.drawImage(small, left, top, wide, high, 0, 0, canvas.width, canvas.height);
+    const tall = canvas.height / high;
+    context.translate(-left * scale, -top * tall);
     const thickness = Math.max(1.5, canvas.width / 320);
     if (outlines) {
       const chosen = Number(document.getElementById("outlined").value) || null;
@@ -124,6 +127,19 @@
       }
     } else if (data.image && layer?.shades) {
       drawOutlines(context, layer, slice, scale, tall, thickness, (code) => (code ? layer.colours[code - 1] || null : null));
+    }
+    if (slice === data.start && !(document.getElementById("outlined")?.selectedIndex > 0)) drawRing(context, scale, tall);
+  }
+
+  // A ring around the worst place, which is in the first slice shown.
+  function drawRing(context, scale, tall) {
+    const [row, column] = data.mark;
+    context.beginPath();
+    context.arc((column + 0.5) * scale, (row + 0.5) * tall, context.canvas.width / 22, 0, 2 * Math.PI);
+    for (const [colour, share] of [["#000", 80], ["#ffe800", 160]]) {
+      context.strokeStyle = colour;
+      context.lineWidth = context.canvas.width / share;
+      context.stroke();
     }
   }
 

@@ -10,6 +10,7 @@
   }
   const { data, sides, similarity, distance, regionsAt, pixelAt, number, index, millimetres } = loaded;
   const axes = data.shape.length;
+  const RING = 0.05; // radius of the ring around a place of differences, as a share of the width
   const NAMES = { contours: "Contours", reference: "Reference", prediction: "Prediction", f: "Similarity", distances: "Distances" };
   const CONTENTS = [...(data.images.length ? ["contours"] : []), "reference", "prediction", "f", ...(data.distances ? ["distances"] : [])];
   const night = matchMedia("(prefers-color-scheme: dark)");
@@ -85,7 +86,8 @@
     panel.overlay = svg("svg", { class: "overlay", preserveAspectRatio: "none", "aria-hidden": "true" });
     panel.lines = contourPaths(sides);
     panel.cross = [svg("path", { class: "cross wide" }), svg("path", { class: "cross" })];
-    panel.overlay.append(...panel.lines.all, ...panel.cross);
+    panel.rings = [svg("ellipse", { class: "ring wide" }), svg("ellipse", { class: "ring" })];
+    panel.overlay.append(...panel.lines.all, ...panel.cross, ...panel.rings);
     panel.frame.append(panel.canvas, panel.overlay);
     plane.edges.forEach((letter, k) => {
       if (letter) panel.frame.append(make("span", `edge ${["top", "right", "bottom", "left"][k]}`, letter));
@@ -154,7 +156,7 @@
     stage.classList.toggle("wide", layout.shape > 1.6);
     stage.classList.toggle("planes", state.all);
     panels.forEach((panel) => {
-      const { plane, frame, canvas, overlay, cross } = panel;
+      const { plane, frame, canvas, overlay, cross, rings } = panel;
       const [width, height] = sizeOf(plane);
       const [x, y, w, h] = frames.windowOf(plane, layout.shape, layout.widths[planes().indexOf(plane)]);
       panel.window = [x, y, w, h];
@@ -163,9 +165,15 @@
       Object.assign(canvas.style, { left: percent(-x / w), top: percent(-y / h), width: percent(width / w), height: percent(height / h) });
       overlay.setAttribute("viewBox", `${x} ${y} ${w} ${h}`);
       const [column, row] = frames.inPlane(plane, state.point);
-      const [gx, gy] = [Math.max(w * 0.03, 0.7), Math.max(h * 0.03 * layout.shape, 0.7)];
+      const isPlace = atPlace();
+      const gap = isPlace ? RING : 0.03;
+      const [gx, gy] = [Math.max(w * gap, 0.7), Math.max(h * gap * layout.shape, 0.7)];
       const d = `M${x} ${row}H${column - gx}M${column + gx} ${row}H${x + w}M${column} ${y}V${row - gy}M${column} ${row + gy}V${y + h}`;
       for (const path of cross) path.setAttribute("d", d);
+      for (const ring of rings) {
+        ring.style.display = isPlace ? "" : "none";
+        for (const [name, value] of Object.entries({ cx: column, cy: row, rx: gx, ry: gy })) ring.setAttribute(name, value);
+      }
       frame.classList.toggle("zoomed", state.zoom > 1);
     });
     $("zoom-reset").textContent = Math.abs(state.zoom - 1) < 0.01 ? "Fit" : `${Number(state.zoom.toPrecision(2))}×`;
