@@ -164,3 +164,23 @@ def test_a_consensus_is_written_again_if_a_rater_is_added_or_replaced(tmp_path: 
     assert score() == pytest.approx(1 - 2 / 3 / 4)  # at two of four pixels, p = 2/3
     save("ben", "a", maps["carl"])
     assert score() == pytest.approx(1 - 4 / 3 / 4)
+
+
+def test_options_for_reading_raters_do_not_apply_to_their_consensus(tmp_path: Path) -> None:
+    # Percentages of two regions; the missing probability is the region "background".
+    for folder, first in (("anna", [100, 50.5, 0]), ("ben", [100, 75.5, 0])):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "a", np.array([first, [0, 24.5, 50]]))
+    (tmp_path / "method").mkdir()
+    np.save(tmp_path / "method" / "a", np.array([[1, 0.5, 0], [0, 0.25, 0.5], [0, 0.25, 0.5]]))
+    result = probdice.evaluate(
+        None,
+        tmp_path / "method",
+        raters={name: tmp_path / name for name in ("anna", "ben")},
+        scale={"reference": 100},
+        sums={"reference": "background"},
+    )
+    # At the second pixel, the mean of the raters is (0.63, 0.245, 0.125).
+    assert result.comparison("a").score == pytest.approx(1 - (0.005 + 0.125) / 3, abs=1e-6)
+    assert result.rater_comparison is not None
+    assert result.rater_comparison.means["ben"]["anna"] == pytest.approx(1 - 0.25 / 3, abs=1e-6)

@@ -197,3 +197,23 @@ def test_one_sentence_reports_that_all_methods_are_below_the_raters():
     assert text.endswith(
         "“a” is at inter-rater agreement on 8 cases: 0.97 vs 0.980 (95 % CI 0.970–0.990)."
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ([255, 255, 255, 255, 7, 7], {"background": {"reference": 0, "prediction": 255}}),
+        ([1, 1, 1, 1, 0, 0], {"match": {1: 0, 0: 1}, "rank_by": "dice:1"}),
+    ],
+)
+def test_options_of_predictions_do_not_apply_to_raters(tmp_path, method, options):
+    maps = {"anna": [0, 0, 0, 0, 1, 1], "ben": [0, 0, 0, 0, 0, 1], "method": method}
+    for name, labels in maps.items():
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a", np.array(labels))
+    raters = {name: tmp_path / name for name in ("anna", "ben")}
+    result = evaluate(None, tmp_path / "method", raters=raters, **options)
+    # Region 1 has two pixels for anna and one for ben: Dice 2 / 3. The method agrees with anna.
+    means = result.rater_comparison.means
+    assert means["ben"]["anna"] == means["anna"]["ben"] == pytest.approx(2 / 3)
+    assert means["method"] == pytest.approx({"anna": 1, "ben": 2 / 3})

@@ -24,7 +24,7 @@ from probdice.evaluation.subjects import GivenSubjects
 from probdice.evaluation.tables import ExtraColumns
 from probdice.method.merging import Merging
 from probdice.method.region_labels import Label
-from probdice.method.sides import Side
+from probdice.method.sides import Both, Side
 from probdice.method.similarity import Similarity
 from probdice.options import (
     Correspondence,
@@ -353,6 +353,7 @@ def _with_raters(
             other_folders,
             out=results_folder / "raters" / rater,
             pattern=patterns(other_folders, by_name.get(rater)),
+            raters=raters,
         )
     first_evaluation = next(iter(evaluations.values()))
     consensus_pattern, failures = write_consensus(
@@ -366,7 +367,7 @@ def _with_raters(
         failures,
         reference_is_mean=reference is None,
     )
-    result = replace(run, options=_without_components(run.options)).against(
+    result = replace(run, options=_for_consensus(run.options)).against(
         results_folder / CONSENSUS,
         methods,
         out=out if reference is None else results_folder / "raters" / CONSENSUS,
@@ -389,14 +390,23 @@ def _without_external(options: EvaluateOptions) -> EvaluateOptions:
     return replace(options, column=(), rank_by=measures, columns=())
 
 
-def _without_components(options: EvaluateOptions) -> EvaluateOptions:
-    """Return the options for the evaluation against the consensus, which contains probabilities."""
+def _for_consensus(options: EvaluateOptions) -> EvaluateOptions:
+    """Return the options for the evaluation against the consensus, which contains probabilities.
+
+    Options for reading the raters do not apply to the files of the consensus.
+    """
     rank_by, columns = (
         tuple(name for name in names if not name.startswith("components_"))
         for names in (options.rank_by, options.columns)
     )
     return replace(
         options,
+        sums=replace(options.sums, reference="error"),
+        scale=replace(options.scale, reference=None)
+        if isinstance(options.scale, Both)
+        else options.scale,
+        priority=replace(options.priority, reference=()),
+        nested=replace(options.nested, reference=()),
         components=None,
         connectivity=None,
         minimum_size=0.0,

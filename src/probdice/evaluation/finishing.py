@@ -25,8 +25,7 @@ from probdice.evaluation.record import Record
 from probdice.evaluation.running import run, run_on_cluster
 from probdice.method.matching import GivenGroups
 from probdice.method.overlap import Overlap
-from probdice.method.sides import Both
-from probdice.options import CompareOptions, Names
+from probdice.options import CompareOptions
 from probdice.version import __version__
 
 __all__ = [
@@ -68,11 +67,15 @@ class Progress:
 
 
 def file_identities(
-    jobs: Sequence[Job], names: Both[Names | None], workers: int, verify: bool
+    jobs: Sequence[Job], options: Mapping[str, CompareOptions], workers: int, verify: bool
 ) -> list[Inputs]:
     """Return the identities of the files of every job, including the tables of names."""
+
+    def identities(job: Job) -> Inputs:
+        return inputs_of(job, options[job.method].names, verify=verify)
+
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda job: inputs_of(job, names, verify=verify), jobs))
+        return list(pool.map(identities, jobs))
 
 
 def requests_of(
@@ -89,7 +92,7 @@ def requests_of(
 
 
 def correspondences_over_set(
-    records: Iterable[Record], options: CompareOptions
+    records: Iterable[Record], options: Mapping[str, CompareOptions]
 ) -> dict[str, GivenGroups]:
     """Return one correspondence per method, from all cases that could be compared."""
     overlaps: dict[str, list[Overlap]] = {}
@@ -99,7 +102,7 @@ def correspondences_over_set(
     groups = {}
     for method, method_overlaps in overlaps.items():
         try:
-            result = compare_overlap(Overlap.total(method_overlaps), options)
+            result = compare_overlap(Overlap.total(method_overlaps), options[method])
         except InputError as error:
             raise error.prefixed(f"{method}: cannot match regions over all cases: ") from None
         groups[method] = GivenGroups(

@@ -1,13 +1,13 @@
 """Evaluate all methods against one reference. All options are checked before the run."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from probdice.data.machine import cores
 from probdice.errors import InputError, Message, MissingExtraError, Note, Option, Words
@@ -34,7 +34,7 @@ from probdice.files.inputs import as_surfaces
 from probdice.files.sources import natural
 from probdice.method.matching import GivenGroups, check_labels
 from probdice.method.region_labels import listed
-from probdice.method.sides import SIDES
+from probdice.method.sides import SIDES, Both
 from probdice.metrics.boundary_measures import boundary_names
 from probdice.metrics.component_measures import component_classes
 from probdice.metrics.registry import MeasureName
@@ -90,19 +90,23 @@ class Run:
         pattern: str | Mapping[str, str] | None,
         rater_comparison: RaterComparison | None = None,
         failures: Mapping[str, Note] = NO_FAILURES,
+        raters: Collection[str] = (),
     ) -> Evaluation:
-        """Evaluate all methods against one reference."""
+        """Evaluate all methods against one reference.
+
+        `raters` are the methods that are raters, whose files are read like the reference.
+        """
         options = self.options
         plan = _plan(reference, methods, options, pattern, self.extra_columns, failures)
         if out is None:
             with temporary_folder() as temporary:
-                return self._results(plan, Path(temporary), None, rater_comparison)
+                return self._results(plan, Path(temporary), None, rater_comparison, raters)
         optional_folders = [
             folder for folder in (options.mask, options.image) if folder is not None
         ]
         target = folder_for_results(Path(out), [reference, *methods.values(), *optional_folders])
         with locked(target):
-            result = self._results(plan, target, target, rater_comparison)
+            result = self._results(plan, target, target, rater_comparison, raters)
             result.write(
                 target,
                 parquet=options.parquet,
@@ -117,10 +121,11 @@ class Run:
         folder: Path,
         out: Path | None,
         rater_comparison: RaterComparison | None,
+        raters: Collection[str],
     ) -> Evaluation:
         """Compare all cases, and store the journal in `folder`."""
         options = self.options
-        records, groups = self._records(plan, folder)
+        records, groups = self._records(plan, folder, raters)
         _check_records(records, options.comparison, plan.measures)
         classes = component_classes(
             record.comparison for record in records if record.comparison is not None
@@ -149,12 +154,16 @@ class Run:
         )
 
     def _records(
-        self, plan: _Plan, folder: Path
+        self, plan: _Plan, folder: Path, raters: Collection[str]
     ) -> tuple[tuple[Record, ...], dict[str, GivenGroups]]:
         """Return the records of all jobs, and one correspondence per method if requested."""
         options, comparing = self.options, self.options.comparison
+        comparing_method = {
+            name: _between_raters(comparing) if name in raters else comparing
+            for name in plan.folders
+        }
         workers = options.workers or cores()
-        identities = file_identities(plan.jobs, options.names, workers, options.verify)
+        identities = file_identities(plan.jobs, comparing_method, workers, options.verify)
 
         def finish(
             doing: Literal["comparisons", "overlaps"], by_method: Mapping[str, CompareOptions]
@@ -173,14 +182,32 @@ class Run:
 
         groups: dict[str, GivenGroups] = {}
         if comparing.correspondence == "set":
-            overlaps = replace(comparing, match="overlap", merge="none")
-            records = finish("overlaps", dict.fromkeys(plan.folders, overlaps))
-            groups = correspondences_over_set(records, comparing)
+            overlaps = {
+                name: replace(one, match="overlap", merge="none")
+                for name, one in comparing_method.items()
+            }
+            records = finish("overlaps", overlaps)
+            groups = correspondences_over_set(records, comparing_method)
         by_method = {
-            name: comparing.with_groups(groups[name]) if name in groups else comparing
-            for name in plan.folders
+            name: one.with_groups(groups[name]) if name in groups else one
+            for name, one in comparing_method.items()
         }
         return finish("comparisons", by_method), groups
+
+
+def _between_raters(options: CompareOptions) -> CompareOptions:
+    """Return the options for comparing two raters: those of the reference apply to both sides.
+
+    Pairs of prediction and reference labels do not apply to raters, who are matched by overlap.
+    """
+    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
+    of_reference: dict[str, Any] = {
+        name: Both(value.reference, value.reference)
+        for name, value in values.items()
+        if isinstance(value, Both)
+    }
+    match = options.match if isinstance(options.match, str) else "overlap"
+    return replace(options, match=match, **of_reference)
 
 
 def _plan(
