@@ -423,6 +423,16 @@ def test_the_page_opens_at_the_largest_difference_zoomed_to_the_foreground(visit
     assert w < 20 or h < 24
 
 
+def test_a_ring_marks_the_worst_place(visit, scan):
+    page = visit(scan.file)
+    ring = page.locator(".panels ellipse.ring:not(.wide)").first
+    assert ring.is_visible()
+    page.locator(".panels canvas").first.press("Shift+ArrowRight")
+    assert not ring.is_visible()
+    page.click("#next-place")
+    assert ring.is_visible()
+
+
 def test_selecting_a_row_shows_the_worst_slice_of_its_group(visit, scan):
     page = visit(scan.file, height=500)
     row = page.locator(".groups tbody tr", has_text="tumour")

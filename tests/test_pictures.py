@@ -81,6 +81,13 @@ def test_groups_have_the_colours_given_for_their_regions():
     assert colours_of(Comparison.from_json(result.to_json())) == colours_of(result)
 
 
+def test_a_colour_given_for_several_groups_is_used_once():
+    given = {1: "#FF0080", 2: "#FF0080", 3: "#00FF00"}
+    reference = replace(Segmentation.from_labels([1, 1, 2, 2, 3]), colours=given)
+    colours = colours_of(compare(reference, [1, 1, 2, 2, 3]))
+    assert colours.groups == ("#FF0080", PALETTE[0], "#00FF00")
+
+
 def test_a_group_has_the_colour_of_its_matched_pair_before_that_of_a_merged_region():
     prediction = replace(
         Segmentation.from_labels([7, 7, 5, 5, 5, 9, 9, 9]), colours={5: "#111111", 7: "#222222"}

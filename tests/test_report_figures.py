@@ -2,13 +2,18 @@
 
 import zlib
 from base64 import b64decode
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from probdice import Geometry, Segmentation
+from probdice import Geometry, Segmentation, compare
 from probdice.files.background_images import BackgroundImage
+from probdice.pictures.colours import PALETTE
+from probdice.pictures.views import largest_loss
 from probdice.report.evaluation_figures import interval_plot, round_ticks, stability_figure
+from probdice.report.facts import title_of
+from probdice.report.side_by_side import CaseSlices, write_side_by_side
 from probdice.report.slice_stacks import fraction_layer, image_layer, region_layer, stack_of
 
 COLOURS = {"a": "#0072B2", "b": "#E69F00"}
@@ -153,3 +158,55 @@ def test_there_are_some_ticks_for_every_range(width: float) -> None:
     ticks = round_ticks(0.3, 0.3 + width)
     assert 1 <= len(ticks) <= 10
     assert all(0.3 - 1e-6 <= tick <= 0.3 + width + 1e-6 for tick in ticks)
+
+
+@pytest.mark.parametrize(
+    ("reference", "prediction", "title"),
+    [
+        (
+            "maps/pve_0.nii,maps/pve_1.nii,maps/pve_2.nii",
+            "csf.nii,grey.nii",
+            "pve_{0,1,2}.nii (reference) and csf.nii, grey.nii (prediction)",
+        ),
+        (
+            "/data/anna/7.png",
+            "/data/ben/7.png",
+            "anna/7.png (reference) and ben/7.png (prediction)",
+        ),
+        ("truth.png", "", "truth.png (reference) and prediction"),
+    ],
+)
+def test_the_title_names_all_files_and_distinguishes_equal_names(reference, prediction, title):
+    sides = [
+        replace(Segmentation.from_labels([1, 2]), source=source)
+        for source in (reference, prediction)
+    ]
+    assert title_of(compare(*sides)) == title
+
+
+def test_the_page_of_all_methods_has_a_verdict_a_legend_and_a_mark(tmp_path):
+    truth = np.array([[1, 1, 2, 2], [1, 1, 2, 2]])
+    far, near = truth.copy(), truth.copy()
+    far[:, 1], near[1, 1] = 2, 2
+    slices = CaseSlices("seven")
+    slices.add("far", compare(truth, far))
+    slices.add("near", compare(truth, near))
+    assert slices.content["mark"] == (0, 1)
+    assert slices.content["frame"] == [[0, 1], [0, 3]]
+    assert slices.legend == {"1": PALETTE[0], "2": PALETTE[1]}
+    write_side_by_side(slices, tmp_path / "page.html", [], {})
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    # By hand: 6/7 and 8/9 for near, 4/6 and 8/10 for far.
+    assert (
+        "Highest mean Dice: “near” (0.87, good overlap). Lowest: “far” (0.73, good overlap); "
+        "worst region: region 1 (Dice 0.67)." in text
+    )
+    assert "> unmatched<" not in text
+
+
+def test_the_mark_is_a_pixel_of_large_loss():
+    loss = np.zeros((60, 60))
+    loss[30, 10:20], loss[5, 50] = 1, 1
+    row, column = largest_loss(loss)
+    assert row == 30 and 10 <= column < 20
+    assert largest_loss(np.zeros((4, 6))) == (2, 3)

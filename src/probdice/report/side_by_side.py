@@ -81,6 +81,7 @@ class CaseSlices:
     left_out: str = ""
     legend: dict[str, str] = field(default_factory=dict)  # names and colours of regions
     unnamed: int = 0  # reference regions that are not in the legend
+    has_unmatched: bool = False  # whether a prediction has unmatched regions
     panels: list[Panel] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # names of methods without images
     _stack: Stack | None = None
@@ -153,6 +154,7 @@ class CaseSlices:
             for label in group.reference:
                 sides["reference"][label] = "" if is_hidden else self._colours[label]
             colour = self._colours[group.reference[0]] if group.reference else UNMATCHED
+            self.has_unmatched |= not group.reference
             for label in group.prediction:
                 sides["prediction"][label] = "" if is_hidden else colour
         return {
@@ -176,7 +178,7 @@ def write_side_by_side(
         "worst": slices.panels[0].name if slices.panels else "",
         "legend": slices.legend,
         "unnamed": slices.unnamed,
-        "unmatched": UNMATCHED,
+        "unmatched": UNMATCHED if slices.has_unmatched else "",
         "slices": slices.content,
         "left_out": slices.left_out,
         "panels": sorted(slices.panels, key=lambda panel: order.get(panel.name, len(order))),
