@@ -12,19 +12,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from probdice.files.child_messages import Answer
+from probdice.files.child_messages import ReaderResult
 from probdice.files.contained_process import _Server
 
 __all__ = ["ACTS", "act"]
 
 
-def act(file: str) -> Answer:
+def act(file: str) -> ReaderResult:
     """Act as the first line of a file requests. Return a valid answer for unknown words."""
     word, _, content = Path(file).read_bytes().partition(b"\n")
     done = ACTS.get(word.decode("latin-1"))
     if done is not None:
         done(content)
-    return Answer(None)
+    return ReaderResult(None)
 
 
 def _send(content: bytes) -> None:

@@ -17,29 +17,33 @@ import numpy as np
 
 from probdice.errors import Option, TooLargeError
 from probdice.files.contained_process import _Server
-from probdice.files.containment import Answer, grant
+from probdice.files.containment import ReaderResult, grant
 
 CALLS: list[str] = []
 
 
 def describe(file, *arguments):
-    return Answer({"process": os.getpid(), "arguments": arguments, "size": os.path.getsize(file)})
+    return ReaderResult(
+        {"process": os.getpid(), "arguments": arguments, "size": os.path.getsize(file)}
+    )
 
 
 def content(file):
-    return Answer(None, (np.frombuffer(Path(file).read_bytes(), np.uint8),))
+    return ReaderResult(None, (np.frombuffer(Path(file).read_bytes(), np.uint8),))
 
 
 def ones(file, count):
     grant(count)
-    return Answer(None, (np.ones(count, np.uint8), np.arange(6, dtype=">i2").reshape(2, 3)))
+    return ReaderResult(None, (np.ones(count, np.uint8), np.arange(6, dtype=">i2").reshape(2, 3)))
 
 
 def transposed(file, large):
     shape = (300, 400, 700) if large else (3, 4, 7)
     grant(4 * math.prod(shape))
     array = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
-    return Answer(None, (array.transpose(2, 0, 1), array[:, ::-1], np.empty((0, 3)), np.array(5)))
+    return ReaderResult(
+        None, (array.transpose(2, 0, 1), array[:, ::-1], np.empty((0, 3)), np.array(5))
+    )
 
 
 def abort(file):
@@ -69,11 +73,11 @@ def spin_without_signals(file):
 def sleep(file, seconds=3600):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(seconds)
-    return Answer("awake")
+    return ReaderResult("awake")
 
 
 def take_memory(file):
-    return Answer(len(bytearray(1 << 32)))
+    return ReaderResult(len(bytearray(1 << 32)))
 
 
 def be_noisy(file):
@@ -82,13 +86,13 @@ def be_noisy(file):
     os.write(1, b"noise on descriptor 1\n")
     os.write(2, b"noise on descriptor 2\n")
     subprocess.run(["echo", "noise of a process"], check=True)
-    return Answer("quiet")
+    return ReaderResult("quiet")
 
 
 def fork(file):
     if os.fork() == 0:
-        return Answer("copy")  # the forked copy continues as if it were the child
-    return Answer("child")
+        return ReaderResult("copy")  # the forked copy continues as if it were the child
+    return ReaderResult("child")
 
 
 def fork_and_sleep(file, crash):
@@ -97,14 +101,14 @@ def fork_and_sleep(file, crash):
         time.sleep(3600)
     if crash:
         os.abort()
-    return Answer(pid)
+    return ReaderResult(pid)
 
 
 def crash_when_used(file):
     CALLS.append(file)
     if len(CALLS) > 1:
         os.abort()
-    return Answer(os.getpid())
+    return ReaderResult(os.getpid())
 
 
 def raise_too_large(file):

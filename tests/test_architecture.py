@@ -129,6 +129,16 @@ def test_no_two_modules_have_one_name():
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def test_no_two_classes_have_one_name():
+    names = Counter(
+        node.name
+        for path, _ in modules()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+
+
 def test_every_package_has_a_purpose_in_one_sentence():
     for path in SOURCE.rglob("__init__.py"):
         first = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0]

@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 import probdice
 from probdice.cli import warm_up
 from probdice.cli.app import app
-from probdice.cli.progress import Progress, progress
+from probdice.cli.progress import ProgressDisplay, progress
 from probdice.comparison import comparing
 from probdice.engine.threads import watcher
 
@@ -464,7 +464,7 @@ def test_json_contains_version_options_and_input_files(
 
 
 def test_the_progress_bar_shows_that_kernels_are_compiled() -> None:
-    display = Progress()
+    display = ProgressDisplay()
     display.begin("comparing")
     display.compiling()
     assert "compiling kernels, once per machine" in display._task["description"]
@@ -805,7 +805,7 @@ def test_no_progress_bar_is_shown_without_a_terminal(capsys: pytest.CaptureFixtu
         display.start()
         display.stop()
     assert watcher.get() is None
-    stopped = Progress()
+    stopped = ProgressDisplay()
     stopped.stop()
     stopped.start()  # shows nothing
     assert capsys.readouterr().out == ""

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from probdice.cli.app import COMMANDS, EXAMPLES, app
 from probdice.cli.display import wrap_lines
-from probdice.cli.terminal_tables import Column, FittingTable, plain_table, wrapped
+from probdice.cli.terminal_tables import FittingTable, TerminalColumn, plain_table, wrapped
 from probdice.options import EvaluateOptions
 from probdice.options.declaration import declarations
 
@@ -34,11 +34,11 @@ def printed(table: FittingTable, width: int) -> list[str]:
 def organs() -> FittingTable:
     table = FittingTable(
         [
-            Column("reference"),
-            Column("prediction"),
-            Column("Dice", numbers=True),
-            Column("Jaccard", numbers=True, drop_order=1),
-            Column("pixels", numbers=True, drop_order=2),
+            TerminalColumn("reference"),
+            TerminalColumn("prediction"),
+            TerminalColumn("Dice", numbers=True),
+            TerminalColumn("Jaccard", numbers=True, drop_order=1),
+            TerminalColumn("pixels", numbers=True, drop_order=2),
         ]
     )
     for k, name in enumerate(NAMES):
@@ -62,7 +62,9 @@ def test_columns_that_do_not_fit_are_omitted_and_named() -> None:
 
 
 def test_columns_with_the_same_drop_order_are_omitted_together() -> None:
-    table = FittingTable([Column("name"), *(Column(f"c{k}", True, drop_order=1) for k in range(2))])
+    table = FittingTable(
+        [TerminalColumn("name"), *(TerminalColumn(f"c{k}", True, drop_order=1) for k in range(2))]
+    )
     table.add_row("a", "1" * 20, "2" * 20)
     assert printed(table, 48)[0].split() == ["name", "c0", "c1"]
     assert printed(table, 47)[0].split() == ["name"]

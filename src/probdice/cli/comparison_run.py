@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from probdice.cli.outputs import check_format, sample_segmentation, write_text
-from probdice.cli.progress import Progress, progress
+from probdice.cli.progress import ProgressDisplay, progress
 from probdice.cli.streams import print_text
 from probdice.options import CompareOptions
 from probdice.text.formatting import decimal, short_paths
@@ -187,7 +187,7 @@ def _files(path: str) -> dict[str, object]:
 
 
 def _read(
-    inputs: Inputs, options: CompareOptions, display: Progress
+    inputs: Inputs, options: CompareOptions, display: ProgressDisplay
 ) -> "tuple[Images, Geometry | None]":
     """Read both sides and the mask while another thread imports Numba."""
     from concurrent.futures import ThreadPoolExecutor
@@ -210,7 +210,7 @@ def _read(
     return images, geometry
 
 
-def _warm_up(display: Progress) -> None:
+def _warm_up(display: ProgressDisplay) -> None:
     """Load Numba by comparing one pixel.
 
     Importing Numba takes 0.3 s; loading a cached kernel takes milliseconds. The kernel for label
@@ -278,7 +278,7 @@ def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]"
 
 
 def _compare_images(
-    images: "Images", options: CompareOptions, outputs: Outputs, display: Progress
+    images: "Images", options: CompareOptions, outputs: Outputs, display: ProgressDisplay
 ) -> "Comparison":
     """Compare the images, and compute in advance the results that will be printed or written."""
     from probdice.comparison.comparing import compare_images
@@ -301,7 +301,7 @@ def _write(
     outputs: Outputs,
     metrics: MetricOptions,
     report_layers: "tuple[tuple[BackgroundImage, ...], tuple[Surface, ...]]",
-    display: Progress,
+    display: ProgressDisplay,
 ) -> Sequence[str]:
     """Write the output files, and return one line per file."""
     import numpy as np

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from probdice.cli.console import console
 from probdice.cli.streams import printing, write_output
-from probdice.cli.terminal_tables import Column, FittingTable
+from probdice.cli.terminal_tables import FittingTable, TerminalColumn
 from probdice.comparison.requested_metrics import STORED_METRICS
 from probdice.comparison.result import Comparison, Group
 from probdice.errors import in_command
@@ -185,7 +185,10 @@ def _derived(regions: "Derived", pixels: str) -> FittingTable:
     names = ("derived region", "reference", "prediction")
     numbers = ("Dice", "Jaccard", f"ref. {pixels}", f"pred. {pixels}")
     table = FittingTable(
-        [*(Column(name) for name in names), *(Column(name, numbers=True) for name in numbers)]
+        [
+            *(TerminalColumn(name) for name in names),
+            *(TerminalColumn(name, numbers=True) for name in numbers),
+        ]
     )
     for region in regions:
         table.add_row(
@@ -247,23 +250,26 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
     """Return the table of groups, with volumes in millilitres if voxel sizes are known."""
     has_volume = result.pixel_volume is not None
     columns = [
-        Column("reference"),
-        Column("prediction"),
-        Column("Dice", numbers=True),
-        Column("Jaccard", numbers=True, drop_order=2),
+        TerminalColumn("reference"),
+        TerminalColumn("prediction"),
+        TerminalColumn("Dice", numbers=True),
+        TerminalColumn("Jaccard", numbers=True, drop_order=2),
     ]
     if has_volume:
         columns += [
-            Column(f"{side} mL", numbers=True, drop_order=1) for side in SHORT_SIDES.values()
+            TerminalColumn(f"{side} mL", numbers=True, drop_order=1)
+            for side in SHORT_SIDES.values()
         ]
     columns += [
-        Column(f"{side} {words_of(result).many}", numbers=True, drop_order=4 if has_volume else 1)
+        TerminalColumn(
+            f"{side} {words_of(result).many}", numbers=True, drop_order=4 if has_volume else 1
+        )
         for side in SHORT_SIDES.values()
     ]
-    columns.append(Column("volume diff.", numbers=True, drop_order=5))
+    columns.append(TerminalColumn("volume diff.", numbers=True, drop_order=5))
     has_faint = any(group.faint for group in groups)
     if has_faint:
-        columns.append(Column(""))
+        columns.append(TerminalColumn(""))
     table = FittingTable(columns)
     for group in groups:
         is_unmatched = not (group.reference and group.prediction)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probdice.data.segmentation import Segmentation
     from probdice.data.value_checks import Fault, Sums
     from probdice.errors import Option
-    from probdice.files.model import Content
+    from probdice.files.model import ContainedArray
 
 __all__ = ["info"]
 
@@ -75,7 +75,7 @@ def info(
         show(*parts)
 
 
-def _contents(file: str) -> "list[Content]":
+def _contents(file: str) -> "list[ContainedArray]":
     """Return the arrays of a container; an empty list if the container cannot be read."""
     from probdice.errors import ProbdiceError
     from probdice.files import contents_of
@@ -88,7 +88,7 @@ def _contents(file: str) -> "list[Content]":
         return []
 
 
-def _container(file: str, contents: "Sequence[Content]") -> "list[RenderableType]":
+def _container(file: str, contents: "Sequence[ContainedArray]") -> "list[RenderableType]":
     """List the arrays of a container with the path that selects each array."""
     from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table

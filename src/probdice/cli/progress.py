@@ -8,14 +8,14 @@ from typing import Any
 
 from probdice.engine.threads import watcher
 
-__all__ = ["COMPILING", "CountingBar", "Progress", "counting_bar", "progress"]
+__all__ = ["COMPILING", "CountingBar", "ProgressDisplay", "counting_bar", "progress"]
 
 COMPILING = "compiling kernels, once per machine (probdice warm-up compiles them in advance)"
 
 DELAY = 1.0  # seconds before the bar is shown
 
 
-class Progress:
+class ProgressDisplay:
     """The current step and its progress, shown as a bar after `start`."""
 
     def __init__(self) -> None:
@@ -73,9 +73,9 @@ class Progress:
 
 
 @contextmanager
-def progress(*, visible: bool) -> Iterator[Progress]:
+def progress(*, visible: bool) -> Iterator[ProgressDisplay]:
     """Show the progress of the code in this block, if standard error is a terminal."""
-    display = Progress()
+    display = ProgressDisplay()
     if not (visible and sys.stderr.isatty()):
         yield display
         return

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from probdice.cli.display import note_line, show
 from probdice.cli.failure_lines import Failures
-from probdice.cli.terminal_tables import Column, FittingTable, plain_table
+from probdice.cli.terminal_tables import FittingTable, TerminalColumn, plain_table
 from probdice.evaluation.conclusion import conclusion, join_names, summary_line
 from probdice.method.region_labels import listed
 from probdice.metrics.registry import MISSING_RULES
@@ -201,7 +201,7 @@ def _mean_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
         {row["method"]: row[row["aggregate"]] for row in summary["measures"][measure]["methods"]}
         for measure in measures
     ]
-    table = FittingTable([Column("method"), *_measure_columns(summary, measures)])
+    table = FittingTable([TerminalColumn("method"), *_measure_columns(summary, measures)])
     for rank in summary["measures"][first_measure]["ranks"]:
         table.add_row(Text(rank["method"]), *(decimal(mean[rank["method"]]) for mean in means))
     return table
@@ -214,7 +214,7 @@ def _place_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
         for measure in measures
     ]
-    table = FittingTable([Column("method"), *_measure_columns(summary, measures)])
+    table = FittingTable([TerminalColumn("method"), *_measure_columns(summary, measures)])
     for rank in ranks[0].values():
         table.add_row(
             Text(rank["method"]),
@@ -230,10 +230,10 @@ def _printed_measures(summary: dict[str, Any], first_measure: str) -> list[str]:
     return list(dict.fromkeys([first_measure, *measures]))
 
 
-def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[Column]:
+def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[TerminalColumn]:
     """Return one column per measure. On a narrow terminal, the last columns are omitted first."""
     heads = [SHORT.get(measure, summary["titles"][measure]) for measure in measures]
-    return [Column(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
+    return [TerminalColumn(head, numbers=True, drop_order=k) for k, head in enumerate(heads)]
 
 
 def _agreement(summary: dict[str, Any]) -> list[RenderableType]:

@@ -10,7 +10,7 @@ import typer
 
 from probdice.cli.outputs import check_outputs, write_text
 from probdice.cli.parameters import argument, check_options, option
-from probdice.cli.progress import Progress
+from probdice.cli.progress import ProgressDisplay
 from probdice.cli.streams import print_text
 from probdice.options import CompareOptions
 from probdice.text.formatting import decimal
@@ -163,7 +163,7 @@ class RaterRun:
         agreement: "Agreement",
         consensus: "Callable[[], Consensus]",
         layer: "BackgroundImage | None",
-        display: Progress,
+        display: ProgressDisplay,
     ) -> list[str]:
         """Write the report, the JSON file and the CSV file, and return one line per file."""
         file_lines = []

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from probdice.text.escaping import printable
 
-__all__ = ["Column", "FittingTable", "plain_table", "wrapped"]
+__all__ = ["FittingTable", "TerminalColumn", "plain_table", "wrapped"]
 
 Cell = str | Text
 
@@ -32,7 +32,7 @@ BREAKS = re.compile(
 
 
 @dataclass(frozen=True)
-class Column:
+class TerminalColumn:
     """A column of a table.
 
     Numbers are aligned to the right and never broken. If the table is too wide, the columns with
@@ -54,7 +54,7 @@ class _Row:
 class FittingTable:
     """A table that adapts to the width of the console when the table is printed."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[TerminalColumn]) -> None:
         self.columns = tuple(columns)
         self.rows: list[_Row] = []
 
@@ -141,11 +141,11 @@ class FittingTable:
         return longest if column.numbers else min(longest, LONGEST_WORD)
 
 
-def plain_table(*columns: str | Column) -> FittingTable:
+def plain_table(*columns: str | TerminalColumn) -> FittingTable:
     """Return an empty table. A name that starts with ">" is a column of numbers."""
     return FittingTable(
         [
-            Column(column.lstrip(">"), column.startswith(">"))
+            TerminalColumn(column.lstrip(">"), column.startswith(">"))
             if isinstance(column, str)
             else column
             for column in columns

@@ -13,7 +13,7 @@ from probdice.data.arrays import Array, Chunks, chunks_of, has_type, is_reopenab
 
 __all__ = [
     "Complement",
-    "Derived",
+    "DerivedArray",
     "Dropped",
     "Intersection",
     "Lazy",
@@ -64,7 +64,7 @@ class Lazy(ABC):
         return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)
 
 
-class Derived(Lazy):
+class DerivedArray(Lazy):
     """An array that is computed from one or more arrays of the same shape.
 
     The result has the chunks of the first array that is stored in chunks. Subclasses may change the
@@ -80,7 +80,7 @@ class Derived(Lazy):
         self.reopenable = all(is_reopenable(array) for array in arrays)
 
 
-class Complement(Derived):
+class Complement(DerivedArray):
     """The mask of the pixels where another mask is 0."""
 
     def __init__(self, mask: Array) -> None:
@@ -90,7 +90,7 @@ class Complement(Derived):
         return np.asarray(np.asarray(self.array[index]) == 0)
 
 
-class Intersection(Derived):
+class Intersection(DerivedArray):
     """The mask of the pixels where all given masks differ from 0."""
 
     def __init__(self, masks: Sequence[Array]) -> None:
@@ -101,7 +101,7 @@ class Intersection(Derived):
         return np.asarray(np.logical_and.reduce(blocks))
 
 
-class WithoutLabels(Derived):
+class WithoutLabels(DerivedArray):
     """The mask of the pixels of a label map whose label is not in a list."""
 
     def __init__(self, array: Array, labels: Sequence[int]) -> None:
@@ -113,7 +113,7 @@ class WithoutLabels(Derived):
         return np.asarray(np.logical_and.reduce([values != label for label in self.labels]))
 
 
-class Scaled(Derived):
+class Scaled(DerivedArray):
     """The values (array × slope + inter) / divisor, as floating-point numbers."""
 
     def __init__(self, array: Array, slope: float, inter: float, divisor: float) -> None:
@@ -135,7 +135,7 @@ class Scaled(Derived):
         return values
 
 
-class Stacked(Derived):
+class Stacked(DerivedArray):
     """Arrays of the same shape, stacked along a new first axis."""
 
     def __init__(self, arrays: Sequence[Array]) -> None:
@@ -152,7 +152,7 @@ class Stacked(Derived):
         return np.stack(parts).astype(self.dtype, copy=False)
 
 
-class Dropped(Derived):
+class Dropped(DerivedArray):
     """An array from which one axis of length 1 is removed."""
 
     def __init__(self, array: Array, axis: int) -> None:
@@ -167,7 +167,7 @@ class Dropped(Derived):
         return np.asarray(self.array[full_index]).squeeze(self.axis)
 
 
-class _Reordered(Derived):
+class _Reordered(DerivedArray):
     """An array whose axes are reordered, then flipped."""
 
     def __init__(self, array: Array, order: tuple[int, ...], flips: tuple[int, ...]) -> None:

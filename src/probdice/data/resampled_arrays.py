@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from probdice.data.arrays import Array, Chunks
-from probdice.data.lazy_arrays import Derived, Lazy
+from probdice.data.lazy_arrays import DerivedArray, Lazy
 from probdice.data.value_checks import (
     Reading,
     as_probabilities,
@@ -147,7 +147,7 @@ class FieldOfView(Lazy):
         return self.placement.nearest(box, source_box, range(len(source_box))) >= 0
 
 
-class Decoded(Derived):
+class Decoded(DerivedArray):
     """Stored values converted to probabilities, with the regions along the first axis.
 
     Pixels with invalid values become NaN.
@@ -171,7 +171,7 @@ class Decoded(Derived):
         return rows.reshape(-1, *size)[index[0]]
 
 
-class _Resampled(Derived):
+class _Resampled(DerivedArray):
     """The values of a source array at the positions of a `placement`.
 
     A box is divided into tiles until each tile depends on a small part of the source.

@@ -18,7 +18,7 @@ from probdice.engine.grids import Block
 from probdice.engine.passes import Pass, summed
 from probdice.engine.similarity_kernels import RowGroups, kernels_of
 from probdice.method.overlap import Floats, Integers
-from probdice.method.pixel_passes import Lists, Scores
+from probdice.method.pixel_passes import Lists, ScoreSums
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Similarity
 
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass[Scores]:
+def scores_pass(similarity: Similarity, groups: Both[Lists]) -> Pass[ScoreSums]:
     """Return a pass that compares the groups of both sides at every pixel."""
     return Pass(partial(_scores, similarity=similarity, groups=groups.map(Members)), summed)
 
@@ -121,7 +121,9 @@ class Members:
         return keys[order], numbers[order]
 
 
-def _scores(blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]) -> Scores:
+def _scores(
+    blocks: Blocks, block: Block, similarity: Similarity, groups: Both[Members]
+) -> ScoreSums:
     ready = blocks.ready(block)
     return scores(ready, similarity, groups, np.empty(ready.size, blocks.dtype))
 
@@ -169,7 +171,9 @@ def _joined(
     return joined(ready, similarity, place, members, opposite_members, unmatched, blocks.dtype)
 
 
-def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]) -> Scores:
+def scores(
+    ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArray[Any]
+) -> ScoreSums:
     """Return the sums over the pixels of a block, and write f at every pixel to `f`."""
     p, q = ready.sides
     differences = np.zeros(len(groups.reference))
@@ -183,7 +187,7 @@ def scores(ready: Ready, similarity: Similarity, groups: Both[Members], f: NDArr
             f[start:stop],
         )
         loss, infinite = loss + block_loss, infinite + block_infinite
-    return Scores(loss, infinite, differences)
+    return ScoreSums(loss, infinite, differences)
 
 
 def agreement(

@@ -29,7 +29,7 @@ from probdice.engine.passes import Pass
 from probdice.engine.sample_passes import count_pass, sample_pass
 from probdice.errors import GeometryError, InputError, Note, Option
 from probdice.method.overlap import Floats, Integers, Overlap, Pairs, Regions
-from probdice.method.pixel_passes import Distribution, Lists, Moments, Scores
+from probdice.method.pixel_passes import Distribution, Lists, Moments, ScoreSums
 from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
 from probdice.method.similarity import Absolute, Similarity
@@ -230,7 +230,7 @@ class Images:
         """
         return self._run(joined_pass(similarity, side, members, opposite_members, unmatched))
 
-    def scores(self, similarity: Similarity, groups: Both[Lists]) -> Scores:
+    def scores(self, similarity: Similarity, groups: Both[Lists]) -> ScoreSums:
         """Compare the groups of both sides at every pixel."""
         return self._run(scores_pass(similarity, groups))
 

@@ -19,7 +19,7 @@ from probdice.engine.executors import run_pass
 from probdice.engine.kernels import surface_search, surface_summary, surfaces
 from probdice.engine.kernels.surface_shapes import Shapes, shapes_for
 from probdice.engine.kernels.surface_summary import Collected, Directed
-from probdice.engine.kernels.surfaces import Part, Pyramid, Surface
+from probdice.engine.kernels.surfaces import Pyramid, SetSurface, SurfacePart
 from probdice.engine.pair import Images
 from probdice.engine.surface_pass import Cells, cell_counts, cells_pass
 from probdice.engine.threads import run
@@ -191,25 +191,25 @@ class _Pairs:
             self._elements(pair, reference, prediction), self._elements(pair, prediction, reference)
         )
 
-    def _elements(self, pair: int, surface: Surface, other: Surface) -> Elements:
+    def _elements(self, pair: int, surface: SetSurface, other: SetSurface) -> Elements:
         points = np.empty((surface.part.starts[-1], 3))
         surface_search.centroids(surface.part, self.shapes, self.boxes[pair], points)
         points = points[:, 3 - len(self.order) :][:, np.argsort(self.order)]
         return Elements(points, *self._distances(surface.part, other.pyramid))
 
-    def _surfaces(self, pair: int) -> list[Surface]:
-        def assemble(side: Collected, number: int) -> Surface:
+    def _surfaces(self, pair: int) -> list[SetSurface]:
+        def assemble(side: Collected, number: int) -> SetSurface:
             some = slice(side.starts[number], side.starts[number + 1])
             cells = side.cells[some], side.configurations[some]
             return surfaces.assemble(*cells, self.sizes, self.boxes[pair], self.shapes, DENSE)
 
         return list(map(assemble, self.sides, self.sets[pair]))
 
-    def _directed(self, surface: Surface, other: Surface) -> Directed:
+    def _directed(self, surface: SetSurface, other: SetSurface) -> Directed:
         part, shared = surfaces.differing(surface.part, other.pyramid, self.shapes)
         return Directed(*self._distances(part, other.pyramid), shared, surface.part.cells.size == 0)
 
-    def _distances(self, part: Part, other: Pyramid) -> tuple[Floats, Floats]:
+    def _distances(self, part: SurfacePart, other: Pyramid) -> tuple[Floats, Floats]:
         """Return the distance from each element to another surface, and each element's weight."""
         distances, weights = np.empty((2, part.starts[-1]))
 

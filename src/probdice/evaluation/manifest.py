@@ -35,7 +35,7 @@ from probdice.method.sides import Both
 from probdice.method.similarity import Absolute
 from probdice.options import CompareOptions, EvaluateOptions, Names
 
-__all__ = ["AllowedLabel", "Grid", "Kind", "Manifest", "kind_of"]
+__all__ = ["AllowedLabel", "Kind", "Manifest", "RequiredGrid", "kind_of"]
 
 FORMAT = 1
 Kind = Literal["labels", "probabilities"]
@@ -47,7 +47,7 @@ def kind_of(segmentation: Segmentation) -> Kind:
 
 
 @dataclass(frozen=True)
-class Grid:
+class RequiredGrid:
     """The grid of one case: the shape and, if known, the position in space."""
 
     shape: tuple[int, ...]
@@ -65,7 +65,7 @@ class Grid:
         return self.geometry.to_dict()
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Grid":
+    def from_dict(cls, content: Mapping[str, Any]) -> "RequiredGrid":
         """Restore a grid from JSON data."""
         if "structures" not in content and content["affine"] is None:
             return cls(tuple(int(length) for length in content["shape"]), None)
@@ -89,7 +89,7 @@ class Manifest:
 
     Attributes
     ----------
-    cases : mapping of str to Grid
+    cases : mapping of str to RequiredGrid
         The grid of every case.
     labels : tuple of AllowedLabel
         The labels that occur in at least one reference.
@@ -120,7 +120,7 @@ class Manifest:
     ([0, 1, 2], ('labels',))
     """
 
-    cases: Mapping[str, Grid]
+    cases: Mapping[str, RequiredGrid]
     labels: tuple[AllowedLabel, ...]
     kinds: tuple[Kind, ...]
     pattern: str | None
@@ -148,7 +148,7 @@ class Manifest:
         if options.mask is not None:
             folder = Path(options.mask)
             masks = find_cases(folder, mask_pattern, probabilities=False, suffixes=(MASKS,))
-        cases: dict[str, Grid] = {}
+        cases: dict[str, RequiredGrid] = {}
         labels: dict[AllowedLabel, None] = {}
         kinds: set[Kind] = set()
         for case in sorted(files, key=natural):
@@ -224,7 +224,7 @@ class Manifest:
                 f"with probdice evaluate --write-manifest"
             )
         try:
-            grids = [Grid.from_dict(grid) for grid in content["grids"]]
+            grids = [RequiredGrid.from_dict(grid) for grid in content["grids"]]
             cases = {str(case): grids[int(k)] for case, k in content["cases"].items()}
             labels = tuple(_label(label) for label in content["labels"])
             kinds = tuple(content["kinds"])
@@ -288,9 +288,9 @@ def _patterns(options: EvaluateOptions) -> tuple[str | None, str | None, str | N
     return patterns.get("reference"), prediction_pattern, patterns.get("mask")
 
 
-def _grid(segmentation: Segmentation, options: CompareOptions) -> Grid:
+def _grid(segmentation: Segmentation, options: CompareOptions) -> RequiredGrid:
     geometry = None if options.ignore_geometry else segmentation.geometry
-    return Grid(segmentation.shape, geometry)
+    return RequiredGrid(segmentation.shape, geometry)
 
 
 def _labels(regions: Regions) -> Iterable[AllowedLabel]:

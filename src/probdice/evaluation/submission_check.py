@@ -17,7 +17,7 @@ from probdice.errors import GeometryError, InputError, ProbdiceError
 from probdice.evaluation.case_files import find_cases, name_regions
 from probdice.evaluation.case_scoring import as_paths
 from probdice.evaluation.folders import Folder
-from probdice.evaluation.manifest import Grid, Manifest, kind_of
+from probdice.evaluation.manifest import Manifest, RequiredGrid, kind_of
 from probdice.files.interpretation import beyond_one
 from probdice.files.sources import natural, split_inside
 from probdice.method.label_matching import label_pairs
@@ -244,7 +244,9 @@ def _may_be_probabilities(segmentation: Segmentation) -> bool:
     return segmentation.crisp and array.dtype.kind == "f" and beyond_one(array) is None
 
 
-def _grid_problem(case: str, segmentation: Segmentation, grid: Grid, error: InputError) -> Problem:
+def _grid_problem(
+    case: str, segmentation: Segmentation, grid: RequiredGrid, error: InputError
+) -> Problem:
     """Describe how the grid of a file differs from the grid of its case."""
     expected, geometry = grid.geometry, segmentation.geometry
     if expected is not None and geometry is not None:

@@ -38,7 +38,7 @@ from probdice.files.hdf5 import HDF5
 from probdice.files.interpretation import ignore_option, segmentation_of, segmentation_of_many
 from probdice.files.itk import ITK, METAIMAGE, of_simpleitk
 from probdice.files.matlab import MATLAB
-from probdice.files.model import Content, Format, Image, Source
+from probdice.files.model import ContainedArray, Format, Image, Source
 from probdice.files.name_tables import Names, with_names, with_region_name
 from probdice.files.nifti import NIFTI, of_nibabel
 from probdice.files.numpy_files import NPY, NPZ
@@ -354,7 +354,7 @@ def streaming(
         yield NewStore(folder, geometry, lengths)
 
 
-def contents_of(path: str) -> list[Content]:
+def contents_of(path: str) -> list[ContainedArray]:
     """List the arrays in a container such as .npz, .mat or .h5. For other files, return []."""
     with _naming(path):
         source = open_source(path)

@@ -43,11 +43,11 @@ from probdice.errors import (
 
 __all__ = [
     "LONGEST",
-    "Answer",
     "Dtype",
     "Filling",
-    "Layout",
     "Malformed",
+    "ReaderResult",
+    "SharedLayout",
     "Size",
     "conforms",
     "error_from_dict",
@@ -82,7 +82,7 @@ class Filling:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class ReaderResult:
     """The result of a reader: a JSON value and numeric arrays.
 
     Arrays may be given as `Filling`; the parent receives these as arrays, too.
@@ -149,7 +149,7 @@ class _LayoutValue(TypedDict):
 
 
 @dataclass(frozen=True)
-class Layout:
+class SharedLayout:
     """The layout of an array in shared memory, with its axes permuted to C order."""
 
     dtype: np.dtype[Any]
@@ -163,7 +163,7 @@ class Layout:
         return max(64, -(-nbytes // 64) * 64)
 
     @classmethod
-    def of(cls, array: NDArray[Any] | Filling) -> "Layout":
+    def of(cls, array: NDArray[Any] | Filling) -> "SharedLayout":
         """Return the layout that stores an array in the order of its memory."""
         if isinstance(array, Filling):
             return cls(array.dtype, array.shape, tuple(range(len(array.shape))))
@@ -172,7 +172,7 @@ class Layout:
         return cls(array.dtype, shape, tuple(int(axis) for axis in np.argsort(order)))
 
     @classmethod
-    def checked(cls, content: Any) -> "Layout":
+    def checked(cls, content: Any) -> "SharedLayout":
         """Check the layout in a message and return it."""
         if not conforms(content, _LayoutValue):
             raise Malformed

@@ -24,7 +24,7 @@ from probdice.errors import FormatError, InputError
 from probdice.files.corrupt import check_memory, corrupt, library_call, refuse_entities
 from probdice.files.description import DESCRIPTION, description_of
 from probdice.files.headers import header_of
-from probdice.files.model import Content, Format, Image, Payload, Source, rgb_of
+from probdice.files.model import ContainedArray, Format, Image, Payload, Source, rgb_of
 from probdice.files.nifti import stored_values
 from probdice.files.surface_maps import (
     Maps,
@@ -66,7 +66,7 @@ def _read(source: Source) -> Image:
     return map_image(_maps(source), source.inside)
 
 
-def _contents(source: Source) -> list[Content]:
+def _contents(source: Source) -> list[ContainedArray]:
     return map_contents(_maps(source))
 
 

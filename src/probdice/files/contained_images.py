@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
-from probdice.files.child_messages import Answer
+from probdice.files.child_messages import ReaderResult
 from probdice.files.containment import run_in_child
 from probdice.files.corrupt import corrupt
 from probdice.files.model import Image, Kind, Source
@@ -24,7 +24,7 @@ class _ImageValue(TypedDict):
     colours: list[tuple[int, Annotated[str, COLOUR.fullmatch]]]
 
 
-def answer_of(image: Image) -> Answer:
+def answer_of(image: Image) -> ReaderResult:
     """Convert an image in memory to an answer."""
     affine = () if image.affine is None else (np.asarray(image.affine, np.float64),)
     labels, names = image.region_labels, image.region_names
@@ -37,11 +37,11 @@ def answer_of(image: Image) -> Answer:
         "region_names": None if names is None else list(names),
         "colours": [(int(label), colour) for label, colour in image.colours.items()],
     }
-    return Answer(value, (np.asarray(image.array), *affine))
+    return ReaderResult(value, (np.asarray(image.array), *affine))
 
 
 def contained_image(
-    source: Source, reader: Callable[..., Answer], *arguments: Any, library: str
+    source: Source, reader: Callable[..., ReaderResult], *arguments: Any, library: str
 ) -> Image:
     """Read an image in the child process. `reader` must return the result of `answer_of`."""
     most = source.max_bytes

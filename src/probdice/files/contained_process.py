@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from probdice.data import machine
 from probdice.files.child_messages import (
-    Answer,
     Filling,
-    Layout,
+    ReaderResult,
+    SharedLayout,
     error_to_dict,
     send_message,
 )
@@ -87,7 +87,7 @@ class _Server:
         descriptor = None
         try:
             self.limits.extend(0)
-            answer: Answer = reader(*request["arguments"])
+            answer: ReaderResult = reader(*request["arguments"])
             descriptor, descriptions = self._shared(answer.arrays)
             message = {"value": answer.value, "arrays": descriptions}
             del answer
@@ -106,7 +106,7 @@ class _Server:
 
         The descriptor is None if the arrays are in the reused buffer.
         """
-        parts = [Layout.of(array) for array in arrays]
+        parts = [SharedLayout.of(array) for array in arrays]
         total = sum(part.space for part in parts)
         descriptor = None
         if self.scratch is not None and total <= SCRATCH:
@@ -163,7 +163,7 @@ class _Limits:
         machine.limit_memory(None)
 
 
-def _write(parts: Sequence[Layout], arrays: Sequence[Any], content: mmap.mmap) -> None:
+def _write(parts: Sequence[SharedLayout], arrays: Sequence[Any], content: mmap.mmap) -> None:
     """Write arrays one after another to shared memory."""
     start = 0
     for part, array in zip(parts, arrays, strict=True):

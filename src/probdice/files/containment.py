@@ -51,10 +51,10 @@ from probdice.data import machine
 from probdice.errors import ProbdiceWarning
 from probdice.files.child_messages import (
     LONGEST,
-    Answer,
     Filling,
-    Layout,
     Malformed,
+    ReaderResult,
+    SharedLayout,
     Size,
     conforms,
     error_from_dict,
@@ -63,7 +63,16 @@ from probdice.files.child_messages import (
     send_message,
 )
 
-__all__ = ["PER_VALUE", "SCRATCH", "WALL", "Answer", "Filling", "be_child", "grant", "run_in_child"]
+__all__ = [
+    "PER_VALUE",
+    "SCRATCH",
+    "WALL",
+    "Filling",
+    "ReaderResult",
+    "be_child",
+    "grant",
+    "run_in_child",
+]
 
 # Limits per file and per byte of the file. highdicom takes 0.6 seconds and 12 MB per megabyte of
 # small frames, and 70 MB for its own tables.
@@ -90,13 +99,13 @@ _granting: Callable[[int], None] | None = None  # set only in the child process
 
 
 def run_in_child(
-    reader: Callable[..., Answer],
+    reader: Callable[..., ReaderResult],
     path: Path,
     *arguments: Any,
     returns: Any,
     library: str,
     max_bytes: int,
-) -> Answer:
+) -> ReaderResult:
     """Call ``reader(path, *arguments)`` in the child process.
 
     Parameters
@@ -116,7 +125,7 @@ def run_in_child(
 
     Returns
     -------
-    Answer
+    ReaderResult
         The answer of the reader. The arrays are read-only.
 
     Raises
@@ -164,7 +173,9 @@ def be_child(granting: Callable[[int], None]) -> None:
     _granting = granting
 
 
-def _in_this_process(reader: Callable[..., Answer], path: Path, arguments: Sequence[Any]) -> Answer:
+def _in_this_process(
+    reader: Callable[..., ReaderResult], path: Path, arguments: Sequence[Any]
+) -> ReaderResult:
     if _granting is None:
         warnings.warn(
             "No child process can be started, so files are parsed in this process. A corrupt file "
@@ -173,7 +184,7 @@ def _in_this_process(reader: Callable[..., Answer], path: Path, arguments: Seque
             stacklevel=2,
         )
     answer = reader(os.path.abspath(path), *arguments)
-    return Answer(answer.value, tuple(map(_filled, answer.arrays)))
+    return ReaderResult(answer.value, tuple(map(_filled, answer.arrays)))
 
 
 def _filled(array: NDArray[Any] | Filling) -> NDArray[Any]:
@@ -244,7 +255,7 @@ class _Child:
             finally:
                 os.close(descriptor)
 
-    def answer(self, request: dict[str, Any], returns: Any, max_bytes: int) -> Answer:
+    def answer(self, request: dict[str, Any], returns: Any, max_bytes: int) -> ReaderResult:
         """Return the answer to a request. End the child if there is no valid answer."""
         factor, more = WALL
         deadline = time.monotonic() + more + factor * request["seconds"]
@@ -263,7 +274,7 @@ class _Child:
             if set(message) == {"error"}:
                 error = error_from_dict(message["error"])
             elif set(message) == {"value", "arrays"} and conforms(message["value"], returns):
-                return Answer(message["value"], self._arrays(message["arrays"], descriptor))
+                return ReaderResult(message["value"], self._arrays(message["arrays"], descriptor))
             else:
                 raise Malformed
         except Malformed:
@@ -281,7 +292,7 @@ class _Child:
         """Return the arrays of an answer, with the axis order of the reader."""
         if not isinstance(descriptions, list):
             raise Malformed
-        parts = [Layout.checked(description) for description in descriptions]
+        parts = [SharedLayout.checked(description) for description in descriptions]
         total = sum(part.space for part in parts)
         content: Any = None
         if descriptor is not None:

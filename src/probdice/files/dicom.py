@@ -13,7 +13,7 @@ import numpy as np
 
 from probdice.errors import FormatError
 from probdice.files.contained_images import answer_of, contained_image
-from probdice.files.containment import Answer, grant
+from probdice.files.containment import ReaderResult, grant
 from probdice.files.corrupt import check_memory, check_size, corrupt, library_call, whole_number
 from probdice.files.model import Format, Image, Source, as_colour, expect, lps_to_ras, need
 
@@ -40,7 +40,7 @@ DICOM = Format("DICOM", (".dcm",), _recognises, _read)
 # -- in the child process --------------------------------------------------------------------------
 
 
-def read_segments(file: str, max_bytes: int) -> Answer:
+def read_segments(file: str, max_bytes: int) -> ReaderResult:
     """Read the segmentation in a file."""
     return answer_of(_image(Path(file), max_bytes))
 

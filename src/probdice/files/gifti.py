@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from probdice.data.vertex_space import VertexSpace, structure_named, structure_words
 from probdice.errors import FormatError, InputError, Option
-from probdice.files.containment import Answer, grant, run_in_child
+from probdice.files.containment import ReaderResult, grant, run_in_child
 from probdice.files.corrupt import (
     DEFLATE_RATIO,
     check_memory,
@@ -27,7 +27,7 @@ from probdice.files.corrupt import (
     refuse_entities,
 )
 from probdice.files.description import DESCRIPTION, description_of
-from probdice.files.model import Content, Format, Image, Payload, Source, rgb_of
+from probdice.files.model import ContainedArray, Format, Image, Payload, Source, rgb_of
 from probdice.files.surface_maps import (
     Maps,
     label_entries,
@@ -70,7 +70,7 @@ def _read(source: Source) -> Image:
     return map_image(_maps(source), source.inside)
 
 
-def _contents(source: Source) -> list[Content]:
+def _contents(source: Source) -> list[ContainedArray]:
     return map_contents(_maps(source))
 
 
@@ -127,7 +127,7 @@ GIFTI = Format(
 )
 
 
-def gifti_arrays(source: Source) -> Answer:
+def gifti_arrays(source: Source) -> ReaderResult:
     """Return the arrays of a file, with their intents, names, label table and structure."""
     most = source.max_bytes
     answer = run_in_child(
@@ -142,7 +142,7 @@ def _maps(source: Source) -> Maps:
     return _maps_of(gifti_arrays(source), source.path.name)
 
 
-def _maps_of(answer: Answer, file: str) -> Maps:
+def _maps_of(answer: ReaderResult, file: str) -> Maps:
     value: _Value = answer.value
     intents = [intent for intent, _ in value["maps"]]
     if {POINTS, TRIANGLES} & set(intents):
@@ -180,7 +180,7 @@ def _maps_of(answer: Answer, file: str) -> Maps:
 # -- in the child process --------------------------------------------------------------------------
 
 
-def parse_gifti(file: str, max_bytes: int) -> Answer:
+def parse_gifti(file: str, max_bytes: int) -> ReaderResult:
     """Parse a file with nibabel, and check the size of each array before it is decompressed."""
     with library_call():
         base: Any = import_module("nibabel.gifti.parse_gifti_fast").GiftiImageParser
@@ -208,7 +208,7 @@ def parse_gifti(file: str, max_bytes: int) -> Answer:
         return _answer(parser.img)
 
 
-def _answer(image: Any) -> Answer:
+def _answer(image: Any) -> ReaderResult:
     """Convert a nibabel GiftiImage to an answer."""
     maps, arrays = [], []
     structure = image.meta.get(STRUCTURE) or ""
@@ -227,4 +227,4 @@ def _answer(image: Any) -> Answer:
         "structure": str(structure),
         "description": str(image.meta.get(DESCRIPTION) or ""),
     }
-    return Answer(value, tuple(arrays))
+    return ReaderResult(value, tuple(arrays))

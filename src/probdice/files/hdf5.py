@@ -19,7 +19,7 @@ from probdice.data.lazy_arrays import Lazy
 from probdice.data.value_checks import zeros_and_ones
 from probdice.errors import FormatError
 from probdice.files.child_messages import Dtype, Size
-from probdice.files.containment import Answer, Filling, grant, run_in_child
+from probdice.files.containment import Filling, ReaderResult, grant, run_in_child
 from probdice.files.corrupt import (
     DEFLATE_RATIO,
     check_chunk_size,
@@ -28,7 +28,7 @@ from probdice.files.corrupt import (
     library_call,
     select_name,
 )
-from probdice.files.model import Content, Format, Image, Source, expect, meaning_of, need
+from probdice.files.model import ContainedArray, Format, Image, Source, expect, meaning_of, need
 
 __all__ = ["HDF5", "check_dataset", "datasets", "filling_of", "open_file"]
 
@@ -62,14 +62,14 @@ def _read(source: Source) -> Image:
     return Image(array, regions=regions, assumed=plain)
 
 
-def _contents(source: Source) -> list[Content]:
+def _contents(source: Source) -> list[ContainedArray]:
     """List every numeric data set."""
     contents = []
     for dataset in _run_in_child(source, list_datasets, returns=list[_Dataset]):
         shape, dtype = tuple(dataset["shape"]), np.dtype(dataset["dtype"])
         regions = _region_axis(dataset)
         meaning = meaning_of(shape, dtype, regions, labels=regions is None)
-        contents.append(Content(dataset["name"], shape, dtype, meaning))
+        contents.append(ContainedArray(dataset["name"], shape, dtype, meaning))
     return contents
 
 
@@ -135,26 +135,26 @@ class Hdf5Array(Lazy):
 # -- in the child process --------------------------------------------------------------------------
 
 
-def find_dataset(file: str, inside: str) -> Answer:
+def find_dataset(file: str, inside: str) -> ReaderResult:
     """Find the data set with this path, or the only data set, and check its size."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     with open_file(h5py, file) as content:
         dataset = _dataset(h5py, content, inside)
         check_dataset(dataset, Path(file))
-        return Answer(_described(dataset, file))
+        return ReaderResult(_described(dataset, file))
 
 
-def list_datasets(file: str) -> Answer:
+def list_datasets(file: str) -> ReaderResult:
     """List every numeric data set."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     with open_file(h5py, file) as content:
         numeric = datasets(h5py, content).values()
-        return Answer([_described(dataset, file) for dataset in numeric])
+        return ReaderResult([_described(dataset, file) for dataset in numeric])
 
 
 def read_box(
     file: str, name: str, version: list[int], parts: list[list[int]], needed: int
-) -> Answer:
+) -> ReaderResult:
     """Read the values of a box, which is given by one slice per axis."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     if _version(file) != list(version):
@@ -165,7 +165,7 @@ def read_box(
         dataset = content[name]
     box = tuple(slice(start, stop, step) for start, stop, step in parts)
     shape = tuple(len(range(*part)) for part in parts)
-    return Answer(None, (filling_of(content, dataset, box, shape),))
+    return ReaderResult(None, (filling_of(content, dataset, box, shape),))
 
 
 def filling_of(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from probdice.errors import FormatError, InputError
 from probdice.files.child_messages import Dtype, Size
 from probdice.files.contained_images import answer_of, contained_image
-from probdice.files.containment import Answer, grant, run_in_child
+from probdice.files.containment import ReaderResult, grant, run_in_child
 from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, one_line
 from probdice.files.description import description_of
 from probdice.files.model import Format, Image, Payload, Source, expect, lps_to_ras, need, rgb_of
@@ -89,7 +89,7 @@ def _read(source: Source) -> Image:
     return contained_image(source, read_image, io, library="SimpleITK")
 
 
-def _run_in_child(source: Source, reader: Any, *, returns: Any) -> Answer:
+def _run_in_child(source: Source, reader: Any, *, returns: Any) -> ReaderResult:
     expect("SimpleITK", "itk", "reading this format")
     most = source.max_bytes
     return run_in_child(reader, source.path, returns=returns, library="SimpleITK", max_bytes=most)
@@ -195,13 +195,13 @@ ITK = Format("NRRD or another ITK format", READS, _recognises, _read, WRITES, _w
 # -- in the child process --------------------------------------------------------------------------
 
 
-def find_io(file: str) -> Answer:
+def find_io(file: str) -> ReaderResult:
     """Return the name of ITK's reader for a file, or "" if no reader supports the file."""
     sitk = need("SimpleITK", "itk", "reading this format")
-    return Answer(sitk.ImageFileReader.GetImageIOFromFileName(file))
+    return ReaderResult(sitk.ImageFileReader.GetImageIOFromFileName(file))
 
 
-def read_image(file: str, io: str, max_bytes: int) -> Answer:
+def read_image(file: str, io: str, max_bytes: int) -> ReaderResult:
     """Read the image in a file."""
     sitk = need("SimpleITK", "itk", "reading this format")
     source = open_source(file, max_bytes)
@@ -213,11 +213,11 @@ def read_image(file: str, io: str, max_bytes: int) -> Answer:
     return answer_of(of_simpleitk(image, max_bytes=max_bytes, no_geometry=no_geometry))
 
 
-def read_metaimage_header(file: str) -> Answer:
+def read_metaimage_header(file: str) -> ReaderResult:
     """Read a MetaImage except for its values."""
     sitk = need("SimpleITK", "itk", "reading this format")
     reader = _reader(sitk, file, "MetaImageIO")
-    return Answer(
+    return ReaderResult(
         {
             "shape": _shape(reader),
             "dtype": _dtype(sitk, reader).str,

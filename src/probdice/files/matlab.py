@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import FormatError
 from probdice.files.child_messages import Dtype, Size
-from probdice.files.containment import Answer, grant, run_in_child
+from probdice.files.containment import ReaderResult, grant, run_in_child
 from probdice.files.corrupt import (
     DEFLATE_RATIO,
     check_memory,
@@ -34,7 +34,7 @@ from probdice.files.corrupt import (
 )
 from probdice.files.hdf5 import check_dataset, datasets, filling_of, open_file
 from probdice.files.interpretation import fraction_in
-from probdice.files.model import Content, Format, Image, Source, expect, meaning_of, need
+from probdice.files.model import ContainedArray, Format, Image, Source, expect, meaning_of, need
 from probdice.files.packed import unpack_pieces
 
 __all__ = ["MATLAB"]
@@ -56,7 +56,7 @@ def _read(source: Source) -> Image:
     return Image(array, regions=array.ndim - 1 if floating else None, assumed=True)
 
 
-def _contents(source: Source) -> list[Content]:
+def _contents(source: Source) -> list[ContainedArray]:
     """List every array with more than one number."""
     reader = list_newer if _is_hdf5(source) else list_older
     contents = []
@@ -66,7 +66,7 @@ def _contents(source: Source) -> list[Content]:
     ).value:
         shape, dtype = tuple(lengths), np.dtype(name)
         meaning = meaning_of(shape, dtype, len(shape) - 1 if len(shape) > 2 else None)
-        contents.append(Content(path, shape, dtype, meaning))
+        contents.append(ContainedArray(path, shape, dtype, meaning))
     return contents
 
 
@@ -77,7 +77,9 @@ def _is_hdf5(source: Source) -> bool:
     return source.head.startswith(b"MATLAB 7.3")
 
 
-def _run_in_child(source: Source, reader: Any, *arguments: Any, returns: Any = None) -> Answer:
+def _run_in_child(
+    source: Source, reader: Any, *arguments: Any, returns: Any = None
+) -> ReaderResult:
     library = "scipy.io"
     if _is_hdf5(source):
         expect("h5py", "hdf5", "reading MATLAB 7.3")
@@ -94,7 +96,7 @@ def _run_in_child(source: Source, reader: Any, *arguments: Any, returns: Any = N
 # -- versions 5 to 7, in the child process ---------------------------------------------------------
 
 
-def read_older(file: str, inside: str, max_bytes: int) -> Answer:
+def read_older(file: str, inside: str, max_bytes: int) -> ReaderResult:
     """Read the array at the path `inside`, or the only array."""
     steps = [step for step in inside.split("/") if step]
     variables = _variables(file, steps[:1], max_bytes)
@@ -109,14 +111,14 @@ def read_older(file: str, inside: str, max_bytes: int) -> Answer:
         if not _is_numbers(value):
             paths = [path for path, _ in _arrays(variables or _variables(file, [], max_bytes))]
             select_name(inside, paths, "arrays", "file.mat:")  # always raises
-    return Answer(None, (value,))
+    return ReaderResult(None, (value,))
 
 
-def list_older(file: str, max_bytes: int) -> Answer:
+def list_older(file: str, max_bytes: int) -> ReaderResult:
     """List the path, shape and type of every array with more than one number."""
     with library_call():
         arrays = _arrays(_variables(file, [], max_bytes))
-        return Answer([[path, array.shape, array.dtype.str] for path, array in arrays])
+        return ReaderResult([[path, array.shape, array.dtype.str] for path, array in arrays])
 
 
 def _variables(file: str, names: list[str], max_bytes: int) -> Mapping[str, Any]:
@@ -219,7 +221,7 @@ def _is_structs(value: Any) -> bool:
 # -- version 7.3, in the child process -------------------------------------------------------------
 
 
-def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
+def read_newer(file: str, inside: str, max_bytes: int) -> ReaderResult:
     """Read an HDF5 variable, with its axes in reverse order. Cells are not supported."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     content = open_file(h5py, file)
@@ -236,15 +238,15 @@ def read_newer(file: str, inside: str, max_bytes: int) -> Answer:
     check_size(needed, Path(file).stat().st_size, shape, ratio=DEFLATE_RATIO)
     check_memory(needed, shape, max_bytes)
     grant(needed)
-    return Answer(None, (filling_of(content, dataset, (), shape),))
+    return ReaderResult(None, (filling_of(content, dataset, (), shape),))
 
 
-def list_newer(file: str, max_bytes: int) -> Answer:
+def list_newer(file: str, max_bytes: int) -> ReaderResult:
     """List the path, shape and type of every variable."""
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     with library_call(), open_file(h5py, file) as content:
         variables = _newer_variables(h5py, content).items()
-        return Answer([[name, item.shape[::-1], item.dtype.str] for name, item in variables])
+        return ReaderResult([[name, item.shape[::-1], item.dtype.str] for name, item in variables])
 
 
 def _newer_variables(h5py: Any, content: Any) -> dict[str, Any]:

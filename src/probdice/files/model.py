@@ -23,7 +23,7 @@ from probdice.errors import MissingExtraError
 from probdice.method.region_labels import Label
 
 __all__ = [
-    "Content",
+    "ContainedArray",
     "Entry",
     "Format",
     "Image",
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Content:
+class ContainedArray:
     """One array in a container, with its path and the meaning that `read` gives to its values."""
 
     inside: str
@@ -140,7 +140,9 @@ class Format:
     read: Callable[[Source], Image]
     writes: tuple[str, ...] = ()
     write: Callable[[Path, Payload], None] | None = None
-    contents: Callable[[Source], list[Content]] | None = None  # lists the arrays of a container
+    contents: Callable[[Source], list[ContainedArray]] | None = (
+        None  # lists the arrays of a container
+    )
     folder: bool = False  # whether the format writes a folder
     surfaces: bool = False  # whether the format stores values of vertices instead of a grid
 

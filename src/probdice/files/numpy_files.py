@@ -34,7 +34,15 @@ from probdice.files.corrupt import (
 )
 from probdice.files.description import DESCRIPTION, description_of, with_description
 from probdice.files.interpretation import beyond_one, fraction_in
-from probdice.files.model import Content, Format, Image, Payload, Source, as_label, meaning_of
+from probdice.files.model import (
+    ContainedArray,
+    Format,
+    Image,
+    Payload,
+    Source,
+    as_label,
+    meaning_of,
+)
 from probdice.files.unsupported import archive_of
 
 __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
@@ -142,7 +150,7 @@ def _write_npz(path: Path, payload: Payload) -> None:
         np.savez_compressed(stream, **arrays)
 
 
-def _contents_npz(source: Source) -> list[Content]:
+def _contents_npz(source: Source) -> list[ContainedArray]:
     """List the arrays of an archive. Only the headers of the arrays are read."""
     contents = []
     with source.path.open("rb") as stream, library_call():
@@ -152,7 +160,7 @@ def _contents_npz(source: Source) -> list[Content]:
                 shape, _, dtype = _header(member)
             key = name.removesuffix(".npy")
             axis = 0 if shape else None
-            contents.append(Content(key, shape, dtype, meaning_of(shape, dtype, axis)))
+            contents.append(ContainedArray(key, shape, dtype, meaning_of(shape, dtype, axis)))
     return contents
 
 

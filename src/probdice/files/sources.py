@@ -20,7 +20,7 @@ from probdice.method.region_labels import Label
 
 __all__ = [
     "HEAD",
-    "Part",
+    "NamedInput",
     "is_image",
     "is_store",
     "is_url",
@@ -41,7 +41,7 @@ NAMED = re.compile(r"\s*([^=/\\:]+?)\s*=\s*(.+)")  # csf=pve_0.nii.gz; not ./a=b
 
 
 @dataclass(frozen=True)
-class Part:
+class NamedInput:
     """One input: a path or an image of another library, and the name that the user gave it."""
 
     file: Any
@@ -55,15 +55,15 @@ class Part:
         return _filename(self.file) or f"a {type_named(self.file)}"
 
 
-def parts_of(path: Any) -> list[Part]:
+def parts_of(path: Any) -> list[NamedInput]:
     """Return the inputs, one per region, in the order of the regions."""
     if isinstance(path, str | os.PathLike):
         parts = _split(_text(path))
     elif is_image(path):
-        parts = [Part(path)]
+        parts = [NamedInput(path)]
     elif isinstance(path, Mapping):
         parts = [
-            Part(item if is_image(item) else _only(_text(item), str(name)), str(name))
+            NamedInput(item if is_image(item) else _only(_text(item), str(name)), str(name))
             for name, item in path.items()
         ]
     elif not isinstance(path, Iterable) or isinstance(path, bytes):
@@ -71,7 +71,7 @@ def parts_of(path: Any) -> list[Part]:
     else:
         parts = []
         for item in path:
-            parts += [Part(item)] if is_image(item) else _split(_text(item))
+            parts += [NamedInput(item)] if is_image(item) else _split(_text(item))
     if not parts:
         raise InputError(f"path must be {EXPECTED}, found nothing")
     unnamed = [part.source for part in parts if not part.name]
@@ -143,7 +143,7 @@ def is_store(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
-def names_of(parts: Sequence[Part]) -> list[Label]:
+def names_of(parts: Sequence[NamedInput]) -> list[Label]:
     """Return the user's region names, or the parts in which the file names differ.
 
     Images without a file are numbered from 0.
@@ -199,18 +199,18 @@ def _text(path: object) -> str:
     return text
 
 
-def _split(path: str) -> list[Part]:
+def _split(path: str) -> list[NamedInput]:
     # For a long list of files, os.path.exists returns False, while Path.exists raises an error.
     if os.path.exists(split_inside(path)[0]):
-        return [Part(path)]
+        return [NamedInput(path)]
     texts = [text.strip() for text in path.split(",") if text.strip()]
-    parts: list[Part] = []
+    parts: list[NamedInput] = []
     for text in texts or [path]:
         named = None if os.path.exists(split_inside(text)[0]) else NAMED.fullmatch(text)
         if named:
-            parts.append(Part(_only(named[2], named[1]), named[1]))
+            parts.append(NamedInput(_only(named[2], named[1]), named[1]))
         else:
-            parts += [Part(file) for file in _matches(text)]
+            parts += [NamedInput(file) for file in _matches(text)]
     return parts
 
 

@@ -14,7 +14,7 @@ from probdice.data.vertex_space import Structure, VertexSpace
 from probdice.errors import InputError
 from probdice.files.corrupt import select_name
 from probdice.files.description import with_description
-from probdice.files.model import Content, Image, Payload, as_colour, meaning_of
+from probdice.files.model import ContainedArray, Image, Payload, as_colour, meaning_of
 from probdice.text.escaping import printable
 
 __all__ = [
@@ -105,12 +105,14 @@ def map_image(maps: Maps, inside: str) -> Image:
     return with_description(image, maps.description)
 
 
-def map_contents(maps: Maps) -> list[Content]:
+def map_contents(maps: Maps) -> list[ContainedArray]:
     """List the label maps of a file. Other maps are regions of one segmentation."""
     if maps.tables is None:
         return []
     size, dtype = maps.values.shape[1:], np.dtype(np.int32)
-    return [Content(name, size, dtype, meaning_of(size, dtype, None)) for name in _shown(maps)]
+    return [
+        ContainedArray(name, size, dtype, meaning_of(size, dtype, None)) for name in _shown(maps)
+    ]
 
 
 def names_and_colours(table: Sequence[LabelRow]) -> tuple[dict[int, str], dict[int, str]]:

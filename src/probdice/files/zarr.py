@@ -23,7 +23,7 @@ from probdice.data.value_checks import zeros_and_ones
 from probdice.errors import FormatError, InputError, MissingExtraError, ProbdiceError
 from probdice.files.corrupt import check_chunk_size, check_memory, corrupt, one_line, select_name
 from probdice.files.description import DESCRIPTION, description_of, with_description
-from probdice.files.model import Content, Format, Image, Payload, Source, meaning_of, need
+from probdice.files.model import ContainedArray, Format, Image, Payload, Source, meaning_of, need
 from probdice.files.numpy_files import OBJECTS
 from probdice.files.ome_zarr import (
     Level,
@@ -55,7 +55,7 @@ def _read(source: Source) -> Image:
     return image
 
 
-def _contents(source: Source) -> list[Content]:
+def _contents(source: Source) -> list[ContainedArray]:
     """List every image and every array in a group."""
     with _metadata():
         node = _open(source.store)
@@ -66,7 +66,7 @@ def _contents(source: Source) -> list[Content]:
     for inside, image in images.items():
         shape, dtype = tuple(image.array.shape), image.array.dtype
         meaning = meaning_of(shape, dtype, image.regions, labels=image.regions is None)
-        contents.append(Content(f"/{inside}", shape, dtype, meaning, joint=""))
+        contents.append(ContainedArray(f"/{inside}", shape, dtype, meaning, joint=""))
     return contents
 
 

@@ -15,21 +15,21 @@ from probdice.method.overlap import Floats, Integers, Overlap
 from probdice.method.sides import Both, Side
 from probdice.method.similarity import Similarity
 
-__all__ = ["Distribution", "Lists", "Moments", "Passes", "Scores"]
+__all__ = ["Distribution", "Lists", "Moments", "Passes", "ScoreSums"]
 
 Lists = Sequence[Sequence[int]]  # the channels or labels of the regions of each group
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class ScoreSums:
     """Σ (1 − f), the number of pixels with infinite distance, and Σ|p − q| of each group."""
 
     loss: float
     infinite: int
     differences: Floats
 
-    def __add__(self, other: "Scores") -> "Scores":
-        return Scores(
+    def __add__(self, other: "ScoreSums") -> "ScoreSums":
+        return ScoreSums(
             self.loss + other.loss,
             self.infinite + other.infinite,
             self.differences + other.differences,
@@ -104,7 +104,7 @@ class Passes(Protocol):
     def overlap(self, similarity: Similarity) -> Overlap:
         """Return the overlap of both sides."""
 
-    def scores(self, similarity: Similarity, groups: Both[Lists]) -> Scores:
+    def scores(self, similarity: Similarity, groups: Both[Lists]) -> ScoreSums:
         """Compare the groups of both sides at every pixel."""
 
     def joined(

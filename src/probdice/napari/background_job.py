@@ -8,7 +8,7 @@ from qtpy.QtCore import Signal
 
 from probdice.napari.layer_comparison import Steps
 
-__all__ = ["Job"]
+__all__ = ["BackgroundJob"]
 
 
 class _Signals(WorkerBaseSignals):
@@ -16,7 +16,7 @@ class _Signals(WorkerBaseSignals):
     compared = Signal(object)  # the summary; emitted before the new layers are computed
 
 
-class Job(WorkerBase):
+class BackgroundJob(WorkerBase):
     """A job that calls a function in a Qt thread.
 
     The method `quit` raises `Cancelled` in the function after the current block. In addition to the
@@ -30,8 +30,8 @@ class Job(WorkerBase):
 
     Examples
     --------
-    >>> from probdice.napari.background_job import Job
-    >>> job = Job(lambda steps, compared: steps.begin("comparing"))
+    >>> from probdice.napari.background_job import BackgroundJob
+    >>> job = BackgroundJob(lambda steps, compared: steps.begin("comparing"))
     >>> _ = job.progressed.connect(print)
     >>> job.work()
     comparing 0 0

@@ -30,8 +30,8 @@ from probdice.errors import ProbdiceError
 from probdice.method.matching import RULES
 from probdice.method.region_labels import Label
 from probdice.method.sides import Both
-from probdice.napari.background_job import Job
-from probdice.napari.group_summary import DICE, Summary
+from probdice.napari.background_job import BackgroundJob
+from probdice.napari.group_summary import DICE, GroupSummary
 from probdice.napari.layer_comparison import (
     Cancelled,
     ComparedLayers,
@@ -83,7 +83,7 @@ class ComparisonWidget(QWidget):
         self.viewer = napari_viewer
         self.outcome: Outcome | None = None
         self._grid: LayerGrid | None = None
-        self._job: Job | None = None
+        self._job: BackgroundJob | None = None
         self._choices: list[Layer] = []
         self._added_layers: list[Layer] = []
         self._build()
@@ -203,7 +203,7 @@ class ComparisonWidget(QWidget):
         )
         self._grid = grid
 
-        def task(steps: Steps, show_summary: Callable[[Summary], None]) -> Outcome:
+        def task(steps: Steps, show_summary: Callable[[GroupSummary], None]) -> Outcome:
             return layers.compare(options, steps, show_summary)
 
         self._start(task, self._show_outcome)
@@ -239,7 +239,7 @@ class ComparisonWidget(QWidget):
         title = f"{self.prediction.currentText()} compared with {self.reference.currentText()}"
         path = Path(mkdtemp(prefix="probdice-")) / "report.html"
 
-        def task(steps: Steps, show_summary: Callable[[Summary], None]) -> Path:
+        def task(steps: Steps, show_summary: Callable[[GroupSummary], None]) -> Path:
             with steps.watching():
                 steps.begin("writing the report")
                 comparison.report(path, title=title)
@@ -252,10 +252,10 @@ class ComparisonWidget(QWidget):
 
     def _start(
         self,
-        task: Callable[[Steps, Callable[[Summary], None]], Any],
+        task: Callable[[Steps, Callable[[GroupSummary], None]], Any],
         show_result: Callable[[Any], object],
     ) -> None:
-        job = Job(task)
+        job = BackgroundJob(task)
         job.progressed.connect(self._show_progress)
         job.compared.connect(self._show_summary)
         job.returned.connect(show_result)
@@ -296,7 +296,7 @@ class ComparisonWidget(QWidget):
 
     # -- the result ------------------------------------------------------------------------------
 
-    def _show_summary(self, summary: Summary | None) -> None:
+    def _show_summary(self, summary: GroupSummary | None) -> None:
         """Show the results of a comparison, or clear them if `summary` is None."""
         self.outcome = None
         self.table.show(summary)

@@ -14,7 +14,7 @@ from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Side
 from probdice.text.formatting import decimal
 
-__all__ = ["DICE", "Column", "Summary", "volume_unit"]
+__all__ = ["DICE", "GroupColumn", "GroupSummary", "volume_unit"]
 
 SHOWN = 4  # largest number of labels of a group in one cell
 NOTES = 5  # largest number of notes below the table; the report lists all notes
@@ -23,7 +23,7 @@ SMALL = 1e-4  # µm³ or µm² are used for pixels below this volume in mm³ or 
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class GroupColumn:
     """A column of the table of groups.
 
     Attributes
@@ -45,14 +45,14 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class GroupSummary:
     """The texts and numbers of a comparison that the widget shows.
 
     Attributes
     ----------
     groups : tuple of Group
         The groups, one per row.
-    columns : tuple of Column
+    columns : tuple of GroupColumn
         The columns.
     headline : str
         Dice, score, and the numbers of groups and unmatched regions, as HTML.
@@ -62,8 +62,8 @@ class Summary:
     Examples
     --------
     >>> import probdice
-    >>> from probdice.napari.group_summary import Summary
-    >>> summary = Summary.of(probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]))
+    >>> from probdice.napari.group_summary import GroupSummary
+    >>> summary = GroupSummary.of(probdice.compare([1, 1, 2, 2], [5, 5, 5, 8]))
     >>> [column.title for column in summary.columns]
     ['Reference', 'Prediction', 'Dice', 'Similarity', 'Reference (pixels)', 'Prediction (pixels)']
     >>> summary.headline
@@ -71,12 +71,12 @@ class Summary:
     """
 
     groups: tuple[Group, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[GroupColumn, ...]
     headline: str
     notes: str
 
     @classmethod
-    def of(cls, comparison: Comparison) -> "Summary":
+    def of(cls, comparison: Comparison) -> "GroupSummary":
         """Compute the numbers and texts of a comparison."""
         return cls(
             comparison.groups, _columns(comparison), _headline(comparison), _notes(comparison)
@@ -105,7 +105,7 @@ def volume_unit(geometry: Geometry | None) -> tuple[str, float]:
     return ("mL", size / 1000) if axes == 3 else ("mm²", size)
 
 
-def _columns(comparison: Comparison) -> tuple[Column, ...]:
+def _columns(comparison: Comparison) -> tuple[GroupColumn, ...]:
     groups = comparison.groups
     images = comparison.images
     unit, size = volume_unit(None if images is None else images.reference.geometry)
@@ -114,7 +114,7 @@ def _columns(comparison: Comparison) -> tuple[Column, ...]:
         return np.array([getattr(group, name) for group in groups], np.float64)
 
     labels = [
-        Column(
+        GroupColumn(
             side.capitalize(),
             partial(_labels, side=side),
             _ranks([group.side(side) for group in groups]),
@@ -124,14 +124,14 @@ def _columns(comparison: Comparison) -> tuple[Column, ...]:
     ]
     return (
         *labels,
-        Column("Dice", lambda group: decimal(group.dice), numbers("dice")),
-        Column("Similarity", lambda group: decimal(group.similarity), numbers("similarity")),
-        Column(
+        GroupColumn("Dice", lambda group: decimal(group.dice), numbers("dice")),
+        GroupColumn("Similarity", lambda group: decimal(group.similarity), numbers("similarity")),
+        GroupColumn(
             f"Reference ({unit})",
             lambda group: _amount(group.reference_volume * size),
             numbers("reference_volume"),
         ),
-        Column(
+        GroupColumn(
             f"Prediction ({unit})",
             lambda group: _amount(group.prediction_volume * size),
             numbers("prediction_volume"),

@@ -14,7 +14,7 @@ from probdice.errors import ProbdiceError
 from probdice.method.overlap import Integers
 from probdice.method.sides import Both
 from probdice.napari.group_places import group_places
-from probdice.napari.group_summary import Summary
+from probdice.napari.group_summary import GroupSummary
 from probdice.napari.layer_input import LayerGrid
 from probdice.napari.layer_output import (
     LayerData,
@@ -143,7 +143,7 @@ class ComparedLayers:
         self,
         options: CompareOptions,
         steps: Steps,
-        show_summary: Callable[[Summary], None] = lambda summary: None,
+        show_summary: Callable[[GroupSummary], None] = lambda summary: None,
     ) -> Outcome:
         """Compare the layers.
 
@@ -154,7 +154,7 @@ class ComparedLayers:
             images = images_of(self.sides.reference, self.sides.prediction, options)
             comparison = compare_images(images, options)
             steps.begin("listing the groups")
-            show_summary(Summary.of(comparison))
+            show_summary(GroupSummary.of(comparison))
             steps.begin("finding the largest differences")
             places = group_places(comparison)
             steps.begin("computing the similarity map")

@@ -9,7 +9,7 @@ from qtpy.QtGui import QColor
 
 from probdice.comparison.result import Group
 from probdice.method.sides import SIDES
-from probdice.napari.group_summary import Column, Summary
+from probdice.napari.group_summary import GroupColumn, GroupSummary
 
 __all__ = ["GroupTable"]
 
@@ -24,10 +24,10 @@ class GroupTable(QAbstractTableModel):
     Examples
     --------
     >>> import probdice
-    >>> from probdice.napari.group_summary import DICE, Summary
+    >>> from probdice.napari.group_summary import DICE, GroupSummary
     >>> from probdice.napari.table_model import GroupTable
     >>> table = GroupTable()
-    >>> table.show(Summary.of(probdice.compare([1, 1, 2, 2], [5, 5, 5, 8])))
+    >>> table.show(GroupSummary.of(probdice.compare([1, 1, 2, 2], [5, 5, 5, 8])))
     >>> [table.data(table.index(0, column)) for column in range(table.columnCount())]
     ['1', '5', '0.8000', '0.7500', '2', '3']
     >>> table.sort(DICE)
@@ -38,12 +38,12 @@ class GroupTable(QAbstractTableModel):
     def __init__(self, parent: Any = None) -> None:
         super().__init__(parent)
         self._groups: tuple[Group, ...] = ()
-        self._columns: tuple[Column, ...] = ()
+        self._columns: tuple[GroupColumn, ...] = ()
         self._colours: NDArray[np.float64] | None = None
         self._rows: NDArray[np.int64] = np.zeros(0, np.int64)
         self._sort_order: tuple[int, Any] = -1, Qt.SortOrder.AscendingOrder
 
-    def show(self, summary: Summary | None) -> None:
+    def show(self, summary: GroupSummary | None) -> None:
         """Show the groups of a comparison in the current order; no groups if `summary` is None."""
         self.beginResetModel()
         self._groups = () if summary is None else summary.groups

@@ -54,7 +54,7 @@ def signed(value: float) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class ValuePlane:
     """The values of two functions on the unit square.
 
     Both axes have the same `ticks`. The first row is at the bottom.
@@ -65,7 +65,7 @@ class Plane:
     second: Floats
 
 
-def dice_forms(points: int = 201) -> Plane:
+def dice_forms(points: int = 201) -> ValuePlane:
     """Compute S₁ = 2a / (1 + a − b) and S₂ = a + b for all pairs of binary segmentations.
 
     Columns are values of a, the fraction of pixels that are foreground in both segmentations. Rows
@@ -77,15 +77,15 @@ def dice_forms(points: int = 201) -> Plane:
     possible = a + b <= 1 + 1e-12
     s1 = np.full((points, points), np.nan)
     np.divide(2 * a, 1 + a - b, out=s1, where=possible & (1 + a - b > 1e-12))
-    return Plane(fractions, s1, np.where(possible, np.minimum(a + b, 1), np.nan))
+    return ValuePlane(fractions, s1, np.where(possible, np.minimum(a + b, 1), np.nan))
 
 
-def two_regions(points: int = 201) -> Plane:
+def two_regions(points: int = 201) -> ValuePlane:
     """Compute f₁ and f₂ of two regions. Rows are references, and columns are predictions."""
     probability = np.linspace(0, 1, points)
     vectors = np.stack([probability, 1 - probability])
     sides = vectors[:, :, None], vectors[:, None, :]
-    return Plane(probability, Absolute()(*sides), Aitchison()(*sides))
+    return ValuePlane(probability, Absolute()(*sides), Aitchison()(*sides))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from probdice.errors import InputError
 from probdice.pictures import boundary_plots, charts, matrix
 from probdice.pictures import label_images as images
-from probdice.pictures.canvas import Request, request_of
+from probdice.pictures.canvas import PlotRequest, request_of
 from probdice.pictures.colours import Colours, Palette, colours_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Kind = Literal[
     "histogram",
     "boundaries",
 ]
-DRAWING_FUNCTIONS: dict[str, Callable[[Comparison, Request], Figure]] = {
+DRAWING_FUNCTIONS: dict[str, Callable[[Comparison, PlotRequest], Figure]] = {
     "overview": images.draw_overview,
     "regions": images.draw_regions,
     "map": images.draw_map,

@@ -8,7 +8,7 @@ import numpy as np
 
 from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
-from probdice.pictures.canvas import Request, canvas_for, colour_bar, tidy
+from probdice.pictures.canvas import PlotRequest, canvas_for, colour_bar, tidy
 from probdice.pictures.colours import Colours, colour_map, colours_of
 from probdice.pictures.label_images import MOST, blended, checked_place
 from probdice.pictures.outlines import (
@@ -39,7 +39,7 @@ MAX_NAME_LENGTH = 36  # characters per name
 NO_OTHER = "#555555"  # outlines of regions that are absent from the other side
 
 
-def draw_boundaries(comparison: Comparison, request: Request) -> Figure:
+def draw_boundaries(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw both outlines, coloured by distance, and a histogram per group.
 
     A region that is absent from the other side has grey outlines and no histogram.

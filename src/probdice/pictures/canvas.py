@@ -18,7 +18,7 @@ __all__ = [
     "PAGE",
     "QUIET",
     "Canvas",
-    "Request",
+    "PlotRequest",
     "canvas_for",
     "colour_bar",
     "request_of",
@@ -32,7 +32,7 @@ DOTS = 2.4  # size of a dot
 
 
 @dataclass(frozen=True)
-class Request:
+class PlotRequest:
     """The validated arguments of `plot`. `axes` is None for a new figure."""
 
     kind: str
@@ -102,7 +102,7 @@ def request_of(
     figsize: tuple[float, float] | None,
     place: Sequence[int] | None = None,
     palette: Palette = "safe",
-) -> Request:
+) -> PlotRequest:
     """Validate the arguments of `plot`."""
     if ax is not None and figsize is not None:
         raise InputError("figsize is the size of a new figure. Pass ax or figsize, not both.")
@@ -114,11 +114,11 @@ def request_of(
         if not (0 < width < 1000 and 0 < height < 1000):
             raise InputError(f"figsize must be a width and a height in inches, found {figsize!r}")
         figsize = width, height
-    return Request(kind, None if ax is None else _as_axes(ax), figsize, place, palette)
+    return PlotRequest(kind, None if ax is None else _as_axes(ax), figsize, place, palette)
 
 
 def canvas_for(
-    request: Request,
+    request: PlotRequest,
     size: tuple[float, float],
     *,
     rows: int = 1,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.sides import SIDES, Side
-from probdice.pictures.canvas import PAGE, Canvas, Request, canvas_for, tidy
+from probdice.pictures.canvas import PAGE, Canvas, PlotRequest, canvas_for, tidy
 from probdice.pictures.colours import colours_of
 from probdice.pictures.layout import MATCHED, MERGED, Layout, Node, arrange, width_of
 from probdice.pictures.planes import planes_of
@@ -35,7 +35,7 @@ MAX_NAME_LENGTH = 24  # characters per name
 SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x of the columns
 
 
-def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
+def draw_correspondence(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw two columns of regions, with blue lines for matched pairs and green lines for merges."""
     height = _height(request)
     layout = arrange(comparison, rows=max(int((height - AROUND) / CLOSE), 1))
@@ -74,7 +74,7 @@ def draw_correspondence(comparison: Comparison, request: Request) -> Figure:
     return canvas.figure
 
 
-def draw_slices(comparison: Comparison, request: Request) -> Figure:
+def draw_slices(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the mean of f per slice along each axis."""
     view = _sampled(comparison)
     axes = len(view.ranges)
@@ -101,7 +101,7 @@ def draw_slices(comparison: Comparison, request: Request) -> Figure:
     return canvas.figure
 
 
-def draw_histogram(comparison: Comparison, request: Request) -> Figure:
+def draw_histogram(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the distribution of f over the pixels.
 
     For two label maps, f has only two values. In this case, the picture has two bars and does not
@@ -133,7 +133,7 @@ def draw_histogram(comparison: Comparison, request: Request) -> Figure:
     return canvas.figure
 
 
-def _draw_agreement(comparison: Comparison, request: Request) -> Figure:
+def _draw_agreement(comparison: Comparison, request: PlotRequest) -> Figure:
     """Return the shares of pixels where two label maps agree and differ."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
@@ -172,7 +172,7 @@ def _sampled(comparison: Comparison) -> View:
     return look(comparison, every_nth(images_of(comparison).reference.shape, SAMPLED))
 
 
-def _height(request: Request) -> float:
+def _height(request: PlotRequest) -> float:
     """Return the available height of the axes in inches."""
     if request.axes is not None:
         ax = request.axes[0]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
-from probdice.pictures.canvas import DOTS, PAGE, Request, canvas_for, request_of, tidy
+from probdice.pictures.canvas import DOTS, PAGE, PlotRequest, canvas_for, request_of, tidy
 from probdice.pictures.colours import PALETTE
 from probdice.pictures.region_names import MAX_NAME_LENGTH, short_names
 from probdice.pictures.volume_plots import draw_volumes
@@ -104,7 +104,7 @@ def plot_evaluation(
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class DotRow:
     """A row of dots, and the mean and confidence interval that are drawn above it."""
 
     name: str
@@ -114,12 +114,12 @@ class Row:
     interval: Interval
 
 
-def draw_distributions(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
+def draw_distributions(evaluation: Evaluation, measure: str | None, request: PlotRequest) -> Figure:
     """Draw one dot per case, with one row per method."""
     values, summaries = evaluation.values(measure), evaluation.summaries(measure)
     names = short_names(list(evaluation.methods), MAX_NAME_LENGTH)
     rows = [
-        Row(name, colour, values[method], summaries[method].value, summaries[method].interval)
+        DotRow(name, colour, values[method], summaries[method].value, summaries[method].interval)
         for method, name, colour in zip(evaluation.methods, names, _colours(), strict=False)
     ]
     canvas = canvas_for(request, (6.4, _height(len(rows), 0.5)))
@@ -128,7 +128,7 @@ def draw_distributions(evaluation: Evaluation, measure: str | None, request: Req
     return canvas.figure
 
 
-def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
+def draw_regions(evaluation: Evaluation, measure: str | None, request: PlotRequest) -> Figure:
     """Draw the Dice of every reference label for all methods."""
     from matplotlib.lines import Line2D
 
@@ -170,7 +170,7 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: Request) 
     return canvas.figure
 
 
-def draw_differences(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
+def draw_differences(evaluation: Evaluation, measure: str | None, request: PlotRequest) -> Figure:
     """Draw the difference per case for every pair of methods."""
     from probdice.evaluation.statistics import gaps
 
@@ -180,7 +180,7 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: Reque
     values = evaluation.values(measure)
     visible_pairs = pairs[: max(int((PAGE - 1) / 0.5), 1)]
     rows = [
-        Row(
+        DotRow(
             f"{first} − {second}",
             "#555555",
             gaps(values[pair.first], values[pair.second]),
@@ -205,7 +205,7 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: Reque
     return canvas.figure
 
 
-def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
+def draw_ranks(evaluation: Evaluation, measure: str | None, request: PlotRequest) -> Figure:
     """Draw the mean rank of every method, with the best method at the top."""
     ranks = evaluation.ranks(measure)
     canvas = canvas_for(request, (6.4, _height(len(ranks), 0.34)))
@@ -231,7 +231,7 @@ def draw_ranks(evaluation: Evaluation, measure: str | None, request: Request) ->
     return canvas.figure
 
 
-def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
+def draw_schemes(evaluation: Evaluation, measure: str | None, request: PlotRequest) -> Figure:
     """Draw the place of every method in every ranking scheme."""
     from probdice.options import SCHEMES
 
@@ -264,7 +264,7 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: Request) 
     return canvas.figure
 
 
-DRAWING_FUNCTIONS: dict[str, Callable[[Evaluation, str | None, Request], Figure]] = {
+DRAWING_FUNCTIONS: dict[str, Callable[[Evaluation, str | None, PlotRequest], Figure]] = {
     "distributions": draw_distributions,
     "regions": draw_regions,
     "differences": draw_differences,
@@ -288,7 +288,7 @@ def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
     return finite_values, places.astype(np.float64)
 
 
-def _draw_rows(ax: Axes, rows: Sequence[Row]) -> None:
+def _draw_rows(ax: Axes, rows: Sequence[DotRow]) -> None:
     all_values = np.concatenate([row.values[np.isfinite(row.values)] for row in rows])
     span = (float(all_values.min()), float(all_values.max())) if all_values.size else (0.0, 1.0)
     for y, row in enumerate(rows):
@@ -356,7 +356,7 @@ def _titles(evaluation: Evaluation, measure: str | None) -> str:
     return f"{', '.join(first_titles)} and {last}" if first_titles else last
 
 
-def _infinite_note(rows: Sequence[Row]) -> str:
+def _infinite_note(rows: Sequence[DotRow]) -> str:
     """Return a remark about infinite values, which cannot be drawn."""
     count = sum(int(np.isinf(row.values).sum()) for row in rows)
     return f" ({count} infinite values are not drawn)" if count else ""

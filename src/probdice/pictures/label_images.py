@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.region_labels import listed
-from probdice.pictures.canvas import Canvas, Request, canvas_for, colour_bar
+from probdice.pictures.canvas import Canvas, PlotRequest, canvas_for, colour_bar
 from probdice.pictures.colours import SIMILARITY, Colours, colour_map, colours_of, triples
 from probdice.pictures.planes import Plane, planes_of
 from probdice.pictures.region_names import short_names
@@ -68,22 +68,22 @@ def blended(view: View, side: Side, colours: Colours) -> NDArray[np.float32]:
     return np.clip(image, 0, 1)
 
 
-def draw_overview(comparison: Comparison, request: Request) -> Figure:
+def draw_overview(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the reference, the prediction and f side by side."""
     return _side_by_side(comparison, request, ("reference", "prediction", "f"))
 
 
-def draw_regions(comparison: Comparison, request: Request) -> Figure:
+def draw_regions(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the reference and the prediction side by side."""
     return _side_by_side(comparison, request, ("reference", "prediction"))
 
 
-def draw_map(comparison: Comparison, request: Request) -> Figure:
+def draw_map(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the map of f, where white is 1 and red is 0."""
     return _side_by_side(comparison, request, ("f",))
 
 
-def draw_views(comparison: Comparison, request: Request) -> Figure:
+def draw_views(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw three orthogonal slices of a volume through one voxel, by default where f is lowest."""
     shape, geometry = _grid(comparison)
     if len(shape) != 3:
@@ -108,7 +108,7 @@ def draw_views(comparison: Comparison, request: Request) -> Figure:
     return canvas.figure
 
 
-def _side_by_side(comparison: Comparison, request: Request, columns: Sequence[str]) -> Figure:
+def _side_by_side(comparison: Comparison, request: PlotRequest, columns: Sequence[str]) -> Figure:
     shape, geometry = _grid(comparison)
     plane = planes_of(len(shape), geometry)[0]
     centre = _place(comparison, request.place)
@@ -127,7 +127,7 @@ def _side_by_side(comparison: Comparison, request: Request, columns: Sequence[st
 
 
 def _canvas(
-    request: Request, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
+    request: PlotRequest, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
 ) -> Canvas:
     """Return one row of axes per plane, with heights proportional to the image."""
     width = 3.2

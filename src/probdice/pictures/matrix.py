@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.sides import SIDES, Both, Side, other
-from probdice.pictures.canvas import Canvas, Request, canvas_for, colour_bar
+from probdice.pictures.canvas import Canvas, PlotRequest, canvas_for, colour_bar
 from probdice.pictures.colours import colour_map
 from probdice.pictures.layout import MATCHED, MERGED, arrange
 from probdice.pictures.region_names import short_names
@@ -126,7 +126,7 @@ def pair_dice(table: Overlap) -> NDArray[np.float64]:
     return shares
 
 
-def draw_overlap(comparison: Comparison, request: Request) -> Figure:
+def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the Dice of overlapping pairs.
 
     Matched pairs are outlined in blue, merged pairs in green.

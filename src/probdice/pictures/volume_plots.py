@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.pictures.canvas import DOTS, PAGE, Request, canvas_for, tidy
+from probdice.pictures.canvas import DOTS, PAGE, PlotRequest, canvas_for, tidy
 from probdice.pictures.colours import PALETTE
 from probdice.pictures.region_names import MAX_NAME_LENGTH, short_names
 
@@ -29,7 +29,7 @@ NORMAL = 1.96  # standard deviations that contain 95 % of a normal distribution
 Floats = NDArray[np.float64]
 
 
-def draw_volumes(evaluation: Evaluation, measure: str | None, request: Request) -> Figure:
+def draw_volumes(evaluation: Evaluation, measure: str | None, request: PlotRequest) -> Figure:
     """Draw the difference of volumes against their mean, with one panel per method."""
     methods = list(evaluation.methods)
     across = min(len(methods), ACROSS)

@@ -27,7 +27,7 @@ LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # of the rank stability figure, in pi
 
 
 @dataclass(frozen=True)
-class Dot:
+class MethodDot:
     """The mean of a method and its confidence interval. Unknown positions are None."""
 
     name: str
@@ -58,7 +58,7 @@ class IntervalPlot:
 
     height: int
     bottom: int
-    dots: tuple[Dot, ...]
+    dots: tuple[MethodDot, ...]
     band: Band | None
     ticks: tuple[tuple[float, str], ...]
     axis: str
@@ -125,7 +125,9 @@ def interval_plot(
         y, text = HEAD + ROW * k + ROW - 10, _value_text(entries[method])
         name = shortened(method, LABEL)
         dots.append(
-            Dot(name, colours[method], text, y, x, start, end, position(rater_means.get(method)))
+            MethodDot(
+                name, colours[method], text, y, x, start, end, position(rater_means.get(method))
+            )
         )
     bottom = HEAD + ROW * len(dots) + 6
     ticks = tuple((position(tick) or 0.0, f"{tick:g}") for tick in round_ticks(low, high))

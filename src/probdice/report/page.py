@@ -71,7 +71,7 @@ ABOVE = 34  # height of the column headings
 
 
 @dataclass(frozen=True)
-class Row:
+class GroupRow:
     """A row in the table of groups."""
 
     number: int
@@ -91,13 +91,13 @@ class UnmatchedRows:
     """The unmatched regions of one side in the plot. The largest regions are listed separately."""
 
     side: Side
-    first: tuple[Row, ...]
-    others: tuple[Row, ...]
+    first: tuple[GroupRow, ...]
+    others: tuple[GroupRow, ...]
     count: int  # number of other regions, including regions that are not listed
 
 
 @dataclass(frozen=True)
-class Dot:
+class GroupDot:
     """A region in the diagram."""
 
     side: str
@@ -126,7 +126,7 @@ class Line:
 class Drawing:
     """The diagram of matched regions. Long diagrams are not printed."""
 
-    dots: tuple[Dot, ...]
+    dots: tuple[GroupDot, ...]
     lines: tuple[Line, ...]
     height: int
     merged: bool
@@ -147,7 +147,7 @@ class Drawing:
         }
 
 
-def _compact(entry: Dot | Line) -> list[Any]:
+def _compact(entry: GroupDot | Line) -> list[Any]:
     """Return the values of an entry, with 0 and 1 for booleans."""
     return [int(value) if isinstance(value, bool) else value for value in astuple(entry)]
 
@@ -166,7 +166,7 @@ class Page:
     sentences: tuple[Sentence, ...]
     notes: tuple[Sentence, ...]
     words: PixelWords
-    rows: tuple[Row, ...]
+    rows: tuple[GroupRow, ...]
     groups: int  # including groups that are not listed
     unmatched: tuple[UnmatchedRows, ...]
     drawing: Drawing
@@ -191,7 +191,7 @@ class Page:
         return self.notes[WARNED:]
 
     @property
-    def matched(self) -> tuple[Row, ...]:
+    def matched(self) -> tuple[GroupRow, ...]:
         """The matched groups in the plot of Dice, without faint groups."""
         return tuple(row for row in self.rows if not row.only and not row.faint)[:PLOTTED]
 
@@ -314,7 +314,7 @@ def _groups_to_list(groups: Sequence[Group]) -> list[int]:
     return [k for k in order if k in indices]
 
 
-def _unmatched(comparison: Comparison, rows: tuple[Row, ...]) -> tuple[UnmatchedRows, ...]:
+def _unmatched(comparison: Comparison, rows: tuple[GroupRow, ...]) -> tuple[UnmatchedRows, ...]:
     """Return the unmatched regions in the plot by side. The side of the worst region is first."""
     unmatched = [row for row in rows if row.only and not row.faint]
     result = []
@@ -329,10 +329,12 @@ def _unmatched(comparison: Comparison, rows: tuple[Row, ...]) -> tuple[Unmatched
     return tuple(result)
 
 
-def _row(number: int, group: Group, colour: str, comparison: Comparison, words: PixelWords) -> Row:
+def _row(
+    number: int, group: Group, colour: str, comparison: Comparison, words: PixelWords
+) -> GroupRow:
     pixel_volume = comparison.pixel_volume
     unit = words.many if pixel_volume is None else "mL"
-    return Row(
+    return GroupRow(
         number,
         name_of(group),
         name_in_text(group),
@@ -363,7 +365,7 @@ def _drawing(
     shades = colours.by_label(comparison)
     linked_nodes = {id(node) for link in layout.links for node in (link.reference, link.prediction)}
     dots = tuple(
-        Dot(
+        GroupDot(
             side=node.side,
             group=node.group,
             name=shortened(node.label, SHORT),

@@ -45,7 +45,7 @@ ABSENT = "not used"  # remark on a region that a rater does not have
 
 
 @dataclass(frozen=True)
-class Matrix:
+class RaterMatrix:
     """A number for every pair of raters. Similar raters are adjacent."""
 
     name: str
@@ -65,8 +65,8 @@ class RatersPage:
     notes: tuple[str, ...]
     slices: RaterSlices | None  # None for values at vertices
     names: tuple[str, ...]  # similar raters are adjacent
-    matrices: tuple[Matrix, ...]
-    region_matrix: Matrix | None  # the Dice of the region with the lowest mean
+    matrices: tuple[RaterMatrix, ...]
+    region_matrix: RaterMatrix | None  # the Dice of the region with the lowest mean
     region_dice: dict[str, Any]  # the Dice of every region, so that readers can select a region
     raters: Table
     regions: Table
@@ -244,7 +244,7 @@ def _name_in_text(region: RegionAgreement) -> str:
     return name if isinstance(region.label, str) else f"region {name}"
 
 
-def _matrices(agreement: Agreement) -> tuple[Matrix, ...]:
+def _matrices(agreement: Agreement) -> tuple[RaterMatrix, ...]:
     tables = (
         ("Score", "1 means identical", agreement.score),
         ("Adjusted score", "0 is chance level, 1 means identical", agreement.adjusted_score),
@@ -257,13 +257,13 @@ def _matrices(agreement: Agreement) -> tuple[Matrix, ...]:
     return tuple(_matrix(*entry, agreement) for entry in tables)
 
 
-def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Matrix:
+def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> RaterMatrix:
     order = list(agreement.order)
     rows = tuple(
         tuple(Cell(value, decimal(value, MATRIX_DIGITS), shade=shade_of(value)) for value in row)
         for row in values[np.ix_(order, order)].tolist()
     )
-    return Matrix(name, about, rows)
+    return RaterMatrix(name, about, rows)
 
 
 def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
     from probdice.method.region_labels import Label
 
-__all__ = ["CaseSlices", "PageLink", "Panel", "write_side_by_side"]
+__all__ = ["CaseSlices", "MethodPanel", "PageLink", "write_side_by_side"]
 
 MOST_LABELS = 2**21  # most pixels per layer of label maps
 MOST_PROBABILITIES = 2**19  # most pixels per layer if a side has probabilities
@@ -56,7 +56,7 @@ class PageLink:
 
 
 @dataclass(frozen=True)
-class Panel:
+class MethodPanel:
     """The layers of a prediction and of its similarity to the reference, and its measures."""
 
     name: str
@@ -82,7 +82,7 @@ class CaseSlices:
     legend: dict[str, str] = field(default_factory=dict)  # names and colours of regions
     unnamed: int = 0  # reference regions that are not in the legend
     has_unmatched: bool = False  # whether a prediction has unmatched regions
-    panels: list[Panel] = field(default_factory=list)
+    panels: list[MethodPanel] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # names of methods without images
     _stack: Stack | None = None
     _colours: dict[Label, str] = field(default_factory=dict)
@@ -201,7 +201,7 @@ def _regions(stack: Stack, view: View, side: Side, colours: list[str]) -> dict[s
     return region_layer(stack, np.where(view.inside, codes, -1), colours)
 
 
-def _panel(method: str, comparison: Comparison, number: int) -> Panel:
+def _panel(method: str, comparison: Comparison, number: int) -> MethodPanel:
     """Return the panel of a method with its Dice, worst region, unmatched regions and score."""
     dice_name, dice = "mean Dice", comparison.mean_dice
     if comparison.background is not None:
@@ -214,7 +214,7 @@ def _panel(method: str, comparison: Comparison, number: int) -> Panel:
     counts = unmatched_in_words(comparison)
     facts = [f"worst region: {worst_text}"] if worst_text else []
     facts += [f"{counts} unmatched"] if counts else []
-    return Panel(
+    return MethodPanel(
         shortened(method),
         f"regions-{number}",
         f"similarity-{number}",
@@ -225,7 +225,7 @@ def _panel(method: str, comparison: Comparison, number: int) -> Panel:
     )
 
 
-def _verdict(panels: Sequence[Panel]) -> str:
+def _verdict(panels: Sequence[MethodPanel]) -> str:
     """Return the methods with the highest and the lowest Dice, and the worst region."""
     ranked = sorted((one for one in panels if not isnan(one.dice)), key=lambda one: -one.dice)
     if not ranked:

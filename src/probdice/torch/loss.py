@@ -25,7 +25,7 @@ __all__ = ["RegionDiceLoss", "region_dice_loss"]
 
 SIMILARITIES = "absolute", "aitchison"  # similarities with a loss
 
-Measure = Literal["dice", "score", "foreground"]
+LossMeasure = Literal["dice", "score", "foreground"]
 ChannelMatch = Literal["labels", "overlap"]
 Reduction = Literal["mean", "sum", "none"]
 
@@ -107,7 +107,7 @@ class RegionDiceLoss(nn.Module):
         self,
         *,
         similarity: str | Similarity = "absolute",
-        measure: Measure = "dice",
+        measure: LossMeasure = "dice",
         match: ChannelMatch = "labels",
         activation: Activation = "softmax",
         batch: bool = False,
@@ -118,7 +118,7 @@ class RegionDiceLoss(nn.Module):
     ) -> None:
         super().__init__()
         self.similarity = as_similarity(similarity)
-        self.measure = one_of(Measure, measure, "measure")
+        self.measure = one_of(LossMeasure, measure, "measure")
         self.match = one_of(ChannelMatch, match, "match")
         self.activation = one_of(Activation, activation, "activation")
         self.batch = bool(batch)
@@ -326,7 +326,7 @@ def region_dice_loss(
     mask: Tensor | Sequence[Tensor] | None = None,
     *,
     similarity: str | Similarity = "absolute",
-    measure: Measure = "dice",
+    measure: LossMeasure = "dice",
     match: ChannelMatch = "labels",
     activation: Activation = "softmax",
     batch: bool = False,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from probdice.compiler.jit import inlined, inner, kernel
 from probdice.engine.kernels.surface_shapes import Shapes
-from probdice.engine.kernels.surfaces import DEEPEST, Part, Pyramid, halves_of, place_of
+from probdice.engine.kernels.surfaces import DEEPEST, Pyramid, SurfacePart, halves_of, place_of
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ class _Stack(NamedTuple):
 
 @kernel
 def find_distances(
-    part: Part,
+    part: SurfacePart,
     other: Pyramid,
     shapes: Shapes,
     first: int,
@@ -302,7 +302,7 @@ def _push(stack: _Stack, waiting: int, level: int, p: int, q: int, r: int, bound
 
 
 @kernel
-def centroids(part: Part, shapes: Shapes, box: Integers, into: Floats) -> None:
+def centroids(part: SurfacePart, shapes: Shapes, box: Integers, into: Floats) -> None:
     """Write the centroids of all elements, in pixel coordinates of the image."""
     for n in range(part.cells.size):
         cell = place_of(part.cells[n], box[4], box[5])

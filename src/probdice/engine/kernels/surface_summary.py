@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from probdice.compiler.jit import inner, kernel
 from probdice.engine.kernels.surface_search import find_distances
 from probdice.engine.kernels.surface_shapes import Shapes
-from probdice.engine.kernels.surfaces import Surface, assemble, differing
+from probdice.engine.kernels.surfaces import SetSurface, assemble, differing
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -167,7 +167,7 @@ def summarise_sets(
 
 
 @inner
-def _directed(surface: Surface, other: Surface, shapes: Shapes) -> Directed:
+def _directed(surface: SetSurface, other: SetSurface, shapes: Shapes) -> Directed:
     part, shared = differing(surface.part, other.pyramid, shapes)
     distances, weights = np.empty(part.starts[-1]), np.empty(part.starts[-1])
     if other.part.cells.size:

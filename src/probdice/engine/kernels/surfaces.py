@@ -28,7 +28,7 @@ DEEPEST = 64  # largest number of levels of a pyramid
 BRICK = 2**12  # number of cells in a brick
 
 
-class Part(NamedTuple):
+class SurfacePart(NamedTuple):
     """The cells of a box that contain the elements of a surface or of a part of a surface."""
 
     cells: Integers  # flat indices in the box
@@ -55,10 +55,10 @@ class Pyramid(NamedTuple):
     offsets: Integers  # the start of each of these levels in `nodes`
 
 
-class Surface(NamedTuple):
+class SetSurface(NamedTuple):
     """The surface of a set in a box of cells."""
 
-    part: Part  # the whole surface
+    part: SurfacePart  # the whole surface
     pyramid: Pyramid
 
 
@@ -192,7 +192,7 @@ def assemble(
     box: Integers,
     shapes: Shapes,
     dense: int,
-) -> Surface:
+) -> SetSurface:
     """Return the surface in the given cells of an image.
 
     `cells` contains flat indices in ascending order. `sizes` contains the number of cells in the
@@ -212,11 +212,11 @@ def assemble(
         i, j, k = place_of(moved[n], box[4], box[5])
         pyramid.bricks[_address(pyramid, 0, i, j, k)] = configurations[n]
         _mark(pyramid, i, j, k)
-    return Surface(Part(moved, configurations, starts), pyramid)
+    return SetSurface(SurfacePart(moved, configurations, starts), pyramid)
 
 
 @kernel
-def differing(part: Part, other: Pyramid, shapes: Shapes) -> tuple[Part, float]:
+def differing(part: SurfacePart, other: Pyramid, shapes: Shapes) -> tuple[SurfacePart, float]:
     """Return the cells whose configuration differs from that of another surface.
 
     Also return the total size of the elements in the remaining cells, where distances are 0. If two
@@ -241,7 +241,7 @@ def differing(part: Part, other: Pyramid, shapes: Shapes) -> tuple[Part, float]:
             cells[m], configurations[m] = part.cells[n], part.configurations[n]
             starts[m + 1] = starts[m] + part.starts[n + 1] - part.starts[n]
             m += 1
-    return Part(cells, configurations, starts), size
+    return SurfacePart(cells, configurations, starts), size
 
 
 @inlined
