@@ -24,7 +24,7 @@ class Claim:
     exceptions: tuple[str, ...] = ()
 
 
-def forms_claim(forms: figures.Plane) -> Claim:
+def forms_claim(forms: figures.ValuePlane) -> Claim:
     """Check that S₁ is undefined and S₂ is 1 if all pixels are background."""
     s1, s2 = float(forms.first[-1, 0]), float(forms.second[-1, 0])
     return Claim(
@@ -37,7 +37,7 @@ def forms_claim(forms: figures.Plane) -> Claim:
     )
 
 
-def linear_claim(data: figures.Plane) -> Claim:
+def linear_claim(data: figures.ValuePlane) -> Claim:
     """Check that f₁ is linear on either side of equality."""
     bends = np.diff(data.first, n=2, axis=1)
     rows, columns = np.indices(bends.shape)
@@ -53,7 +53,7 @@ def linear_claim(data: figures.Plane) -> Claim:
     )
 
 
-def steep_claim(data: figures.Plane) -> Claim:
+def steep_claim(data: figures.ValuePlane) -> Claim:
     """Check that f₂ falls fastest near equality, and faster there than f₁."""
     points = len(data.ticks)
     step = max(round(0.05 * (points - 1)), 1)
@@ -81,7 +81,7 @@ def steep_claim(data: figures.Plane) -> Claim:
     )
 
 
-def certainty_claim(data: figures.Plane) -> Claim:
+def certainty_claim(data: figures.ValuePlane) -> Claim:
     """Check that f₂ is 0 if only one side is certain, and 1 if both are certain and equal."""
     edges = np.concatenate(
         [data.second[0, 1:], data.second[-1, :-1], data.second[1:, 0], data.second[:-1, -1]]

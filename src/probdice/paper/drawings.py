@@ -22,7 +22,7 @@ CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
 MARKERS = "os^Dv<>ph*"
 
 
-def draw_dice_forms(data: figures.Plane) -> "Figure":
+def draw_dice_forms(data: figures.ValuePlane) -> "Figure":
     """Draw both forms of the coefficient side by side. Impossible values are hatched."""
     figure = new_figure(8.6, 4.1)
     axes = figure.subplots(1, 2)
@@ -45,7 +45,7 @@ def draw_dice_forms(data: figures.Plane) -> "Figure":
     return figure
 
 
-def draw_two_regions(data: figures.Plane) -> "Figure":
+def draw_two_regions(data: figures.ValuePlane) -> "Figure":
     """Draw f₁ and f₂ for all pairs of probabilities, and as curves for two fixed references."""
     figure = new_figure(12.2, 4.1)
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.15])
