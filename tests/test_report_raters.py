@@ -152,6 +152,7 @@ def test_names_are_escaped_and_the_page_is_self_contained(tmp_path):
     text = file.read_text()
     assert "&lt;eva&gt;" in text and "<eva>" not in text
     assert "three &lt;people&gt;" in text
+    assert ".matrices > div {" in text
     assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "STAPLE, " in text
 

@@ -2,10 +2,11 @@
 
 Groups have the colours that files or label tables define for their regions. Groups without a
 defined colour, or with the colour of another group, use a colour-blind safe palette. The palette
-starts with the colours of Okabe and Ito (2008). Each additional colour has the largest possible
-distance (CIEDE2000) from the previous colours, black, white, the greys and the red of differences.
-The distance is the smaller of two: the distance in normal vision, and 1.6 times the distance in
-deuteranopic or protanopic vision (Machado et al. 2009).
+starts with the colours of Okabe and Ito (2008). The other colours were chosen one by one from a
+grid of saturated colours of medium lightness, far (CIEDE2000) from the previous colours, black,
+white, the greys and the red of differences. Distances in deuteranopic and protanopic vision
+(Machado et al. 2009) count 1.6 times, distances from black and white count 1.3 times, and colours
+within 8.2 units of CIELAB of another colour in any of these visions were excluded.
 
 Similarity has the same colour scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that
 is not in the palette, and 1 is white, the colour of the page, or transparent over an image.

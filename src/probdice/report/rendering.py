@@ -50,10 +50,12 @@ def render(
     `style`, `extra_styles` and `scripts` are files of the package, such as "assets/page.css". The
     style sheets are joined in this order.
     """
+    from markupsafe import Markup
+
     sheets, code = (
         [_asset(package, name) for name in names] for names in ((style, *extra_styles), scripts)
     )
-    css = sheets[0] + "".join(sheets[1:])
+    css = Markup("").join(sheets)  # a str would be escaped, with the > of selectors
     policy = [
         "default-src 'none'",
         "img-src data:",
