@@ -727,3 +727,18 @@ def dice_by_hand(reference, prediction, label) -> float:
     p = reference == label
     q = prediction[label] if prediction.ndim == 2 else prediction == label
     return 2 * np.minimum(p, q).sum() / (p.sum() + q.sum())
+
+
+def test_only_the_lowest_agreement_of_many_measures_is_printed(folders: Path) -> None:
+    measures = ("score", "mean_dice", "lowest_dice", "explained_reference")
+    options = [f"--rank-by={name}" for name in measures]
+    methods = folders / "good", folders / "poor"
+    out = folders / "several measures"
+    done = probdice("evaluate", folders / "truth", *methods, *options, "-o", out)
+    (line,) = (line for line in done.stdout.splitlines() if "rankings by measure" in line)
+    # "poor" explains 2/3 of every reference, "good" explains less in four of seven cases. The joint
+    # ranking (all) and the other three measures prefer "good", so τ of two methods is 1 or −1.
+    assert line == (
+        "Kendall's τ between rankings by measure: lowest of 10 pairs all and explained_reference "
+        "-1.00 (summary.json lists all)"
+    )

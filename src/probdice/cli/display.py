@@ -72,7 +72,7 @@ def show_comparison(
         if labels:
             verb = "is" if len(labels) == 1 else "are"
             regions = f"{_count(len(labels), side)} {verb} empty and not compared"
-            parts.append(note_line(f"{regions} ({listed(labels)})"))
+            parts.append(note_line(f"{regions} ({listed(labels)})."))
     parts += [note_line(in_command(note.message)) for note in notes]
     show(*parts, file_lines=file_lines)
 

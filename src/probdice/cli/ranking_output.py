@@ -1,6 +1,7 @@
 """Print the summary of an evaluation, from the content of summary.json."""
 
 from collections.abc import Sequence
+from math import inf, isnan
 from os.path import abspath, join, relpath
 from typing import Any
 
@@ -29,6 +30,7 @@ SHORT = {  # headings of narrow columns
 MAX_LINES = 20  # regions and failures that are printed
 MAX_CLASSES = 5  # tables of components
 MAX_CASES = 10  # missing cases that are named
+MAX_PAIRS = 3  # pairs of rankings
 
 
 def show_summary(
@@ -245,13 +247,21 @@ def _agreement(summary: dict[str, Any]) -> list[RenderableType]:
     ]
     lines: list[RenderableType] = [Text(f"first by scheme: {', '.join(winners)}")]
     for name in ("scheme", "measure"):
-        pairs = [
-            f"{pair['first']} and {pair['second']} {decimal(pair['tau'], 2)}"
-            for pair in ranking[f"{name}_agreement"]
+        pairs = sorted(ranking[f"{name}_agreement"], key=_lowest_first)
+        texts = [
+            f"{pair['first']} and {pair['second']} {decimal(pair['tau'], 2)}" for pair in pairs
         ]
-        if pairs:
-            lines.append(Text(f"Kendall's τ between rankings by {name}: {', '.join(pairs)}"))
+        if len(texts) > MAX_PAIRS:
+            texts = [f"lowest of {len(texts)} pairs {texts[0]} (summary.json lists all)"]
+        if texts:
+            lines.append(Text(f"Kendall's τ between rankings by {name}: {', '.join(texts)}"))
     return lines
+
+
+def _lowest_first(pair: dict[str, Any]) -> float:
+    """Return the sort key of a pair of rankings. An undefined τ is sorted to the end."""
+    tau: float | None = pair["tau"]
+    return inf if tau is None or isnan(tau) else tau
 
 
 def _place(rank: dict[str, Any]) -> str:
