@@ -152,7 +152,10 @@ def _sentence(text: str) -> str:
 
 
 def _dice_figure(comparison: Comparison) -> Figure:
-    """Return the mean Dice with and without the pair that may be the background."""
+    """Return the foreground Dice if the comparison has a background, and the mean Dice otherwise.
+
+    If a pair may be the background, the explanation contains the mean Dice without this pair.
+    """
     if comparison.background is not None:
         dice = decimal(comparison.foreground_dice)
         return Figure("Foreground Dice", dice, "without the background")

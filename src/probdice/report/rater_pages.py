@@ -46,7 +46,7 @@ ABSENT = "not used"  # remark on a region that a rater does not have
 
 @dataclass(frozen=True)
 class RaterMatrix:
-    """A number for every pair of raters. Similar raters are adjacent."""
+    """One measure of every pair of raters. Similar raters are adjacent."""
 
     name: str
     about: str
@@ -170,7 +170,10 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
 
 
 def _mean_of_shared(agreement: Agreement) -> float:
-    """Return the mean Dice of the regions that at least two raters have, if there are others."""
+    """Return the mean Dice of the regions that at least two raters have.
+
+    Return NaN if there are no such regions or if there are no other regions.
+    """
     dice = [one.mean_dice for one in agreement.regions if _rater_count(one) > 1]
     return float(np.mean(dice)) if 0 < len(dice) < len(agreement.regions) else nan
 
@@ -224,7 +227,7 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
     about = "mean over all pairs of raters"
     if not isnan(shared) and agreement.foreground_dice is None:
         about = f"{decimal(shared)} for regions of several raters"
-    region = "no region has several raters"
+    region = "no region is shared by several raters"
     if weakest is not None:
         count = f"{_rater_count(weakest)} of {len(agreement.names)} raters"
         region = f"{_name_in_text(weakest)}, {count}"
@@ -267,7 +270,7 @@ def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Rate
 
 
 def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> dict[str, Any]:
-    """Return the Dice of every pair and region, as rows of upper triangles of matrices."""
+    """Return the names of all regions and, per region, the upper triangle of its Dice matrix."""
     order = list(agreement.order)
     upper = np.triu_indices(len(order), 1)
     dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]
