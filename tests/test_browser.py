@@ -401,7 +401,7 @@ def test_the_page_opens_at_the_worst_region_of_headline_plot_and_table(visit, tm
     compare(reference, prediction).report(tmp_path / "page.html")
     page = visit(tmp_path / "page.html")
     assert "reference region 2, unmatched" in page.inner_text(".tiles")
-    assert "largest: 2;" in page.inner_text(".verdict")
+    assert "the largest is reference region 2;" in page.inner_text(".verdict")
     assert page.locator(".bars .name").first.inner_text() == "2"
     assert page.locator(".groups tbody tr").first.locator("td").first.inner_text() == "2"
     assert page.inner_text("#place") == "1 of 4: reference region 2"

@@ -139,7 +139,7 @@ def test_a_stack_contains_every_slice_as_displayed():
 def test_large_images_are_subsampled_along_the_longest_axes():
     stack = stack_of(Segmentation.from_labels(np.zeros((2, 9, 10), int)), 50)
     assert [indices.step for indices in stack.ranges] == [1, 2, 2]
-    assert stack.left_out == "The images show up to every 2nd voxel along the longest axes."
+    assert stack.left_out == "The images show at least every 2nd voxel along each axis."
     assert stack.position_of((1, 4, 0)) == (1, 4, 0)
 
 

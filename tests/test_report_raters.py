@@ -33,7 +33,7 @@ def test_page_numbers_equal_those_of_the_agreement():
     means = [(6 / 7 + 1 + 6 / 7) / 3, (4 / 5 + 4 / 5 + 1 / 2) / 3, 0]
     assert tiles["Mean Dice"].value == f"{sum(means) / 3:.4f}"
     # Only eva has region 6, so another region is the worst one.
-    assert tiles["Mean Dice"].about == "0.8024 for regions of several raters"
+    assert tiles["Mean Dice"].about == "0.8024 without regions of only one rater"
     assert (tiles["Worst region"].value, tiles["Worst region"].about) == (
         "0.7000",
         "region 2, 3 of 3 raters",
@@ -43,7 +43,8 @@ def test_page_numbers_equal_those_of_the_agreement():
         "of 3 regions, with Dice 0",
     )
     assert page.verdict.startswith(
-        "Moderate overlap between raters (mean Dice 0.53, 0.80 for regions of several raters); "
+        "Moderate overlap between raters (mean Dice 0.53, 0.80 without regions of only one "
+        "rater); "
         "weakest in region 2 (Dice 0.70); "
     )
     order = agreement.order
@@ -117,7 +118,7 @@ def test_the_verdict_names_a_rater_only_if_the_scores_differ():
     # The mean of the others agrees with each rater to 97 or 98 %, and by chance to 50 %.
     verdict = raters_page(probdice.consensus(shifted)).verdict
     assert verdict.endswith(
-        "; all raters agree similarly with the other raters (adjusted scores 0.94 to 0.96)."
+        "; every rater agrees about equally well with the others (adjusted scores 0.94 to 0.96)."
     )
     verdict = raters_page(probdice.consensus([base, base, base, np.roll(base, 20)])).verdict
     # Rolled by 20 of 100 pixels, 40 pixels differ.

@@ -93,12 +93,12 @@ def test_finer_and_coarser_predictions_are_recognised():
     assert verdict_of(compare(coarse, fine)) == (
         "Low overlap (mean Dice 0.10); the prediction splits regions of the reference "
         "(100 % of the reference explained); 12 of 16 prediction regions unmatched (Dice 0), "
-        "largest: 1; lowest matched Dice 0.40 in region 0."
+        "the largest is prediction region 1; lowest matched Dice 0.40 in region 0."
     )
     assert verdict_of(compare(fine, coarse)) == (
         "Low overlap (mean Dice 0.10); the prediction joins regions of the reference "
         "(100 % of the prediction explained); 12 of 16 reference regions unmatched (Dice 0), "
-        "largest: 1; lowest matched Dice 0.40 in region 0."
+        "the largest is reference region 1; lowest matched Dice 0.40 in region 0."
     )
 
 
@@ -112,7 +112,8 @@ def test_the_same_regions_split_differently():
     assert verdict_of(compare(reference, prediction)) == (
         "Low overlap (mean Dice 0.43); the same regions, split differently (80 % of the reference "
         "and 80 % of the prediction explained); 8 of 24 reference and 8 of 24 prediction regions "
-        "unmatched (Dice 0), largest: reference region 100; lowest matched Dice 0.86 in region 0."
+        "unmatched (Dice 0), the largest is reference region 100; lowest matched Dice 0.86 in "
+        "region 0."
     )
 
 

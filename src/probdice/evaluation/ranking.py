@@ -1,6 +1,6 @@
 """Rank methods by one or more measures with any ranking scheme, and compute rank stability.
 
-Rank stability is computed by a bootstrap over cases, or over subjects with several cases. The
+Rank stability is computed by a bootstrap over cases, or over subjects if they are given. The
 functions accept arrays of values and return immutable results; they do not read files or images.
 """
 

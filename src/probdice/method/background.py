@@ -32,9 +32,9 @@ NO_BACKGROUND: Places = Both(None, None)
 def find_background(overlap: Overlap, background: Background | None) -> Places:
     """Return the index of the background region of each side; None if it is absent.
 
-    On a side without names, a name is replaced by the number of the region with this name on the
-    other side. On a side without numbers, a number is replaced by the name of the region with this
-    number on the other side.
+    If the background is given by name and a side has no names, the number of the region with this
+    name on the other side is used. If it is given by number and a side has no numbers, the name of
+    the region with this number on the other side is used.
     """
     if background is None:
         return NO_BACKGROUND

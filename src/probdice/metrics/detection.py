@@ -439,7 +439,7 @@ def detection_of(
         raise InputError(f"by must be 'jaccard' or 'dice', found {by!r}")
     if not overlap.crisp and not overlap.similarity.separable:
         raise InputError(
-            "detection of probabilities requires intersections, which ",
+            "detection metrics of probabilities require intersections, which ",
             Option("similarity", overlap.similarity.name),
             " does not compute. Use ",
             Option("similarity", "absolute"),

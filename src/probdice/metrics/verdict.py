@@ -275,9 +275,5 @@ def _unmatched_clause(comparison: Comparison) -> str:
         return ""
     if count == 1:
         return f"{name_in_text(worst_unmatched)} unmatched (Dice 0)"
-    largest_name = (
-        name_in_text(worst_unmatched)
-        if all(comparison.unmatched.values())
-        else name_of(worst_unmatched)
-    )
-    return f"{unmatched_in_words(comparison)} unmatched (Dice 0), largest: {largest_name}"
+    largest_name = name_in_text(worst_unmatched)
+    return f"{unmatched_in_words(comparison)} unmatched (Dice 0), the largest is {largest_name}"

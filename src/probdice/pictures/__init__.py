@@ -64,7 +64,7 @@ def plot(
     kind : str, optional
         The picture to draw:
 
-        - "overview": the reference, the prediction and f side by side;
+        - "overview": the reference, the prediction and the similarity f per pixel, side by side;
         - "regions": the reference and the prediction side by side;
         - "map": f, where white is 1 and red is 0;
         - "views": the reference, the prediction and f in three orthogonal planes of a volume;
@@ -76,22 +76,23 @@ def plot(
         - "boundaries": the outlines of both sides in the slice with the largest distance, coloured
           by the distance to the other outline, and the distribution of distances per group.
 
-        In a "correspondence" diagram, wider lines mean a higher Dice, and dashed lines join regions
-        that share no pixel. If not all regions fit on one page, only the groups with the lowest
-        Dice are shown.
+        In a "correspondence" diagram, wider lines mean a higher Dice of the group, and dashed lines
+        join matched regions that share no pixel. If not all groups fit on one page, the matched
+        groups with the lowest Dice take precedence.
     ax : Axes or several, optional
         Axes to draw on, one per panel. "overview" and "boundaries" have 3 panels, "regions" has 2,
         "views" has 9, "slices" has one per axis of the image, and all other kinds have 1. By
         default, a new figure is created.
     figsize : (float, float), optional
-        Width and height of the new figure in inches. By default, the size depends on the content.
+        Width and height of the new figure in inches. By default, the size depends on `kind` and on
+        the comparison.
     place : sequence of int, optional
         Index of the pixel at which the slices of a volume intersect. By default, the slices show
-        the area in which the two sides differ most.
+        the area in which the two sides differ most or, for "boundaries", the largest distance.
     palette : {"given", "safe", "rgb"}, optional
-        "given" uses the colours of files and label tables. "safe" uses colours that colour-blind
-        readers can distinguish. "rgb" uses red, green and blue for up to three groups. Colours are
-        blended by probability.
+        "given" uses the colours that files or label tables define. "safe" uses colours that
+        colour-blind readers can distinguish. "rgb" uses red, green and blue for up to three groups.
+        The colour of a pixel is the mean colour of its regions, weighted by probability.
 
     Returns
     -------

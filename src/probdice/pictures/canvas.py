@@ -1,4 +1,4 @@
-"""The arguments of `plot`, and the new or given axes of a picture."""
+"""The validated arguments of `plot`, and the axes on which a picture is drawn."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class Canvas:
     def inches(self, around: tuple[float, float] = (0.1, 0.1)) -> tuple[float, float]:
         """Approximate width and height of the axes in inches.
 
-        `around` is the margin of a figure that `canvas_for` created.
+        The margins `around`, horizontal and vertical, are subtracted from the size of a new figure.
         """
         if self.is_new:
             width, height = self.figure.get_size_inches()

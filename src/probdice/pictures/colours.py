@@ -1,15 +1,17 @@
 """The colours of groups, which are the same in all pictures and on all pages.
 
-Groups have the colours that files or label tables define for their regions. Groups without a
-defined colour, or with the colour of another group, use a colour-blind safe palette. The palette
-starts with the colours of Okabe and Ito (2008). The other colours were chosen one by one from a
-grid of saturated colours of medium lightness, far (CIEDE2000) from the previous colours, black,
-white, the greys and the red of differences. Distances in deuteranopic and protanopic vision
-(Machado et al. 2009) count 1.6 times, distances from black and white count 1.3 times, and colours
-within 8.2 units of CIELAB of another colour in any of these visions were excluded.
+A group has the colour that a file or a label table defines for its regions. If no colour is
+defined, or if an earlier group already has the colour, the group gets a colour from a colour-blind
+safe palette. The palette starts with the colours of Okabe and Ito (2008). The other colours were
+chosen one by one from a grid of saturated colours of medium lightness, each with a large CIEDE2000
+distance from the previous colours, black, white, the greys and the red of differences. Distances in
+deuteranopic and protanopic vision (Machado et al. 2009) count 1.6 times, and distances from black
+and white 1.3 times. Colours within 8.2 units of CIELAB of another colour in any of these visions
+were excluded.
 
-Similarity has the same colour scale in all pictures and on all pages: 0 is `DIFFERENT`, a red that
-is not in the palette, and 1 is white, the colour of the page, or transparent over an image.
+Similarity has the same colour scale in all pictures and on all pages. A similarity of 0 is
+`DIFFERENT`, a red that is not in the palette. A similarity of 1 is white in pictures, the colour of
+the page on HTML pages, and transparent over an image.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ class Colours:
     regions: dict[Side, tuple[str, ...]]
 
     def by_label(self, comparison: Comparison) -> dict[tuple[Side, Label], str]:
-        """Return the colour of a region by its side and label."""
+        """Return the colour of every region, by side and label."""
         return {
             (side, label): colour
             for side, colours in self.regions.items()
@@ -89,16 +91,16 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     comparison : Comparison
         The comparison.
     palette : {"given", "safe", "rgb"}, optional
-        "given" uses the colours of the reference or else of the prediction (file or label table),
-        and colour-blind safe colours for all other groups. If several groups have the same given
-        colour, only the first one uses it. "safe" uses only colour-blind safe
-        colours. "rgb" uses red, green and blue for at most three groups, so that a colour shows
-        three probabilities.
+        "given" uses the colours that the file or the label table of the reference defines, or else
+        those of the prediction. If several groups have the same defined colour, only the first one
+        uses it. All other groups have colour-blind safe colours. "safe" uses only colour-blind safe
+        colours. "rgb" uses red, green and blue for at most three groups, so that the colour of a
+        pixel shows the probabilities of all three groups.
 
     Returns
     -------
     Colours
-        Colours repeat after 64 groups.
+        Colours repeat after 64 groups. The background is grey, except with "rgb".
 
     Examples
     --------
@@ -134,7 +136,7 @@ def triples(colours: tuple[str, ...]) -> NDArray[np.float64]:
 
 
 def colour_map(colours: tuple[str, ...]) -> Any:
-    """Return a Matplotlib colour map that blends the given colours, in ascending order of value."""
+    """Return a Matplotlib colour map that interpolates between colours, from low to high values."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("probdice", colours)
@@ -162,7 +164,8 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
 def _file_colours(comparison: Comparison) -> list[str | None]:
     """Return the colour of each group from the reference file, or else from the prediction file.
 
-    The matched pair takes precedence over merged regions.
+    The colours of matched regions take precedence over those of merged regions. A group without a
+    colour, or with the colour of an earlier group, has None.
     """
     merged_regions = {(merge.side, merge.region) for merge in comparison.merges}
     colours: dict[tuple[Side, Label], str] = {}
@@ -183,10 +186,11 @@ def _file_colours(comparison: Comparison) -> list[str | None]:
 
 
 def background_group(groups: tuple[Group, ...]) -> int | None:
-    """Return the group to draw as background: the largest group, if its label means background.
+    """Return the group to draw in grey as background, or None.
 
-    The method does not require a background, but a strong colour over most of an image would hide
-    the other regions.
+    It is the group with the largest reference volume, if one of its reference labels is 0 or
+    "background". The comparison itself does not require a background, but a strong colour over most
+    of an image would hide the other regions.
     """
     largest = max(range(len(groups)), key=lambda k: groups[k].reference_volume)
     names = {str(label).strip().lower() for label in groups[largest].reference}

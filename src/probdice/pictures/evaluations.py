@@ -59,20 +59,21 @@ def plot_evaluation(
         - "volumes": Bland–Altman plots of volume differences against mean volumes, with limits of
           agreement, which contain 95 % of a normal distribution;
         - "ranks": the mean rank of every method with its 95 % confidence interval;
-        - "schemes": the place of every method in every ranking scheme, which shows whether the
-          winner depends on the scheme.
+        - "schemes": the place (final rank) of every method under every ranking scheme, which shows
+          whether the winner depends on the scheme.
 
         If not all labels of "regions" fit on one page, only the labels with the lowest mean are
         shown. In "schemes", the area of a disc is the share of bootstrap samples in which the
         method has this place.
     measure : str, optional
         The measure to draw. The default is the first ranking measure, or all ranking measures for
-        "ranks" and "schemes". A measure cannot be used with "regions" or "volumes".
+        "ranks" and "schemes". This option cannot be used with "regions" or "volumes".
     ax : Axes or several, optional
         Axes to draw on: one per method for "volumes", otherwise one. By default, a new figure is
         created.
     figsize : (float, float), optional
-        Width and height of the new figure in inches. By default, the size depends on the content.
+        Width and height of the new figure in inches. By default, the size depends on `kind` and on
+        the evaluation.
 
     Returns
     -------
@@ -232,7 +233,7 @@ def draw_ranks(evaluation: Evaluation, measure: str | None, request: PlotRequest
 
 
 def draw_schemes(evaluation: Evaluation, measure: str | None, request: PlotRequest) -> Figure:
-    """Draw the place of every method in every ranking scheme."""
+    """Draw the place of every method under every ranking scheme."""
     from probdice.options import SCHEMES
 
     if len(evaluation.methods) < 2:
@@ -319,7 +320,7 @@ def _dots(
 ) -> None:
     """Draw every value as a dot.
 
-    Dots of nearly equal values are stacked above and below the line, at most `spread` from it.
+    Dots of nearly equal values are stacked above and below `y`, at a distance of at most `spread`.
     """
     finite, places = stacked(values, span)
     most = float(np.abs(places).max(initial=0))
@@ -363,7 +364,7 @@ def _infinite_note(rows: Sequence[DotRow]) -> str:
 
 
 def _colours() -> Iterator[str]:
-    """Return the colours of the methods, in order. The page uses the same colours."""
+    """Return the colours of the methods, in order. The HTML report uses the same colours."""
     return cycle(PALETTE)
 
 

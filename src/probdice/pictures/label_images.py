@@ -84,7 +84,7 @@ def draw_map(comparison: Comparison, request: PlotRequest) -> Figure:
 
 
 def draw_views(comparison: Comparison, request: PlotRequest) -> Figure:
-    """Draw three orthogonal slices of a volume through one voxel, by default where f is lowest."""
+    """Draw three orthogonal slices through one voxel, by default where both sides differ most."""
     shape, geometry = _grid(comparison)
     if len(shape) != 3:
         raise InputError(f"kind='views' requires a volume with three axes, found shape {shape}")
@@ -222,7 +222,10 @@ def _grid(comparison: Comparison) -> tuple[tuple[int, ...], Geometry | None]:
 
 
 def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
-    """Return the requested pixel, or the centre of the box whose mean f is lowest."""
+    """Return the requested pixel, by default a pixel in the area with the lowest mean f.
+
+    Images with fewer than three axes have a single slice, so the default is the first pixel.
+    """
     shape, _ = _grid(comparison)
     if place is None:
         if len(shape) < 3:

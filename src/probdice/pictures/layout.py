@@ -27,8 +27,8 @@ UNKNOWN = 2.0  # width of a line with unknown Dice
 class Node:
     """A region in its column. Rows are numbered from the top.
 
-    If the regions of a group do not fit, its last node represents `count` regions, and `label` is
-    the label of the first of these regions.
+    If one side of a group has too many regions, the last node of this side represents `count`
+    regions, and `label` is the label of the first of these regions.
     """
 
     side: Side
@@ -59,9 +59,10 @@ class Link:
 class Layout:
     """Positions of all nodes and lines.
 
-    `hidden` is the number of groups that do not fit. `apart` is the number of pairs, over all
-    groups, that have no pixel in common. If groups were selected by their Dice, `floor` is the
-    lowest Dice of the hidden matched groups, without faint groups. Otherwise, it is None.
+    `hidden` is the number of groups that do not fit. `apart` is the number of joined pairs that
+    have no pixel in common, including pairs of hidden groups. If groups were selected by their
+    Dice, `floor` is the lowest Dice of the hidden matched groups, excluding faint groups.
+    Otherwise, it is None.
     """
 
     nodes: tuple[Node, ...]
@@ -74,7 +75,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two regions that may be joined by a line. If `only` is True, they are always joined."""
+    """Two regions that may be joined by a line.
+
+    If `only` is True, they are joined even if they do not overlap.
+    """
 
     group: int
     reference: Label
@@ -90,8 +94,9 @@ Columns = Both[list[tuple[Label, ...]]]  # per side, the labels of each node of 
 def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None = None) -> Layout:
     """Arrange groups from top to bottom, with their regions on both sides.
 
-    Only the first `most` groups are shown. If not all regions fit into `rows`, the groups with the
-    lowest Dice are shown in ascending order of Dice, and large groups are shortened.
+    By default, all groups are shown. `most` limits the layout to the first groups. If not all
+    regions of these groups fit into `rows`, as many groups as fit are selected from all groups in
+    ascending order of Dice, and each side of a group is shortened to `TALLEST` nodes.
 
     Examples
     --------
@@ -181,7 +186,10 @@ def _cut(columns: Columns) -> Columns:
 
 
 def _lowest_groups(groups: Sequence[Group], columns: Sequence[Columns], rows: int) -> list[int]:
-    """Return the groups with the lowest Dice that fit. Unmatched and faint groups are last."""
+    """Return as many groups as fit, but at least one, in ascending order of Dice.
+
+    Unmatched groups follow the matched groups, and faint groups are last.
+    """
     order = sorted(
         range(len(groups)),
         key=lambda k: (
@@ -255,8 +263,8 @@ def _pairs(number: int, group: Group, targets: MergeTargets) -> Iterator[Pair]:
 def _linked_pairs(comparison: Comparison, pairs: list[Pair]) -> Iterator[tuple[Pair, bool]]:
     """Return the pairs that are joined by a line, and whether they have a pixel in common.
 
-    Overlapping pairs are joined. A matched pair that does not overlap is joined if one of its
-    regions would otherwise have no line.
+    Overlapping pairs are joined. A matched pair that does not overlap is joined if `only` is True
+    or if one of its regions would otherwise have no line.
     """
     meet = _meet(comparison, pairs)
     linked_regions = {

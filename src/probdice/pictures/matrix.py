@@ -1,7 +1,7 @@
 """The overlaps of all pairs of regions as a matrix, in the order of the correspondence.
 
-Only overlapping pairs are stored. If there are more regions than cells, each cell represents
-several pairs and shows their largest value.
+Cells of regions that do not overlap are empty. If a side has too many regions, each cell represents
+several pairs and shows the highest Dice of these pairs.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ class Matrix:
     cells : ndarray
         The Dice of each cell; NaN where regions do not overlap.
     order : Both of ndarray of int
-        Indices of the regions in the overlap, from top to bottom and from left to right. Regions of
-        matched groups are first, followed by unmatched regions in the order of the regions that
-        they overlap most.
+        Per side, the indices of the regions in the overlap table, in the order of the rows from top
+        to bottom and of the columns from left to right. Regions of matched groups are first.
+        Unmatched regions follow, sorted by the position of the region of the other side that they
+        overlap most.
     matched_counts : Both of int
-        The number of matched regions, which precede the unmatched regions.
+        Per side, the number of regions of matched groups, which are first in `order`.
     step : int
         The number of regions per cell along each side.
     """
@@ -116,9 +117,10 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
 
 
 def pair_dice(table: Overlap) -> NDArray[np.float64]:
-    """Return, for every overlapping pair, twice the saving divided by the cost of both regions.
+    """Return, for every overlapping pair, twice its saving divided by the sum of both costs.
 
-    With the absolute similarity, and for label maps, this is the Dice of the pair.
+    The cost of a region is its cost alone, `Overlap.alone`. The result is at most 1. With the
+    absolute similarity, and for label maps, it is the Dice of the pair.
     """
     meeting, alone = table.meeting, table.alone
     total = alone.reference[meeting.rows] + alone.prediction[meeting.columns]
@@ -169,9 +171,10 @@ def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
 def _neighbour_positions(
     table: Overlap, shares: NDArray[np.float64], side: Side, order: Integers
 ) -> NDArray[np.float64]:
-    """Return the position of the region that each region overlaps most.
+    """Return, per region of a side, the position of the other side's region it overlaps most.
 
-    Regions without overlap are last.
+    Positions are indices in `order`. They are infinite for regions without overlap and for regions
+    whose neighbour is not in `order`.
     """
     meeting = table.meeting
     regions, neighbours = (

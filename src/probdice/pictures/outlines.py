@@ -48,13 +48,16 @@ class Outline:
 
     @cached_property
     def worst(self) -> tuple[int, ...]:
-        """The index of the pixel at the element with the largest distance."""
+        """The index of the pixel that contains the element with the largest distance."""
         side = int(np.argmax([distances.max(initial=-1.0) for distances in self.distances]))
         point = self.points[side][int(np.argmax(self.distances[side]))]
         return tuple(int(k) for k in np.floor(point + 0.5))
 
     def histogram(self, edges: Floats) -> Floats:
-        """Return the share of both outlines per bin. The last bin includes all larger distances."""
+        """Return the share of the area or length of both outlines per bin of distances.
+
+        The last bin includes all larger finite distances.
+        """
         counts = np.zeros(len(edges) - 1)
         for distances, weights in zip(self.distances, self.weights, strict=True):
             finite = np.isfinite(distances)
@@ -71,10 +74,10 @@ def stored_boundaries(comparison: Comparison) -> Boundaries:
 
 
 def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> list[Outline]:
-    """Return the outlines of at most this many groups, in descending order of distance.
+    """Return the outlines of at most `most` groups, in descending order of the largest distance.
 
     The background is excluded if there are other groups. For probabilities, outlines are computed
-    at the level closest to one half.
+    at the probability level closest to 0.5.
     """
     largest = boundaries["hd"]
     groups = [k for k in np.argsort(-largest, kind="stable").tolist() if not np.isnan(largest[k])]
@@ -88,8 +91,9 @@ def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> li
 def distance_scale(outlines: list[Outline]) -> tuple[float, bool]:
     """Return the end of the distance scale, and whether finite distances exceed it.
 
-    The scale ends at the largest distance, or at a percentile if a few distances are much larger
-    than the others. If no distance is above 0, the scale ends at 1.
+    The scale ends at the largest distance, or at the 99th percentile if the largest distance is
+    more than 1.5 times this percentile and the percentile is above 0. If no distance is above 0,
+    the scale ends at 1.
     """
     distances = np.concatenate([np.zeros(1), *(d for one in outlines for d in one.distances)])
     finite = distances[np.isfinite(distances)]

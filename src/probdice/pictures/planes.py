@@ -59,7 +59,10 @@ class Plane:
         return tuple(axis for axis in range(axes) if axis not in (self.rows, self.columns))
 
     def drawn(self, image: NDArray[Any], axes: int) -> NDArray[Any]:
-        """Return a slice of an image with this number of axes, in display order."""
+        """Return the first slice of an image in display order.
+
+        `axes` is the number of image axes. Further axes of the array, such as colours, are kept.
+        """
         order = [axis for axis in (self.rows, self.columns) if axis >= 0]
         across = self.across(axes)
         channel_axes = tuple(range(axes, image.ndim))
@@ -72,7 +75,7 @@ class Plane:
 
 
 def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
-    """Return the planes in which an image with this number of axes can be shown, best first.
+    """Return the planes in which an image can be shown, in order of preference.
 
     Examples
     --------

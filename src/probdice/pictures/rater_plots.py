@@ -38,7 +38,7 @@ class Slices:
     ----------
     plane : Plane
     where : str
-        A description of the slice of a volume; "" for a single slice.
+        The name and the index of the slice; "" if the image has only one slice.
     consensus : ndarray
         Red, green and blue between 0 and 1. The colours of the regions are weighted by probability.
     entropy : ndarray
@@ -55,7 +55,7 @@ class Slices:
 
 
 def region_colours(consensus: Consensus) -> tuple[str, ...]:
-    """Return one colour per common region. A large background has a neutral colour."""
+    """Return one colour per common region. The background is grey if it has no defined colour."""
     segmentation = consensus.segmentation
     background = background_channel(consensus)
     count = len(segmentation.regions)
@@ -67,7 +67,11 @@ def region_colours(consensus: Consensus) -> tuple[str, ...]:
 
 
 def background_channel(consensus: Consensus) -> int | None:
-    """Return the named background, or the largest region if its label or name means background."""
+    """Return the index of the background region, or None.
+
+    It is the background that the user named or else the largest region, if the label of the largest
+    region is 0 or "background".
+    """
     if consensus.background is not None:
         return consensus.background
     largest = int(np.argmax(consensus.volumes))
@@ -78,7 +82,7 @@ def background_channel(consensus: Consensus) -> int | None:
 def slices_of(consensus: Consensus, place: Sequence[int] | None, most: int | None = None) -> Slices:
     """Return the slice through a given pixel, or the slice with the most disagreement.
 
-    The slice contains all raters, or only the first `most` raters.
+    The result contains all raters, or only the first `most` raters.
     """
     segmentation, array = consensus.segmentation, consensus.probabilities
     shape = segmentation.shape
@@ -152,7 +156,7 @@ def draw_consensus(consensus: Consensus, place: Sequence[int] | None) -> Figure:
 
 
 def draw_agreement(agreement: Agreement) -> Figure:
-    """Draw the matrix of scores, and the score of each rater against all other raters."""
+    """Draw the scores of all pairs of raters, and of each rater with the mean of all others."""
     from matplotlib.figure import Figure
 
     order = list(agreement.order)

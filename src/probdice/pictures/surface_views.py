@@ -22,7 +22,7 @@ class SurfaceView:
     Attributes
     ----------
     name : str
-        "lateral" or "medial"; for an unknown structure, the side from which the surface is seen.
+        "lateral" or "medial"; for an unknown structure, "from the left" or "from the right".
     vertices : ndarray of int64
         The vertex at each sample of the picture; −1 outside the surface.
     shading : ndarray of float64
@@ -35,7 +35,9 @@ class SurfaceView:
 
 
 def views_of(surface: Surface, *, width: int = 360) -> tuple[SurfaceView, SurfaceView]:
-    """Return the lateral and the medial view of a hemisphere, `width` pixels wide.
+    """Return the lateral and the medial view of a hemisphere.
+
+    The larger of the width and the height of each view is about `width` pixels.
 
     Examples
     --------

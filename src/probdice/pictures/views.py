@@ -74,7 +74,7 @@ class View:
         return self.sides[side].dtype.kind == "i"
 
     def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the index of a selected pixel in the image."""
+        """Convert an index of the selected pixels to an index of the image."""
         return tuple(indices[k] for indices, k in zip(self.ranges, index, strict=True))
 
 
@@ -151,7 +151,7 @@ def group_numbers(comparison: Comparison, side: Side) -> list[int]:
 def every_nth(
     shape: tuple[int, ...], most: int, box: tuple[range, ...] | None = None
 ) -> tuple[range, ...]:
-    """Return indices of about `most` pixels: every n-th pixel along the longest axes.
+    """Return the indices of at most `most` pixels: every n-th pixel along the longest axes.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def every_nth(
 
 
 def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) -> tuple[range, ...]:
-    """Return the indices of the plane along the given axes through a pixel."""
+    """Return the indices of the plane that contains a pixel and extends along the given axes."""
     return tuple(
         range(n) if axis in axes else range(place[axis], place[axis] + 1)
         for axis, n in enumerate(shape)
@@ -178,16 +178,16 @@ def plane_through(place: tuple[int, ...], shape: tuple[int, ...], *axes: int) ->
 
 
 def worst_place(view: View) -> tuple[int, ...]:
-    """Return the place with the lowest f in its neighbourhood, as an index of selected pixels."""
+    """Return a pixel in the area with the lowest mean f, as an index of the selected pixels."""
     return largest_loss(np.where(view.inside, 1 - view.f, np.nan))
 
 
 def largest_loss(loss: NDArray[np.floating[Any]]) -> tuple[int, ...]:
-    """Return a pixel of large loss next to the centre of the box with the largest mean loss.
+    """Return a pixel with a large loss near the centre of the box with the largest mean loss.
 
-    The loss of the pixel is at least half of the largest loss in the box. A box is used because
-    single pixels with a large loss occur almost anywhere. NaN means outside the mask. If the loss
-    is 0 everywhere, the result is the centre of the image.
+    Of the pixels whose loss is at least half of the largest loss in the box, it is the one closest
+    to the centre. A box is used because single pixels with a large loss occur almost anywhere. NaN
+    means outside the mask. If the loss is 0 everywhere, the result is the centre of the image.
     """
     from scipy.ndimage import uniform_filter
 
@@ -257,7 +257,7 @@ def _block_pixels(
 def _ranks(
     places: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the ranks of the pixels of a block among all compared pixels, and the mask."""
+    """Return the ranks in `inside` of the places that it contains, and a mask of these places."""
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)
@@ -266,7 +266,7 @@ def _ranks(
 
 
 def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the index of each label among the ascending regions; −1 for unknown labels."""
+    """Return the index of each label in the ascending array `keys`; −1 for unknown labels."""
     labels = labels.astype(keys.dtype)
     places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
     return np.where(keys[places] == labels, places, -1).astype(np.int32)
@@ -275,9 +275,10 @@ def _region_numbers(labels: NDArray[Any], keys: NDArray[Any]) -> NDArray[np.int3
 def _members(comparison: Comparison) -> Both[Lists]:
     """Return the regions of every group, as indices into ``comparison.labels(side)``.
 
-    If one side is a label map and the other side contains probabilities, all groups that contain
-    only labels are joined, so that f is computed faster. Joining does not change f, because a pixel
-    belongs to at most one of these groups and the other side has probability 0 in all of them.
+    If one side is a label map and the other side contains probabilities, all groups without a
+    region of the other side are joined, so that f is computed faster. Joining does not change f,
+    because a pixel belongs to at most one of these groups and the other side has probability 0 in
+    all of them.
     """
     members: dict[Side, list[list[int]]] = {}
     for side in SIDES:
@@ -296,7 +297,7 @@ def _members(comparison: Comparison) -> Both[Lists]:
 
 
 def _image(flat: NDArray[Any], shape: tuple[int, ...], back: NDArray[np.int64]) -> NDArray[Any]:
-    """Reshape values in traversal order, along the last axis, to an image."""
+    """Reshape the last axis, whose pixels are in traversal order, to an image."""
     first = flat.ndim - 1
     image = flat.reshape((*flat.shape[:-1], *shape))
     return image.transpose((*range(first), *(first + back))).copy(order="C")

@@ -82,7 +82,7 @@ def _draw_volumes(ax: Axes, volumes: Volumes, name: str, colour: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Volumes:
-    """Volumes of the groups with regions on both sides, over all cases of a method."""
+    """Volumes of the matched groups in all cases of a method, excluding faint groups."""
 
     reference: Floats
     prediction: Floats
@@ -90,7 +90,7 @@ class Volumes:
 
     @property
     def means(self) -> Floats:
-        """The mean volume of both sides."""
+        """The mean of the reference volume and the prediction volume of each group."""
         return (self.reference + self.prediction) / 2
 
     @property
@@ -122,7 +122,7 @@ def volumes_of(evaluation: Evaluation, method: str) -> Volumes:
 
 
 def limits_of(differences: Floats) -> tuple[float, float, float]:
-    """Return the mean difference and the limits of agreement."""
+    """Return the mean difference and both limits of agreement; NaN without differences."""
     if not differences.size:
         return float("nan"), float("nan"), float("nan")
     mean = float(differences.mean())

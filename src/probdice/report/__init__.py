@@ -32,12 +32,12 @@ def write(
     words: Words = "python",
     command: str = "",
 ) -> None:
-    """Write the page of a comparison.
+    """Write an HTML page about a comparison.
 
     Parameters
     ----------
     comparison : Comparison
-        The result of `compare`. If the comparison has no images, the page shows no images.
+        The result of `compare`. If its images are not available, the page shows no images.
     path : path
         The file to write. An existing file is replaced once the new file is complete.
     title : str, optional
@@ -48,13 +48,13 @@ def write(
         images are supported.
     surface : path or several, optional
         Surfaces on which to show values at vertices, one per hemisphere. They are FreeSurfer files
-        such as ``lh.inflated``, or GIFTI files (.surf.gii). Without surfaces, the page has only
-        tables.
+        such as ``lh.inflated``, or GIFTI files (.surf.gii). Without surfaces, values at vertices
+        are summarised only in plots and tables.
     words : {"python", "command"}, optional
         Whether notes use the option names of Python (``merge="both"``) or of the command line
         (``--merge both``).
     command : str, optional
-        The command line that created the page. Readers can copy the command line from the page.
+        The command line that created the page. The page shows it and has a button to copy it.
 
     Examples
     --------
@@ -90,10 +90,10 @@ def write_evaluation(
     progress: Callable[[int, int, str], None] | None = None,
     words: Words = "python",
 ) -> dict[tuple[str, str], str]:
-    """Write the report of an evaluation, and write the pages of its cases into an adjacent folder.
+    """Write the HTML report of an evaluation, and the pages of selected cases into a folder.
 
     Case pages of an earlier run that are no longer linked are removed. If the files of a case are
-    not available, the case page shows the recorded numbers and a notice. If the recorded numbers
+    not available, the case page shows the recorded results and a notice. If the recorded results
     are not available either, the case has no page. Both problems are reported as warnings, not as
     errors.
 
@@ -102,12 +102,12 @@ def write_evaluation(
     evaluation : Evaluation
         The result of `evaluate`.
     path : path
-        The file to write. The case pages are written to a folder with the same name and the suffix
-        ``_cases``.
+        The file to write. The case pages are written to a folder next to it, which has the name of
+        the file with the suffix ``_cases`` instead of ``.html``.
     reports : str, optional
         The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. ``"worst:N"`` selects the
-        N worst cases of every method by the first ranking measure and, with several methods, the N
-        cases with the worst mean over methods.
+        N worst cases of every method by the first ranking measure. With several methods, it also
+        selects the N cases with the worst mean over methods.
     again : callable, optional
         A function that receives the case and the method and returns the comparison with its images.
         By default, the comparison is read from the journal, and the case pages have no images.
@@ -117,10 +117,10 @@ def write_evaluation(
         Surfaces on which to show values at vertices; each case uses the surfaces of its
         hemispheres.
     title : str, optional
-        The title of the report.
+        The title of the report. The default contains the number of cases and methods.
     progress : callable, optional
         A function that is called after every case page with the number of finished pages, the total
-        number of pages, and a description of the problem with this page, or "".
+        number of pages, and a description of the problem with this page ("" if there is none).
     words : {"python", "command"}, optional
         Whether pages and warnings use the option names of Python or of the command line; see
         `write`.
@@ -128,7 +128,8 @@ def write_evaluation(
     Returns
     -------
     dict of (str, str) to str
-        The addresses of the case pages, relative to the report, by case and method.
+        The addresses of the case pages, relative to the report, by case and method. The method ""
+        refers to the page that shows all methods of a case side by side.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class BoundaryRow:
 
 @dataclass(frozen=True)
 class BoundarySection:
-    """The content of the section. `most` is the upper end of the scale of the histograms."""
+    """The data of the section. `most` is the distance at which the histograms end."""
 
     unit: str
     names: tuple[str, ...]
@@ -61,7 +61,7 @@ def boundary_section(
 ) -> BoundarySection | None:
     """Return the section, or None if boundaries were not computed.
 
-    The distances of the outlines are added to the data of the viewer.
+    If `viewer` is not None, the distances at the outlines are added to it.
     """
     boundaries: Boundaries | None = comparison.numbers.known("boundaries")
     if boundaries is None:

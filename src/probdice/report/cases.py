@@ -55,7 +55,7 @@ def worst_count(reports: str) -> int | None:
 
 
 def select_pages(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
-    """Return the cases and methods that get a page.
+    """Return the pairs of a case and a method that get a page.
 
     "worst:N" selects the N worst cases of every method, and all methods of the N cases with the
     worst means over methods.
@@ -71,7 +71,10 @@ def select_pages(evaluation: Evaluation, reports: str) -> list[tuple[str, str]]:
 
 
 def _worst_on_average(evaluation: Evaluation, count: int) -> set[str]:
-    """Return the cases with the worst means over methods, among cases with at least two methods."""
+    """Return the cases with the worst means over methods.
+
+    Cases in which fewer than two methods have a value are excluded.
+    """
     values = np.array(list(_costs(evaluation).values()))
     is_comparable = (~np.isnan(values)).sum(axis=0) > 1
     means = np.full(is_comparable.shape, -np.inf)
@@ -92,8 +95,9 @@ def write_case_pages(
 ) -> Pages:
     """Write the case pages into a folder beside the report, and return their addresses.
 
-    A case whose methods are all in `selection` gets an additional page that shows the methods side
-    by side. Cases with values at vertices do not get this page, because they have no slices.
+    An additional page shows the methods of a case side by side if the case has at least two scored
+    methods, all of them are in `selection`, and `compare_case` is not None. Cases with values at
+    vertices do not get this page, because they have no slices.
     """
     folder = _folder(path)
     if selection:
@@ -157,7 +161,7 @@ def _add_slice(slices: CaseSlices, method: str, comparison: Comparison | None) -
 def _names(
     evaluation: Evaluation, selection: list[tuple[str, str]], images: bool
 ) -> dict[tuple[str, str], str]:
-    """Return the file names of all pages, for the links between pages."""
+    """Return the file name of every page by case and method, for the links between pages."""
     totals = Counter(record.case for record in evaluation.records if record.comparison is not None)
     counts = Counter(case for case, _ in selection)
     complete_cases = [case for case, count in counts.items() if 1 < count == totals[case]]
@@ -247,7 +251,11 @@ def _write_case_page(
     words: Words,
     links: Sequence[PageLink],
 ) -> tuple[Comparison | None, bool, str]:
-    """Write a page. Return the comparison with images, whether the page exists, and a problem."""
+    """Write the page of a case and a method.
+
+    Return the comparison (None if its images are not available), whether the page was written, and
+    a description of the problem ("" if there is none).
+    """
     title, notice, problem = f"{case} by {method}", "", ""
     if compare_case is not None:
         try:

@@ -66,7 +66,7 @@ class IntervalPlot:
 
 @dataclass(frozen=True)
 class Blob:
-    """The share of bootstrap samples in which a method has a given place, as the area of a disc."""
+    """A disc whose area is the share of bootstrap samples in which a method has a given place."""
 
     x: float
     y: float
@@ -140,7 +140,7 @@ def interval_plot(
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """Return at most `TICKS` multiples of 1, 2 or 5 times a power of ten between two values."""
+    """Return at most `TICKS` round numbers: multiples of a step of 1, 2 or 5 · 10ⁿ."""
     unit = 10.0 ** floor(log10((high - low) / TICKS))
     step = next(s * unit for s in (1, 2, 5, 10, 20) if (high - low) / (s * unit) <= TICKS - 1)
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
@@ -148,7 +148,7 @@ def round_ticks(low: float, high: float) -> list[float]:
 
 
 def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
-    """Return a figure of rank stability, or None for a single method or too few cases."""
+    """Return the figure, or None if the stability of fewer than two methods is known."""
     entries = [rank for rank in ranks if rank["shares"]]
     if len(entries) < 2:
         return None
@@ -184,7 +184,7 @@ def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> St
 def _limits(values: list[float]) -> tuple[float, float]:
     """Return the ends of the axis, with a margin around all values.
 
-    The axis of a share does not extend beyond 0 and 1.
+    The axis extends below 0 only if a value is negative, and above 1 only if a value exceeds 1.
     """
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 0.05

@@ -47,7 +47,7 @@ LISTED = 2000  # failures and labels in a table
 
 @dataclass(frozen=True)
 class EvaluationPage:
-    """The content of the page of an evaluation."""
+    """The texts, tables and figures on the page of an evaluation."""
 
     title: str
     subtitle: str
@@ -181,7 +181,7 @@ def _chance(evaluation: Evaluation) -> dict[str, float | None]:
 
 
 def _reference(summary: dict[str, Any]) -> str:
-    """Return the folder of the reference, and whether it contains the mean of the raters."""
+    """Return the reference folder, with a remark if the reference is the mean of the raters."""
     agreement = summary["rater_comparison"]
     if agreement is None or not agreement["reference_is_mean"]:
         return str(summary["reference"])

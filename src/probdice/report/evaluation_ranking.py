@@ -37,9 +37,7 @@ __all__ = [
 ]
 
 METHOD = Column("Method", number=False)
-STABILITY = Column(
-    "Stability", "Share of bootstrap samples of the cases in which the method has this place"
-)
+STABILITY = Column("Stability", "Share of bootstrap samples in which the method has this place")
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def _quartiles(entry: dict[str, Any]) -> Cell:
 
 
 def _differences(name: str, differences: list[dict[str, Any]], test: str) -> Table:
-    """The differences of every pair of methods, with tests."""
+    """Return the difference of every pair of methods, with its 95 % CI and corrected p value."""
     columns = (
         Column("First", number=False),
         Column("Second", number=False),
@@ -155,7 +153,7 @@ def places_by_measure(summary: dict[str, Any], colours: dict[str, str]) -> Table
 
 
 def places_by_scheme(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """Return the places by every ranking scheme. The winner may depend on the scheme."""
+    """Return the place of every method under every scheme. The winner may depend on the scheme."""
     ranking = summary["ranking"]
     about = _agreement(ranking["scheme_agreement"])
     title = "Places by every ranking scheme"

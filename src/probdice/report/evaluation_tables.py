@@ -40,7 +40,10 @@ MAX_MESSAGE_LENGTH = 2000  # characters of a message
 
 
 def rater_table(summary: dict[str, Any]) -> Table | None:
-    """Return the agreement with each rater, and inter-rater agreement on the same cases."""
+    """Return the agreement of the methods with each rater, and inter-rater agreement.
+
+    Return None if the evaluation has no raters.
+    """
     content = summary["rater_comparison"]
     if content is None:
         return None
@@ -64,7 +67,7 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
 
 
 def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
-    """Return the median boundary distances of every method, if they were computed."""
+    """Return the median boundary measures of every method, or None if they were not computed."""
     stored_boundaries = (
         record.comparison.numbers.known("boundaries")
         for record in evaluation.records
@@ -98,7 +101,7 @@ def _mean_cells(summary: dict[str, Any]) -> list[Cell]:
 
 
 def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
-    """Return one row per derived region and label, and one column per method."""
+    """Return a table with one row per derived region and per label, and one column per method."""
     table: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for key in ("derived", "regions"):
         for entry in summary[key]:

@@ -54,7 +54,7 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
 
 
 def _merging(comparison: Comparison) -> str:
-    """Return the sides that may be merged, and the number of merged regions."""
+    """Return the sides whose regions may be merged, and the number of merged regions."""
     if comparison.merge == "none":
         return "none"
     merging_sides = "both sides" if comparison.merge == "both" else comparison.merge
@@ -181,6 +181,6 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
 
 
 def extent(pixels: float, pixel_volume: float | None) -> str:
-    """Return a volume without its unit, in millilitres, or in pixels without a pixel size."""
+    """Return a volume in millilitres, or in pixels if the pixel size is unknown; without a unit."""
     size = millilitres(pixels, pixel_volume)
     return size.removesuffix(" mL").replace(",", "\u202f") if size else volume(pixels)

@@ -88,7 +88,7 @@ def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
     explained = [decimal(share) for share in explained_of(comparison).values()]
     return (
         _dice_figure(comparison),
-        Figure("Adjusted score", adjusted, f"0 is chance (score {_chance(comparison)})"),
+        Figure("Adjusted score", adjusted, f"0 is chance (chance score {_chance(comparison)})"),
         Figure("Explained", " / ".join(explained), "of the reference / of the prediction"),
         _worst_figure(comparison),
         Figure("Unmatched", str(unmatched), counts or "every region is matched"),
@@ -104,7 +104,7 @@ def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
     if comparison.background is not None:
         chance = decimal(available(lambda: comparison.foreground_chance))
         adjusted = decimal(available(lambda: comparison.adjusted_foreground_score))
-        about = f"0 is chance (score {chance})"
+        about = f"0 is chance (chance score {chance})"
         figures += [
             Figure("Mean Dice", decimal(comparison.mean_dice), "with the background"),
             Figure("Pooled Dice", decimal(comparison.pooled_dice), "of all foreground groups"),
@@ -152,7 +152,10 @@ def _sentence(text: str) -> str:
 
 
 def _dice_figure(comparison: Comparison) -> Figure:
-    """Return the mean Dice with and without the pair that may be the background."""
+    """Return the foreground Dice if the comparison has a background, and the mean Dice otherwise.
+
+    If a pair may be the background, the explanation contains the mean Dice without this pair.
+    """
     if comparison.background is not None:
         dice = decimal(comparison.foreground_dice)
         return Figure("Foreground Dice", dice, "without the background")

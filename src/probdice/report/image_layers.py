@@ -1,4 +1,4 @@
-"""The images under the segmentations of a page, reduced to the size limit, and their windows."""
+"""The background images of a page, reduced to the size limit, and their initial windows."""
 
 from itertools import count
 from typing import Any
@@ -112,7 +112,7 @@ def _file(value: Comparable) -> str:
 
 
 def _means(values: NDArray[np.float32], step: int, axes: int) -> NDArray[np.float32]:
-    """Return the means of blocks of `step` pixels along each axis."""
+    """Return the means of blocks with a length of `step` pixels along each axis."""
     if step == 1:
         return values
     counts = np.ones((1,) * values.ndim, np.float32)

@@ -1,9 +1,9 @@
-"""The pixels of a page, subsampled if necessary, rounded to the displayed digits and compressed.
+"""The pixel data of a page: rounded, compressed, and subsampled if they exceed the size limit.
 
 For every pixel, a page contains the most probable regions of each side and the similarity f.
-Probabilities are rounded to the digits that the page displays. If the pixels do not fit, the page
-contains only every n-th pixel along every axis, and a sentence next to the images reports the
-subsampling. For label maps, f is computed from the regions and is not stored.
+Probabilities are rounded to the digits that the page displays. If the data exceed the size limit,
+the page contains only every n-th pixel along every axis, and a sentence next to the images reports
+the subsampling. For label maps, f is not stored, because the page computes it from the regions.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def pixels_of(
 
 
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
-    """Return the smallest step along each axis that satisfies the limits of pixels and values."""
+    """Return the smallest step for which the number of pixels and probabilities is small enough."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
     most = MOST_LABELS
     if channels:
@@ -145,7 +145,10 @@ def _regions(
 
 
 def _foreground(comparison: Comparison, view: View, background: int | None) -> NDArray[np.bool_]:
-    """Return a mask of the pixels that are foreground on either side, or of all compared pixels."""
+    """Return a mask of the compared pixels that are foreground on either side.
+
+    If there is no background or no foreground, return all compared pixels.
+    """
     foreground = np.zeros(view.inside.shape, np.bool_)
     if background is None:
         return view.inside

@@ -88,7 +88,10 @@ class GroupRow:
 
 @dataclass(frozen=True)
 class UnmatchedRows:
-    """The unmatched regions of one side in the plot. The largest regions are listed separately."""
+    """The unmatched regions of one side in the plot.
+
+    `first` are always visible, and `others` are in a list that readers can open.
+    """
 
     side: Side
     first: tuple[GroupRow, ...]
@@ -187,7 +190,7 @@ class Page:
 
     @property
     def other_notes(self) -> tuple[Sentence, ...]:
-        """The notes below."""
+        """The notes further down the page."""
         return self.notes[WARNED:]
 
     @property
@@ -238,8 +241,8 @@ def page_of(
     """Return the page of a comparison, with images if they are available.
 
     The notice is shown before the notes. `command` is the command line that created the page.
-    Values at vertices are shown on the `surfaces`. Without surfaces, the page has only tables.
-    `every_surface` determines whether each surface must belong to this comparison.
+    Values at vertices are shown on the `surfaces`. Without surfaces, a page of values at vertices
+    has no images. `every_surface` determines whether each surface must belong to this comparison.
     """
     colours = colours_of(comparison)
     words_for_pixels = words_of(comparison)
@@ -315,7 +318,7 @@ def _groups_to_list(groups: Sequence[Group]) -> list[int]:
 
 
 def _unmatched(comparison: Comparison, rows: tuple[GroupRow, ...]) -> tuple[UnmatchedRows, ...]:
-    """Return the unmatched regions in the plot by side. The side of the worst region is first."""
+    """Return the unmatched regions of the plot per side. The side of the worst region is first."""
     unmatched = [row for row in rows if row.only and not row.faint]
     result = []
     for side in sorted(SIDES, key=lambda side: bool(unmatched) and unmatched[0].only != side):

@@ -32,7 +32,7 @@ FormatNumber = Callable[[float | None], str]
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell, with the value to sort by, its text, a remark, its colours and a link."""
+    """A table cell. `value` is the value to sort by, and `about` is a remark below `text`."""
 
     value: float | str | None
     text: str
@@ -65,7 +65,7 @@ NOTHING = Cell(None, "–")
 
 
 def measure_words(summary: dict[str, Any], key: str) -> tuple[str, str]:
-    """Return the name of a measure, and a remark."""
+    """Return the name of a measure, and a remark about the measure or ""."""
     title = str(summary["titles"][key])
     remark = REGISTRY[key].remark if key in REGISTRY else ""
     return shortened(title[:1].upper() + title[1:], 100), remark
@@ -90,7 +90,10 @@ def cell_of(value: float | None, format_number: FormatNumber = decimal, about: s
 
 
 def place_cell(rank: dict[str, Any], *, details: bool = False) -> Cell:
-    """Return the place of a method with its stability, or with its 95 % CI and mean rank."""
+    """Return the place of a method in a ranking, with its stability.
+
+    If `details` is True, its 95 % CI and the mean rank are added instead of the stability.
+    """
     if rank["place"] is None or (details and rank["n"] == 0):
         return Cell(None, "–", "no ranked case" if details else "")
     text = f"{rank['place']:g}"

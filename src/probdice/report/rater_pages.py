@@ -46,7 +46,7 @@ ABSENT = "not used"  # remark on a region that a rater does not have
 
 @dataclass(frozen=True)
 class RaterMatrix:
-    """A number for every pair of raters. Similar raters are adjacent."""
+    """One measure of every pair of raters. Similar raters are adjacent."""
 
     name: str
     about: str
@@ -137,7 +137,7 @@ def _subtitle(consensus: Consensus) -> str:
     names = display_names(consensus.names)
     tail = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     size = " × ".join(str(n) for n in consensus.segmentation.shape)
-    regions = f"{len(consensus.segmentation.regions)} common regions"
+    regions = f"{len(consensus.segmentation.regions)} regions"
     words = pixel_words(consensus.segmentation)
     return (
         f"{', '.join([*names[:NAMED], *tail])}: {regions}, {volume(consensus.pixels)} {words.many} "
@@ -170,7 +170,10 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
 
 
 def _mean_of_shared(agreement: Agreement) -> float:
-    """Return the mean Dice of the regions that at least two raters have, if there are others."""
+    """Return the mean Dice of the regions that at least two raters have.
+
+    Return NaN if there are no such regions or if there are no other regions.
+    """
     dice = [one.mean_dice for one in agreement.regions if _rater_count(one) > 1]
     return float(np.mean(dice)) if 0 < len(dice) < len(agreement.regions) else nan
 
@@ -195,7 +198,7 @@ def _verdict(
             parts.append(f"{least} agrees least with the other raters (adjusted score {low})")
         else:
             scores = f"adjusted score {low}" if low == high else f"adjusted scores {low} to {high}"
-            parts.append(f"all raters agree similarly with the other raters ({scores})")
+            parts.append(f"every rater agrees about equally well with the others ({scores})")
     return "; ".join(parts) + "."
 
 
@@ -205,7 +208,7 @@ def _overlap(agreement: Agreement, words: PixelWords) -> list[str]:
     shared = _mean_of_shared(agreement)
     mean = f"{name} {decimal(dice, 2)}"
     if not isnan(shared) and agreement.foreground_dice is None:
-        mean += f", {decimal(shared, 2)} for regions of several raters"
+        mean += f", {decimal(shared, 2)} without regions of only one rater"
     overlap = f"{overlap_in_words(dice)} between raters ({mean})"
     adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
     if dice < GOOD and adjusted >= AGREEING:
@@ -223,8 +226,8 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
     shared = _mean_of_shared(agreement)
     about = "mean over all pairs of raters"
     if not isnan(shared) and agreement.foreground_dice is None:
-        about = f"{decimal(shared)} for regions of several raters"
-    region = "no region has several raters"
+        about = f"{decimal(shared)} without regions of only one rater"
+    region = "no region is shared by several raters"
     if weakest is not None:
         count = f"{_rater_count(weakest)} of {len(agreement.names)} raters"
         region = f"{_name_in_text(weakest)}, {count}"
@@ -267,7 +270,7 @@ def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Rate
 
 
 def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> dict[str, Any]:
-    """Return the Dice of every pair and region, as rows of upper triangles of matrices."""
+    """Return the names of all regions and, per region, the upper triangle of its Dice matrix."""
     order = list(agreement.order)
     upper = np.triu_indices(len(order), 1)
     dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]

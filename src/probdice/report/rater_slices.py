@@ -44,9 +44,10 @@ class OutlinedRater:
 
 @dataclass(frozen=True)
 class RaterSlices:
-    """The layers for the slider, the raters in the order of clustering, and the largest entropy.
+    """The layers for the slider, the raters, and the largest entropy.
 
-    `regions` contains the codes and names of the regions whose outlines can be shown.
+    Similar raters are adjacent. `regions` contains the codes and names of the regions whose
+    outlines can be shown.
     """
 
     content: dict[str, Any]

@@ -6,15 +6,15 @@
     write_page(path, text)
 
 Templates are in the folder ``templates`` of their package. A template receives the given values and
-three additional values for its head and its end::
+the values ``policy``, ``style`` and ``scripts`` for its head and its end::
 
     <meta http-equiv="Content-Security-Policy" content="{{ policy }}">
     <style>{{ style }}</style>
     {% for script in scripts %}<script>{{ script }}</script>{% endfor %}
 
 All other values are escaped, an undefined name is an error, and ``{{ value | data }}`` writes JSON
-for scripts. The content security policy forbids all requests. The policy allows embedded images,
-and the inline style and scripts by their hashes.
+for scripts. The content security policy forbids all requests. It allows only embedded images, and
+the inline style and scripts, which are identified by their hashes.
 """
 
 import json

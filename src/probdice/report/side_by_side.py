@@ -57,7 +57,7 @@ class PageLink:
 
 @dataclass(frozen=True)
 class MethodPanel:
-    """The layers of a prediction and of its similarity to the reference, and its measures."""
+    """The names of the layers of a method (its regions and its similarity), and its measures."""
 
     name: str
     regions: str
@@ -108,7 +108,7 @@ class CaseSlices:
         self.panels.append(panel)
 
     def _start(self, comparison: Comparison, stack: Stack, view: View) -> None:
-        """Set the slices, the mark and the background image."""
+        """Set the slices, the mark, the background image and the legend from the first method."""
         self.content = stack.content(stack.position_of(worst_place(view)))
         self.content |= {"layers": {}, "image": None}
         if self.image is not None:
@@ -140,9 +140,10 @@ class CaseSlices:
         self.content["frame"] = frame_of(stack.drawn(self._foreground))[1:]
 
     def _same_colours(self, comparison: Comparison) -> dict[Side, list[str]]:
-        """Return region colours for all methods. Matched regions have the colour of the reference.
+        """Return the colours of the regions of a comparison, which are the same for all methods.
 
-        On a background image, the background has no colour.
+        Matched regions have the colour of the reference region. If there is a background image, the
+        background region is transparent.
         """
         own_colours = colours_of(comparison).by_label(comparison)
         for label in comparison.reference_labels:

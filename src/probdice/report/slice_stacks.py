@@ -47,7 +47,7 @@ class Stack:
     ranges: tuple[range, ...]
 
     def drawn(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Selected pixels as slices, rows and columns in display order."""
+        """Return the selected pixels as an array of slices, rows and columns in display order."""
         plane, axes = self.plane, len(self.ranges)
         order = [axis for axis in (plane.rows, plane.columns) if axis >= 0]
         across = plane.across(axes)
@@ -101,11 +101,11 @@ class Stack:
         if not steps - {1}:
             return ""
         word = words_for_axes(len(self.ranges)).one
-        return f"The images show up to every {ordinal(max(steps))} {word} along the longest axes."
+        return f"The images show at least every {ordinal(max(steps))} {word} along each axis."
 
 
 def stack_of(segmentation: Segmentation, most: int) -> Stack:
-    """Return at most about `most` pixels, as slices in the plane with the smallest pixels."""
+    """Return at most `most` pixels, as slices in the plane with the smallest pixels."""
     shape, geometry = segmentation.shape, segmentation.geometry
     plane = finest(planes_of(len(shape), geometry), shape, geometry)
     return Stack(plane, every_nth(shape, most))
@@ -134,7 +134,10 @@ def frame_of(foreground: NDArray[np.bool_]) -> list[list[int]]:
 def region_layer(
     stack: Stack, codes: NDArray[np.integer[Any]], colours: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the region of every pixel (−1 for none) and the colours, where "" is transparent."""
+    """Return a layer with the region of every pixel. The colour "" is transparent.
+
+    `codes` contains the index of the region of every pixel, or −1 for no region.
+    """
     is_wide = len(colours) > 255
     stored_codes = stack.drawn(codes + 1).astype("<u2" if is_wide else "u1")
     return {"codes": encoded(stored_codes, level=6), "wide": is_wide, "colours": list(colours)}

@@ -32,14 +32,14 @@ PANELS = ("Reference", "Prediction", "Similarity")
 
 @dataclass(frozen=True)
 class SurfacePicture:
-    """One view of one side, with its title and the picture as a data URI."""
+    """One view of the reference, the prediction or their similarity, as a data URI."""
 
     title: str
     address: str
 
 
 def vertex_space_of(images: Images | None) -> VertexSpace | None:
-    """Return the vertices of a comparison, or None for images on a grid or without images."""
+    """Return the vertices of a comparison, or None if it has no images or images on a grid."""
     geometry = None if images is None else images.reference.geometry
     return geometry if isinstance(geometry, VertexSpace) else None
 
@@ -47,11 +47,11 @@ def vertex_space_of(images: Images | None) -> VertexSpace | None:
 def check_surfaces(
     images: Images, surfaces: Sequence[Surface], *, every: bool = True
 ) -> tuple[VertexSpace, list[tuple[int, Surface]]]:
-    """Return the vertices of a comparison, and the surfaces with the index of their structure.
+    """Return the vertices of a comparison, and pairs of a structure's index and its surface.
 
-    An error is raised if the images are on a grid or if a surface does not belong to the images. If
-    `every` is True, each surface must belong to a structure. Otherwise, at least one surface must
-    belong to a structure.
+    If `every` is True, each surface must belong to a structure of the images. Otherwise, at least
+    one surface must belong to a structure. An error is raised if this is not the case or if the
+    images are on a grid.
     """
     space = vertex_space_of(images)
     if space is None:

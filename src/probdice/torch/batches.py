@@ -219,7 +219,7 @@ def uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def compared_pixels(target: Batch, mask: Tensor | None) -> Tensor:
-    """Return whether each pixel (images, pixels) is inside the mask and has no ignored label."""
+    """Return whether each pixel is inside the mask and not ignored; shape (images, pixels)."""
     values = target.values if target.crisp else target.values[:, 0]
     inside = torch.ones_like(values, dtype=torch.bool)
     if mask is not None:

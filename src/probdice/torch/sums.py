@@ -166,7 +166,7 @@ def images_of(
 
 
 def _segmentation(batch: Batch, names: Sequence[Label]) -> Segmentation:
-    """Return a batch as a segmentation. The engine computes the softmax, so that no value is 0."""
+    """Return a batch as a segmentation. The engine computes the softmax, without underflow."""
     name_of = {k: name for k, name in enumerate(names) if isinstance(name, str)}
     has_logits = batch.activation == "softmax"
     array = (batch if has_logits else batch.probabilities()).values.contiguous().cpu().numpy()
