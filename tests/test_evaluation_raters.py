@@ -212,8 +212,15 @@ def test_options_of_predictions_do_not_apply_to_raters(tmp_path, method, options
         (tmp_path / name).mkdir()
         np.save(tmp_path / name / "a", np.array(labels))
     raters = {name: tmp_path / name for name in ("anna", "ben")}
-    result = evaluate(None, tmp_path / "method", raters=raters, **options)
+    out = tmp_path / "out"
+    result = evaluate(None, tmp_path / "method", raters=raters, out=out, **options)
     # Region 1 has two pixels for anna and one for ben: Dice 2 / 3. The method agrees with anna.
     means = result.rater_comparison.means
     assert means["ben"]["anna"] == means["anna"]["ben"] == pytest.approx(2 / 3)
     assert means["method"] == pytest.approx({"anna": 1, "ben": 2 / 3})
+    against_anna = Evaluation.load(out / "raters" / "anna")
+    against_anna.report(reports="all")
+    assert against_anna.raters == ("ben",)
+    # One page per method, and one page with both methods.
+    assert len(list((out / "raters" / "anna" / "report_cases").glob("*.html"))) == 3
+    assert "files have changed" not in (out / "raters" / "anna" / "report.html").read_text()

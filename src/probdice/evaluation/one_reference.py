@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from probdice.data.machine import cores
 from probdice.errors import InputError, Message, MissingExtraError, Note, Option, Words
@@ -34,7 +34,7 @@ from probdice.files.inputs import as_surfaces
 from probdice.files.sources import natural
 from probdice.method.matching import GivenGroups, check_labels
 from probdice.method.region_labels import listed
-from probdice.method.sides import SIDES, Both
+from probdice.method.sides import SIDES
 from probdice.metrics.boundary_measures import boundary_names
 from probdice.metrics.component_measures import component_classes
 from probdice.metrics.registry import MeasureName
@@ -151,6 +151,7 @@ class Run:
             patterns=plan.patterns,
             probabilities=options.probabilities,
             rater_comparison=rater_comparison,
+            raters=tuple(name for name in plan.folders if name in raters),
         )
 
     def _records(
@@ -159,7 +160,7 @@ class Run:
         """Return the records of all jobs, and one correspondence per method if requested."""
         options, comparing = self.options, self.options.comparison
         comparing_method = {
-            name: _between_raters(comparing) if name in raters else comparing
+            name: comparing.between_raters() if name in raters else comparing
             for name in plan.folders
         }
         workers = options.workers or cores()
@@ -193,21 +194,6 @@ class Run:
             for name, one in comparing_method.items()
         }
         return finish("comparisons", by_method), groups
-
-
-def _between_raters(options: CompareOptions) -> CompareOptions:
-    """Return the options for comparing two raters: those of the reference apply to both sides.
-
-    Pairs of prediction and reference labels do not apply to raters, who are matched by overlap.
-    """
-    values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
-    of_reference: dict[str, Any] = {
-        name: Both(value.reference, value.reference)
-        for name, value in values.items()
-        if isinstance(value, Both)
-    }
-    match = options.match if isinstance(options.match, str) else "overlap"
-    return replace(options, match=match, **of_reference)
 
 
 def _plan(

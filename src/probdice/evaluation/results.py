@@ -119,6 +119,8 @@ class Evaluation:
         Whether nnU-Net's probabilities were read instead of its label maps.
     rater_comparison : RaterComparison or None
         The agreement between methods and raters, and inter-rater agreement.
+    raters : tuple of str
+        The methods that are raters. Their files are read with the options of the reference.
 
     Examples
     --------
@@ -164,6 +166,7 @@ class Evaluation:
     patterns: Patterns = NO_PATTERNS
     probabilities: bool = False
     rater_comparison: RaterComparison | None = None
+    raters: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, out: Folder) -> "Evaluation":
@@ -204,6 +207,7 @@ class Evaluation:
                 rater_comparison=None
                 if agreement is None
                 else RaterComparison.from_dict(agreement).with_paths(path_of),
+                raters=tuple(content.get("raters", ())),
             )
             jobs = [(case, method) for case, method in content["jobs"]]
             version = content["versions"].get("probdice")
@@ -225,8 +229,9 @@ class Evaluation:
 
     def options_of(self, method: str) -> CompareOptions:
         """Return the options of the final comparisons of a method."""
+        options = self.options.between_raters() if method in self.raters else self.options
         groups = self.correspondences.get(method)
-        return self.options if groups is None else self.options.with_groups(groups)
+        return options if groups is None else options.with_groups(groups)
 
     @cached_property
     def cases(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from probdice.method.background import Background
 from probdice.method.matching import RULES, GivenGroups, GivenPairs, Matching, Rule
 from probdice.method.merging import MERGING, Merging
 from probdice.method.region_labels import Label
+from probdice.method.sides import Both
 from probdice.method.similarity import BUILT_IN, Absolute, Similarity, as_similarity
 from probdice.options.boundary_distances import BOUNDARY_DISTANCES, BOUNDARY_SHARES
 from probdice.options.checks import (
@@ -206,6 +207,20 @@ class CompareOptions(ReadOptions):
     def with_groups(self, groups: GivenGroups) -> Self:
         """Return these options with a fixed correspondence."""
         return replace(self, match=groups, merge="none")
+
+    def between_raters(self) -> Self:
+        """Return the options for comparing two raters: those of the reference apply to both sides.
+
+        Pairs of prediction and reference labels do not apply to raters, who are matched by overlap.
+        """
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        of_reference: dict[str, Any] = {
+            name: Both(value.reference, value.reference)
+            for name, value in values.items()
+            if isinstance(value, Both)
+        }
+        match = self.match if isinstance(self.match, str) else "overlap"
+        return replace(self, match=match, **of_reference)
 
     def in_words(self) -> list[str]:
         """Describe the similarity, and the matching rule if it is not the default."""
