@@ -289,6 +289,7 @@ def write_consensus(
         for case, by_rater in records_by_case.items()
     }
     recorded_sources = _recorded_sources(settings_file, settings)
+    settings_file.unlink(missing_ok=True)  # an interrupted run may leave files of other sources
     failures: dict[str, Note] = {}
     (out / CONSENSUS).mkdir(parents=True, exist_ok=True)
     for case, by_rater in records_by_case.items():
