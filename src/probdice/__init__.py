@@ -1,8 +1,8 @@
 """Compare two segmentations of one image, crisp or probabilistic, with any number of regions.
 
 probdice implements the multi-region probabilistic Dice similarity coefficient of Andrews & Hamarneh
-(arXiv:1509.07244). probdice never converts probabilities to labels, always checks the geometry, and
-does not require that equal labels mean the same region.
+(arXiv:1509.07244). probdice compares probabilities without converting them to labels, checks the
+geometry by default, and does not require that equal labels mean the same region.
 """
 
 from importlib import import_module
@@ -75,8 +75,8 @@ __all__ = [
     "write",
 ]
 
-# The module of each public name. It is imported when the name is first used, so that `import
-# probdice` is fast.
+# The public names of each module. A module is imported when one of its names is first used, so that
+# `import probdice` is fast.
 _MODULES = {
     "comparison.comparing": ("compare", "overlap", "similarity_map"),
     "comparison.result": ("Comparison", "Group", "Merge"),

@@ -6,7 +6,7 @@ Exception
     │   ├── FormatError                      a file cannot be read or written
     │   └── GeometryError                    the two sides are on different grids
     ├── MissingExtraError (also an ImportError)
-    └── TooLargeError (also a MemoryError)   the result does not fit in memory
+    └── TooLargeError (also a MemoryError)   a file or a computation needs too much memory
 UserWarning
 └── ProbdiceWarning
 
@@ -41,14 +41,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Option:
-    """An option that a message recommends.
+    """An option that a message mentions.
 
     Attributes
     ----------
     name : str
         The name in Python. On the command line, hyphens replace underscores.
     value : str, int, float or None
-        The recommended value; None for a flag.
+        The value in the message; None for a flag.
     python : str
         The text in Python, if it differs from ``name=value``; otherwise empty.
     command : str
@@ -111,7 +111,7 @@ class Note:
     kind : str
         A fixed identifier: "unmatched", "crossed", "infinite", …
     message : tuple of str or Option
-        The text of the note, with the options that it recommends.
+        The text of the note, with the options that it mentions.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def imports_of_extra(module: str, *packages: str) -> Iterator[None]:
 
 
 class TooLargeError(ProbdiceError, MemoryError):
-    """The result does not fit in memory.
+    """A file or a computation requires too much memory.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from probdice.torch import RegionDice
 
 with imports_of_extra("monai", "ignite", "monai"):
     import torch
-    from ignite.engine import Engine  # if ignite is missing, MONAI replaces it by a placeholder
+    from ignite.engine import Engine  # MONAI replaces a missing ignite with a placeholder
     from monai.handlers import IgniteMetricHandler
     from monai.metrics import CumulativeIterationMetric
     from torch import Tensor
@@ -29,7 +29,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
     metric : RegionDice
         The metric to compute. Its state is overwritten.
     soft_target : bool, optional
-        Whether a target with one channel contains the probability of a single foreground. By
+        Whether a target with one channel contains the probability of a single foreground region. By
         default, the channel contains labels, which MONAI often stores as floating-point numbers.
 
     Examples

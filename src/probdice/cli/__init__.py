@@ -36,7 +36,7 @@ def main() -> None:
     if interruptible:
         signal.signal(signal.SIGINT, _exit_at_once)
     open_closed_streams()
-    for stream in (sys.stdout, sys.stderr):  # encodings that lack “↔” print "?"
+    for stream in (sys.stdout, sys.stderr):  # print "?" if the encoding lacks a character
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     # Garbage collection of imported modules takes 0.2 s after the import and again at exit.

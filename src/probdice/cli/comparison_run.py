@@ -33,7 +33,7 @@ STEPS = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files to read, and the number of threads or the Dask scheduler that compares them."""
+    """The files to read, the number of threads, and the Dask scheduler (if any)."""
 
     reference: str
     prediction: str
@@ -58,7 +58,7 @@ class MetricOptions:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write, and the command line, which the report shows.
+    """The files to write, what to print, and the command line, which the report shows.
 
     If `json` is "-", the JSON is printed.
     """
@@ -330,7 +330,8 @@ def _write(
                     into=partial(store.array, regions=not images.prediction.crisp)
                 )
                 store.describe(described_payload(segmentation, segmentation.array, geometry))
-        regions = ", ".join(map(str, segmentation.regions))  # most programs do not read the names
+        # The regions are printed, because most programs do not read their names from the file.
+        regions = ", ".join(map(str, segmentation.regions))
         order = f" (region order: {regions})" if regions else ""
         file_lines.append(
             f"{outputs.relabelled}: prediction with the labels of the reference{order}"

@@ -1,4 +1,4 @@
-"""A Rich console that escapes all text before it reaches the terminal."""
+"""A Rich console that escapes control codes in all text that it prints."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ class _EscapingConsole(Console):
 
 
 def console(*, stderr: bool = False, width: int | None = None) -> Console:
-    """Return a console that escapes control codes, without markup and highlighting."""
+    """Return a console that escapes control codes and disables markup and highlighting."""
     return _EscapingConsole(
         stderr=stderr, width=width, highlight=False, markup=False, soft_wrap=True
     )

@@ -32,7 +32,7 @@ __all__ = ["note_line", "show", "show_comparison"]
 T = TypeVar("T")
 
 SHORT_SIDES: dict[Side, str] = {"reference": "ref.", "prediction": "pred."}
-MAX_ROWS = 20  # of the table of groups, unless all are requested
+MAX_ROWS = 20  # rows of a table, unless all groups are requested
 FILE_WIDTH = 160  # characters per line if the output is not a terminal
 
 
@@ -85,7 +85,8 @@ def show(*parts: RenderableType, file_lines: Sequence[str] = ()) -> None:
     """
     terminal = sys.stdout.isatty()
     screen = console(width=None if terminal else FILE_WIDTH)
-    with printing(), screen.capture() as capture:  # Rich also writes empty text
+    # Even while capturing, Rich writes empty text to standard output, which may fail.
+    with printing(), screen.capture() as capture:
         for part in (*parts, *(printable(f"wrote {line}") for line in file_lines)):
             if terminal and isinstance(part, str | Text):
                 part = wrap_lines(part, screen.width)
@@ -94,7 +95,7 @@ def show(*parts: RenderableType, file_lines: Sequence[str] = ()) -> None:
 
 
 def wrap_lines(text: str | Text, width: int) -> Text:
-    """Break a text into lines between words. Paths longer than a line are not broken."""
+    """Break a text into lines between words. Words longer than a line, such as paths, are kept."""
     text = Text(text) if isinstance(text, str) else text.copy()
     letters = list(text.plain)
     start = 0
@@ -119,7 +120,7 @@ def _settings(result: Comparison) -> str:
 
 
 def _headline(result: Comparison) -> Table:
-    """Return the summary table. Results that require images that are not in memory are omitted."""
+    """Return the summary table. Values that need images are omitted if there are no images."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -154,7 +155,7 @@ def _headline(result: Comparison) -> Table:
         counts = " and ".join(
             f"{count} of {total}" for count, total in zip(unmatched, totals, strict=True) if count
         )
-        if not all(unmatched):  # the column before it has the count
+        if not all(unmatched):  # the preceding column already contains the count
             counts = counts[counts.index("of") :]
         table.add_row("unmatched", str(sum(unmatched)), counts)
     table.add_row("score", decimal(_if_available(lambda: result.score)), "")

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
-CONSENSUS = "consensus"  # replaces the folder of the reference
-PATH = re.compile(r"(?:[A-Za-z]:|\.{1,2})?[/\\]")  # a path, not a name: C:\a=b, /a=b, ./a=b
+CONSENSUS = "consensus"  # given instead of the folder of the references
+# The start of a path that may contain "=" (C:\a=b, /a=b, ./a=b), as opposed to name=DIR.
+PATH = re.compile(r"(?:[A-Za-z]:|\.{1,2})?[/\\]")
 FAILED = ERROR  # the exit code if a case could not be compared
 
 
@@ -217,7 +218,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
 
 
 def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, str]:
-    """Return the folder of every method or rater by name. The default is the folder name."""
+    """Return the folder of every method or rater by name. The default name is the folder name."""
     from probdice.evaluation.folders import as_name
 
     methods: dict[str, str] = {}
@@ -236,7 +237,10 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
 
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
-    """Return the patterns by side or method. A pattern without a prefix applies to all sides."""
+    """Return the patterns by prefix: reference, prediction, mask, image or the name of a method.
+
+    A pattern without a prefix applies to references, predictions, masks and images.
+    """
     from probdice.evaluation.folders import as_name
 
     patterns: dict[str, str] = {}
@@ -260,7 +264,8 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 def _display(quiet: bool) -> Iterator[Any]:
     """Show a progress bar on a terminal, and print each failure immediately.
 
-    Yield two functions: one to call after every case, and one to call when kernels are compiled.
+    Yield two functions: one to call after every case, and one to call when the compilation of
+    kernels starts.
     """
     from probdice.cli.failure_lines import Failures
     from probdice.errors import in_command

@@ -7,7 +7,7 @@ from probdice.text.escaping import printable
 
 __all__ = ["Failures"]
 
-MAX_OF_ONE_KIND = 3  # failures that are printed
+MAX_OF_ONE_KIND = 3  # printed failures of each kind
 MAX_LENGTH = 300  # characters of the line of a failure
 
 

@@ -76,7 +76,7 @@ def info(
 
 
 def _contents(file: str) -> "list[ContainedArray]":
-    """Return the arrays of a container; an empty list if the container cannot be read."""
+    """Return the arrays of a container; [] for several files or if the file cannot be read."""
     from probdice.errors import ProbdiceError
     from probdice.files import contents_of
     from probdice.files.sources import split_paths

@@ -95,7 +95,7 @@ def _identity(file: Path) -> tuple[int, int, str]:
 def sample_segmentation(
     shape: tuple[int, ...], geometry: "Geometry | None", *, crisp: bool
 ) -> "Segmentation":
-    """Return a segmentation with one pixel, to test whether a format supports this kind."""
+    """Return a segmentation of one pixel, to test whether a format supports such segmentations."""
     import numpy as np
 
     from probdice.data.segmentation import Segmentation
@@ -112,7 +112,7 @@ def sample_segmentation(
 def check_format(
     path: str, value: "Segmentation | NDArray[Any]", geometry: "Geometry | None" = None
 ) -> None:
-    """Check that a format supports a value, by writing one pixel to a temporary folder."""
+    """Check the format of an output file, by writing a value of one pixel to a temporary folder."""
     from probdice.errors import ProbdiceError
     from probdice.files import FORMATS
     from probdice.files.writing import check_vertices, payload_of

@@ -77,7 +77,7 @@ def option(
 
 
 def flag(panel: str, help: str, *names: str, advanced: bool = False) -> Any:
-    """Return the declaration of an option without a value for Typer."""
+    """Return the declaration of a flag (an option without a value) for Typer."""
     return option(panel, "", help, *names, advanced=advanced)
 
 
@@ -188,7 +188,7 @@ def _parameter(name: str, declaration: Declaration, command: str) -> Parameter:
 
 
 def enumeration(name: str, choices: Sequence[str]) -> Any:
-    """Return the enumeration type of an option with choices. Shell completion lists them."""
+    """Return an enumeration of the choices of an option. Shell completion lists the choices."""
     members: Any = {choice: choice for choice in choices}
     return StrEnum(name, members)
 

@@ -1,4 +1,4 @@
-"""Progress bars for commands that take longer than a second."""
+"""Progress bars, which are shown if standard error is a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ __all__ = ["COMPILING", "CountingBar", "ProgressDisplay", "counting_bar", "progr
 
 COMPILING = "compiling kernels, once per machine (probdice warm-up compiles them in advance)"
 
-DELAY = 1.0  # seconds before the bar is shown
+DELAY = 1.0  # seconds before the bar of a `ProgressDisplay` is shown
 
 
 class ProgressDisplay:
@@ -35,7 +35,7 @@ class ProgressDisplay:
         self._update(description=COMPILING)
 
     def compiled(self) -> None:
-        """Show the step that the compilation interrupted."""
+        """Show again the step that the compilation interrupted."""
         if self._task["description"] == COMPILING:
             self._update(description=self._interrupted_step)
 

@@ -20,7 +20,7 @@ from probdice.text.formatting import decimal, percent, quantity
 
 __all__ = ["show_summary"]
 
-SHORT = {  # headings of narrow columns
+SHORT = {  # short headings of columns
     "explained_reference": "expl. ref.",
     "explained_prediction": "expl. pred.",
     "foreground_dice": "foregr. Dice",
@@ -28,9 +28,9 @@ SHORT = {  # headings of narrow columns
     "adjusted_foreground_score": "adj. foregr.",
 }
 MAX_LINES = 20  # regions and failures that are printed
-MAX_CLASSES = 5  # tables of components
+MAX_CLASSES = 5  # classes for which a table of components is printed
 MAX_CASES = 10  # missing cases that are named
-MAX_PAIRS = 3  # pairs of rankings
+MAX_PAIRS = 3  # pairs of rankings; if there are more, only the pair with the lowest τ is printed
 
 
 def show_summary(
@@ -163,7 +163,9 @@ def _method_table(
 
 
 def _rater_table(agreement: dict[str, Any]) -> FittingTable:
-    """Return a table of methods and raters against each rater, with inter-rater agreement.
+    """Return a table with the scores of methods and raters against each rater.
+
+    The last columns contain the inter-rater agreement.
 
     In the row of a method, inter-rater agreement is computed from the cases of that method. In the
     last row, it is computed from all cases.
@@ -226,7 +228,10 @@ def _place_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
 
 
 def _printed_measures(summary: dict[str, Any], first_measure: str) -> list[str]:
-    """Return the measures, selected one first; the matched score only if regions may be merged."""
+    """Return the measures, starting with `first_measure`.
+
+    The matched score is included only if regions may be merged.
+    """
     has_merging = summary["options"]["merge"] != "none"
     measures = [name for name in summary["measures"] if has_merging or name != "matched_score"]
     return list(dict.fromkeys([first_measure, *measures]))

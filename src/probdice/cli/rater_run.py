@@ -32,7 +32,7 @@ __all__ = [
     "region_table",
 ]
 
-MAX_REGIONS = 30  # regions in a table of the terminal
+MAX_REGIONS = 30  # regions in a printed table
 
 
 class RaterMatchName(StrEnum):
@@ -93,7 +93,10 @@ class RaterRun:
     def check(
         self, user_options: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
     ) -> CompareOptions:
-        """Check the options and all output files. `images` maps options to images to write."""
+        """Check the options and all output files.
+
+        `images` maps options to the paths of the images to write.
+        """
         options = check_options(CompareOptions, user_options | {"match": match.value})
         inputs = {f"FILES ({file})": file for file in self.files}
         check_outputs(

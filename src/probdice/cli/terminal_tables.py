@@ -1,6 +1,7 @@
 """Tables that fit the terminal.
 
-Numbers and words are never broken. Columns that do not fit are omitted and named below the table.
+Numbers and words of up to 30 characters are never broken. Columns that do not fit are omitted and
+named below the table.
 """
 
 import re
@@ -19,9 +20,9 @@ __all__ = ["FittingTable", "TerminalColumn", "plain_table", "wrapped"]
 Cell = str | Text
 
 GAP = 2  # characters between columns
-PREFERRED_WIDTH = 20  # characters of a text column, before number columns are omitted
+PREFERRED_WIDTH = 20  # characters of a text column; other columns are omitted to reach this width
 LONGEST_WORD = 30  # characters; longer words may be broken
-# A name may be broken after a space or a punctuation mark and before a capital letter, but not
+# A name may be broken after a space or a punctuation mark or before a capital letter, but not
 # inside a number.
 BREAKS = re.compile(
     r"(?<=[\s_/|;])(?=[^\s_/|;])"
@@ -63,7 +64,7 @@ class FittingTable:
         self.rows.append(_Row(tuple(map(_escaped, cells)), style, False))
 
     def add_section(self) -> None:
-        """Add a line below the last row."""
+        """Add a horizontal line below the last row."""
         last_row = self.rows[-1]
         self.rows[-1] = _Row(last_row.cells, last_row.style, True)
 
@@ -107,7 +108,7 @@ class FittingTable:
         """Give each column its minimum width, then distribute the remaining width."""
         widths = {k: self._min_width(k) for k in column_indices}
         free_width = width - sum(column_width + GAP for column_width in widths.values()) + GAP
-        # The column with the smallest need comes first.
+        # The column that needs the least additional width comes first.
         order = sorted(column_indices, key=lambda k: self._max_width(k) - widths[k])
         for widened_count, k in enumerate(order):
             extra_width = min(
@@ -131,7 +132,7 @@ class FittingTable:
         return max(self._min_width(k), min(self._max_width(k), PREFERRED_WIDTH))
 
     def _min_width(self, k: int) -> int:
-        """Return the width at which no number and no word of a column is broken."""
+        """Return the width at which no number and no word (unless it is very long) is broken."""
         column = self.columns[k]
         words = [word.rstrip() for word in BREAKS.split(column.heading)]
         for row in self.rows:
@@ -142,7 +143,7 @@ class FittingTable:
 
 
 def plain_table(*columns: str | TerminalColumn) -> FittingTable:
-    """Return an empty table. A name that starts with ">" is a column of numbers."""
+    """Return an empty table. A heading that starts with ">" marks a column of numbers."""
     return FittingTable(
         [
             TerminalColumn(column.lstrip(">"), column.startswith(">"))

@@ -2,14 +2,15 @@
 
 Tools that measure distances between voxel centres define the boundary in different ways, so their
 results differ. Here, the outline of a region is a surface of triangles (in 2-D, a curve of line
-segments) halfway between the pixels inside and outside the region. Distances are exact:
+segments) halfway between the pixels inside and outside the region. Distances between outlines are
+defined as follows:
 
 - In every cell of 2 × 2 × 2 (in 2-D, 2 × 2) pixels, the surface passes through the midpoints
   between neighbouring pixels of which one is inside the region and the other outside. Pixels that
   touch only diagonally are separate. The surface is closed at the border of the image. A cell that
   contains a pixel outside the mask contains no surface.
-- The distance of each triangle or segment (an *element*) is measured from its centroid to the
-  nearest point of the other surface. The weight of an element is its area or length.
+- The distance of each triangle or segment (an *element*) is the exact distance from its centroid to
+  the nearest point of the other surface. The weight of an element is its area or length.
 - Probabilities are thresholded at several levels, not only at one half: at level t, a region
   consists of the pixels whose probability exceeds t. Every measure is the mean over the levels.
   Levels at which the region is empty on both sides are excluded.
@@ -59,8 +60,8 @@ def boundaries_of(
         The images of a comparison. Distances are in millimetres if the reference has a geometry,
         and in pixels otherwise.
     regions : Both
-        Per side, a list for every group with the labels (label maps) or channels (probabilities) of
-        its regions. Groups may share regions.
+        Per side and group, a list of the labels (label maps) or channels (probabilities) of the
+        regions of the group. Groups may share regions.
     groups : Both
         Per side, the labels of every group.
     counted : ndarray of bool, optional
@@ -164,7 +165,7 @@ def union_boundaries(
 
 @dataclass(frozen=True, eq=False)
 class _Elements:
-    """Compute the elements of one group again.
+    """A callable that computes the elements of one group whenever it is called.
 
     Elements are not stored, because those of all groups would need too much memory.
     """

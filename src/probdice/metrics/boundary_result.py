@@ -61,7 +61,7 @@ class BoundaryMean:
 
     @classmethod
     def of(cls, values: Floats, penalised_values: Floats) -> "BoundaryMean":
-        """Return the means, given the values before and after the penalty; NaN is ignored."""
+        """Return the means, given the values before and after the penalty; ignore NaN values."""
         return cls(
             mean=_mean(penalised_values[~np.isnan(penalised_values)]),
             finite_mean=_mean(values[np.isfinite(values)]),
@@ -75,13 +75,12 @@ class Boundaries:
 
     ``boundaries["hd95"]`` contains one number per group. The measures are:
 
-
     - ``"hd"``: the Hausdorff distance, which is the largest distance in either direction;
     - ``"hd95"`` or any other percentile: the larger of the two directed weighted percentiles;
     - ``"assd"``: the average symmetric surface distance, over the elements of both surfaces;
     - ``"masd"``: the mean of the two directed averages;
-    - ``"nsd@2"``, or any other tolerance: the normalised surface distance (surface Dice), which is
-      the share of both surfaces that is within the tolerance of the other surface.
+    - ``"nsd@2"`` or any other tolerance: the normalised surface Dice, which is the share of the two
+      surfaces that lies within the tolerance of the respective other surface.
 
     If both sides are empty, all values are NaN; if one side is empty, distances are infinite and
     the surface Dice is 0.
@@ -130,7 +129,7 @@ class Boundaries:
     tolerances: tuple[float, ...]
     levels: tuple[float, ...]
     infinite: float | None
-    _values: Floats  # groups, levels (one for label maps), numbers in the order of the engine
+    _values: Floats  # axes: groups, levels (one for label maps), measures in the order of `_order`
     _elements: "Callable[[int, float], Both[Elements]] | None" = None
 
     @property
@@ -348,7 +347,7 @@ class Boundaries:
         return f"Boundaries ({self.unit}, mean over the levels {levels}): {groups}"
 
     def _lines(self) -> list[str]:
-        """Return the lines with means over all groups and over the groups with finite values."""
+        """Return lines with the means over all included groups and over those that are finite."""
         lines = [f"mean {self.summary}"]
         missing_count = self.means["hd"].infinite
         if missing_count:

@@ -3,15 +3,16 @@
 One pass sorts the pixels of every group into fine bins of the predicted probability and sums
 moments per bin. All results are computed from these moments. Conventions:
 
-- *Expected and maximum calibration error* of the most probable region of every pixel follow Guo et
+- *Expected and maximum calibration errors* of the most probable region of every pixel follow Guo et
   al. (2017). Bins exclude their lower end and include their upper end; the first bin also includes
   0. The errors are the mean over pixels and the maximum over bins of |mean predicted probability in
   the bin − share of correct pixels in the bin|. The CURVAS challenge computes both errors against
   each rater. For a soft reference, the mean reference probability of the most probable region
   replaces the share of correct pixels.
-- *Chance* is the mean error of a calibrated predictor. It is computed from references whose regions
-  are drawn at random with the predicted probabilities. Neighbouring pixels of a real image are not
-  independent, so a calibrated predictor may have larger errors for such an image.
+- *Chance* is the mean error of a calibrated predictor. For a label map as reference, it is computed
+  from references whose regions are drawn at random, independently at every pixel, with the
+  predicted probabilities. Neighbouring pixels of a real image are not independent, so a calibrated
+  predictor may have larger errors for such an image.
 - *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), decomposed as in
   Murphy (1973) with the within-bin terms of Stephenson et al. (2008). With the signs given in
   `Brier`, the terms sum to the score.
@@ -48,8 +49,10 @@ __all__ = ["Binning", "Brier", "Calibration", "RegionCalibration", "Reliability"
 
 Binning = Literal["width", "mass"]
 
-FINE = 4096  # smallest number of fine bins, which are combined into bins of equal width or mass
-MOST_CELLS = 2**20  # largest total number of fine bins over all groups
+# Smallest number of fine bins per group, unless `MOST_CELLS` limits it. Fine bins are combined into
+# bins of equal width or mass.
+FINE = 4096
+MOST_CELLS = 2**20  # largest total number of fine bins of all groups
 DRAWS = 2000  # random draws for the chance values
 NORMAL = 25.0  # variance above which a sum of draws is approximated as normal
 LEVEL = 0.95
@@ -70,7 +73,8 @@ class Reliability:
     predicted : ndarray
         Mean predicted probability in each bin.
     observed : ndarray
-        Share of correct predictions in each bin.
+        Mean reference probability in each bin. If the reference is a label map, this is the share
+        of correct predictions.
     expected_error : float
         Expected calibration error (ECE): the mean of |predicted − observed| over pixels.
     maximum_error : float
@@ -206,7 +210,7 @@ class Calibration:
     regions : tuple of RegionCalibration
         The calibration of every group, in the order of the comparison.
     brier : Brier
-        The mean over pixels of the sum of squared differences over all regions.
+        The Brier score of all groups: the sum of the scores of the groups.
     log_loss : float
         The mean of −Σ p log q, in nats, over the pixels where this sum is finite.
     infinite : int
@@ -429,9 +433,9 @@ class _Bins:
         """Sample the expected and maximum calibration errors of a perfectly calibrated prediction.
 
         If the variance of a bin is large, the sum over its pixels is drawn from a normal
-        distribution. Otherwise, the sum is drawn from one binomial distribution per fine bin. The
-        distribution of a soft reference is unknown, so the observed variance of the reference about
-        the prediction is used.
+        distribution. Otherwise, one number is drawn from a binomial distribution for each fine bin.
+        The distribution of a soft reference is unknown, so the sum is always drawn from a normal
+        distribution with the observed variance of the reference about the prediction.
         """
         rng = np.random.default_rng(0)
         n, p, q, pp, qq, pq = moments.T

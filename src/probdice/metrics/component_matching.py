@@ -44,7 +44,8 @@ def components_of(
 ) -> Components:
     """Divide a map into components, and remove small components.
 
-    The map contains the group number plus 1 at every pixel, and 0 outside all groups.
+    `codes` is the map: the group number plus 1 at every pixel, and 0 outside all groups. `groups`
+    marks the groups to include.
     """
     codes = np.where(np.concatenate([[False], groups])[codes], codes, 0)
     component_map, count = connected(np.ascontiguousarray(codes, np.uint32), connectivity)
@@ -70,7 +71,7 @@ def components_of(
 def _nearest(
     numbers: NDArray[np.int64], places: NDArray[np.int64], centroids: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return, for every component 1, 2, …, the pixel that is nearest to the centroid."""
+    """Return, for every component 1, 2, …, the pixel that is nearest to its centroid."""
     squares = ((places - centroids[numbers]) ** 2).sum(axis=1)
     order = np.lexsort((squares, numbers))
     _, first = np.unique(numbers[order], return_index=True)
@@ -82,9 +83,11 @@ def _nearest(
 class Matches:
     """Per side and component, the number of parts and the overlap with the matched components.
 
-    A row of `one_to_one` or `many_to_one` contains the number of pixels that the component shares
-    with its match or with the union of its parts, and the sum of the two sizes. Both numbers are 0
-    for an unmatched component.
+    A row of `one_to_one` contains the number of pixels that the component and its match share, and
+    the sum of their sizes. A row of `many_to_one` contains the same two numbers for the component
+    and its match, for the component and the union of its parts, or for a component of which it is a
+    part and the union of that component's parts, whichever pair has the largest Jaccard index. Both
+    numbers are 0 for an unmatched component.
     """
 
     parts: Both[NDArray[np.int64]]
@@ -141,5 +144,6 @@ def _keep_larger(
         common_and_total[:, 0] / np.maximum(common_and_total[:, 1], 1)
         for common_and_total in (values[places], candidates)
     ]
-    better = ratios[1] > ratios[0]  # half of Dice, which increases with the Jaccard index
+    # A ratio is half of the Dice coefficient, which increases with the Jaccard index.
+    better = ratios[1] > ratios[0]
     values[places[better]] = candidates[better]

@@ -41,8 +41,8 @@ class ComponentRow:
     ----------
     side : {"reference", "prediction"}
     label : str
-        The class of the component: the reference label of its group, or the prediction label if the
-        group is unmatched.
+        The class of the component: the reference labels of its group. If the reference lacks the
+        class, the label that `match` assigns to it, or else the prediction labels.
     volume : float
         The size of the component, in the unit of the table.
     place : tuple of float
@@ -327,7 +327,10 @@ def _selected_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[n
 
 
 def _class_name(result: "Comparison", group: int) -> str:
-    """Return the labels of a class: those of the reference, even if the image lacks them."""
+    """Return the reference labels of a class, even if the reference lacks them.
+
+    If the reference labels are unknown, return the prediction labels.
+    """
     regions, match = result.groups[group], result.options.match
     if regions.reference or match == "labels":
         return listed(regions.reference or regions.prediction, 20)

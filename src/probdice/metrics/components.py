@@ -1,7 +1,7 @@
 """Replace the regions of label maps with connected components, and score components.
 
-Both functions require the whole image in memory. The package connected-components-3d computes the
-components.
+`instances_of` and `component_scores` require the whole image in memory. The package
+connected-components-3d computes the components.
 """
 
 from collections import Counter
@@ -307,7 +307,7 @@ def _component(
 
 
 def _labels(segmentation: Segmentation) -> NDArray[Any]:
-    """Return a label map in memory, in C order, as integers."""
+    """Read a label map into memory as an array of integers in C order."""
     array = np.asarray(segmentation.array[(slice(None),) * len(segmentation.array.shape)])
     if array.dtype.kind == "f":
         segmentation.refuse(examine_labels(array.reshape(-1)))
@@ -369,7 +369,7 @@ def _rows(images: Images) -> NDArray[Any]:
 def _boxes(
     reference: NDArray[np.int32], prediction: NDArray[np.int32] | None, count: int
 ) -> list[tuple[slice, ...] | None]:
-    """Return the bounding box of both sides of every group; None for groups without pixels.
+    """Return, for every group, a box that contains both sides; None for groups without pixels.
 
     Probabilities may be positive anywhere, so for a soft prediction every box is the whole image.
     """

@@ -1,8 +1,9 @@
 """Derived regions: unions of regions, as used in BraTS and KiTS. Unions may share regions.
 
-A union is compared as a single region. For label maps, its overlap is computed from the overlap
-table of the comparison. For probabilities, P and Q are the sums of the probabilities of the member
-regions on each side, and one pass over the pixels computes Σ|P − Q| for all unions.
+A union is compared as a single region. If at least one side is a label map, the overlap of the
+union is computed from an overlap table. If both sides contain probabilities, let P and Q be the
+sums of the probabilities of the member regions on each side; one pass over the pixels computes
+Σ|P − Q| for all unions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -133,7 +134,10 @@ class Derived:
 
     @property
     def mean_dice(self) -> float:
-        """The mean Dice of all regions that are neither empty nor faint; NaN if there are none."""
+        """The mean Dice of all derived regions; NaN if there are none.
+
+        Faint regions and regions that are empty on both sides are excluded.
+        """
         dice = [value for value in self.values().values() if not isnan(value)]
         return sum(dice) / len(dice) if dice else nan
 
@@ -295,7 +299,7 @@ def _common(result: "Comparison", unions: Sequence[Union], volumes: Both[Floats]
 
 
 def _from_table(overlap: Overlap, union: Union) -> float:
-    """Return Σ min(P, Q) if a side is a label map.
+    """Return Σ min(P, Q) if at least one side is a label map.
 
     P or Q is then 0 or 1 at every pixel, so the sum over pairs of member regions is exact.
     """

@@ -230,8 +230,8 @@ class Detection:
         Parameters
         ----------
         thresholds : sequence of float, optional
-            Thresholds of the index; 0, 0.05, …, 1 by default. At threshold 0, every overlapping
-            group is found.
+            Thresholds of the index; 0, 0.05, …, 1 by default. At threshold 0, every group whose two
+            sides overlap is found.
 
         Examples
         --------
@@ -298,10 +298,10 @@ class Detection:
             tuples and an *outcome*. The outcome is "found", "below threshold" (the reference
             regions of the group count as missed and its prediction regions as false), "missed",
             "false" or "faint" (the group is not counted). With ``"reference"`` and
-            ``"prediction"``, the table has one row per region of that side that is not empty. A row
-            contains the corresponding regions, the parts of the region, whether the region was
-            found, and whether its group is faint. An unmatched region has a Jaccard index and a
-            Dice coefficient of 0.
+            ``"prediction"``, the table has one row per region of that side, except empty regions
+            and the background. A row contains the corresponding regions, the parts of the region if
+            it has at least two, whether the region was found, and whether its group is faint. An
+            unmatched region has a Jaccard index and a Dice coefficient of 0.
 
         Examples
         --------

@@ -56,9 +56,9 @@ def shares_of(
 ) -> Shares:
     """Return, for every group, the intersection of the two sides and the volume of each side.
 
-    If the overlap table does not determine the intersection (several soft regions, or aitchison),
-    the intersection is computed from the Dice coefficients of the groups. Without these
-    coefficients, the intersection is NaN.
+    If the overlap table does not determine the intersection (for groups of several soft regions, or
+    with the aitchison similarity), the intersection is computed from `dice`, the Dice coefficients
+    of the groups. Without these coefficients, the intersection is NaN.
     """
     inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
     numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))

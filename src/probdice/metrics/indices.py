@@ -53,8 +53,9 @@ class Indices:
     Attributes
     ----------
     rand : float
-        Rand index: the share of pixel pairs on which both sides agree (both in one region, or both
-        in different regions), 1 − (Σ a_i² + Σ b_j² − 2 Σ n_ij²) / (N (N − 1)). Label maps.
+        Rand index: the share of pixel pairs that are either in the same region on both sides or in
+        different regions on both sides, 1 − (Σ a_i² + Σ b_j² − 2 Σ n_ij²) / (N (N − 1)). Label
+        maps.
     adjusted_rand : float
         Rand index corrected for chance (Hubert and Arabie): 1 for equal partitions, 0 on average
         for shuffled pixels. Label maps.
@@ -97,8 +98,8 @@ class Indices:
         sides exchanged. Label maps.
     under_segmentation_error : float
         The super-pixel error of Neubert and Protzel: 1/N Σ_ij min(n_ij, b_j − n_ij). For each pair
-        of overlapping regions, the error includes the smaller of the two parts of the prediction
-        region, inside and outside the reference region. Label maps.
+        of overlapping regions, the smaller part of the prediction region (inside or outside the
+        reference region) is added to the error. Label maps.
     over_segmentation_error : float
         The same error with the sides exchanged. Label maps.
     accuracy : float
@@ -205,7 +206,7 @@ class Indices:
     def to_dict(self) -> dict[str, float]:
         """Return all metrics by name.
 
-        Measures with a value per side have names such as ``covering_reference``.
+        Metrics with one value per side have names such as ``covering_reference``.
 
         Examples
         --------

@@ -49,7 +49,8 @@ def _pairs_of_pixels(overlap: Overlap) -> dict[str, float]:
     reference = _pairs(overlap.reference.volumes, pixels)
     prediction = _pairs(overlap.prediction.volumes, pixels)
     all_pairs = pixels * (pixels - 1)
-    by_chance = reference * prediction  # times `all_pairs`
+    # The number of common pairs that is expected by chance, multiplied by `all_pairs`.
+    by_chance = reference * prediction
     return {
         "rand": ratio(all_pairs - reference - prediction + 2 * common_pairs, all_pairs),
         "adjusted_rand": ratio(

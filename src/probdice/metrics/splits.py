@@ -1,4 +1,4 @@
-"""Regions of one side that contain more than half of each of several regions of the other."""
+"""Regions of one side that contain more than half of each of several regions of the other side."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ PART = 0.5  # a region is part of another region if more than this share is insi
 
 @dataclass(frozen=True)
 class Split:
-    """A region of one side that contains more than half of each of several regions of the other.
+    """A region that contains more than half of each of several regions of the other side.
 
     Attributes
     ----------
     side : {"reference", "prediction"}
-        The side of the region. If it is the reference, the prediction splits the region. If it is
-        the prediction, the region merges several reference regions.
+        The side of the region. The prediction splits a region of the reference. A region of the
+        prediction merges several reference regions.
     region : int or str
         The label of the region.
     parts : tuple of int or str

@@ -38,9 +38,9 @@ OVERLAPS = (  # smallest Dice, and the description of the overlap
     (0.5, "Moderate overlap"),
     (0.0, "Low overlap"),
 )
-GOOD = 0.7  # Dice at which the overlap alone is reported
-AGREEING = 0.8  # adjusted score at which most pixels agree
-DETERMINED = 0.75  # explained share at which one side explains the other
+GOOD = 0.7  # Dice from which no possible reason for a low overlap is reported
+AGREEING = 0.8  # adjusted score from which most pixels are reported to agree
+DETERMINED = 0.75  # explained share from which one side is reported to explain the other
 LARGE = 0.5  # share of the pixels above which a matched pair may be a background
 NAME = 60  # most characters of the name of a group
 
@@ -98,7 +98,7 @@ def lowest_matched(groups: Sequence[Group]) -> Group | None:
 
 
 def name_of(group: Group) -> str:
-    """Return the name of a group. If both sides have the same name, it is used once."""
+    """Return the name of a group. If both sides have the same name, the name is written once."""
     reference, prediction = (listed(group.side(side), 2) for side in SIDES)
     if side_of(group):
         name = reference if group.reference else prediction
@@ -141,9 +141,10 @@ def side_of(group: Group) -> Side | None:
 
 
 def largest_pair(comparison: Comparison) -> Group | None:
-    """Return the matched pair that covers more than half of the image, which may be background.
+    """Return the matched pair whose overlap covers more than half of the image.
 
-    Return None if there is no such pair, or if the user has named a background.
+    Such a pair may be the background. Return None if there is no such pair, or if the user has
+    named a background.
     """
     if comparison.options.background is not None:
         return None
@@ -248,7 +249,7 @@ def _split_clauses(comparison: Comparison) -> list[str]:
 
 
 def _worst_clauses(comparison: Comparison) -> list[str]:
-    """Return clauses about unmatched regions and the group of lowest Dice."""
+    """Return clauses about the unmatched regions and the matched group with the lowest Dice."""
     matched = [group for group in comparison.groups if side_of(group) is None and not group.faint]
     lowest_group = lowest_matched(matched) if len(matched) > 1 else None
     unmatched = _unmatched_clause(comparison)

@@ -12,7 +12,7 @@ __all__ = ["BackgroundJob"]
 
 
 class _Signals(WorkerBaseSignals):
-    progressed = Signal(str, int, int)  # step, number of finished blocks, number of all blocks
+    progressed = Signal(str, int, int)  # step, number of finished blocks, total number of blocks
     compared = Signal(object)  # the summary; emitted before the new layers are computed
 
 

@@ -149,7 +149,7 @@ class ComparisonWidget(QWidget):
         view.horizontalHeader().setResizeContentsPrecision(MEASURED)
         rows = view.verticalHeader()
         rows.setVisible(False)
-        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # rows are not measured
+        rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # do not measure every row
         view.selectionModel().currentRowChanged.connect(self._row_changed)
         view.clicked.connect(self._row_changed)  # also if the row is already the current row
         return view

@@ -173,7 +173,8 @@ def _middle_pixels(
 ) -> tuple[Integers, Floats, Integers]:
     """Return the groups in one part of the image, with a weight and a pixel for each group.
 
-    The weight is the number of pixels that belong to the group on one side only.
+    The weight is the number of pixels that belong to the group on one side only. If there are none,
+    the weight is the number of pixels of the group, multiplied by `AGREEING`.
     """
     p, q = reference.reshape(-1), prediction.reshape(-1)
     different_pixels = np.flatnonzero(p != q)

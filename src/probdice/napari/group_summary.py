@@ -19,7 +19,7 @@ __all__ = ["DICE", "GroupColumn", "GroupSummary", "volume_unit"]
 SHOWN = 4  # largest number of labels of a group in one cell
 NOTES = 5  # largest number of notes below the table; the report lists all notes
 DICE = 2  # index of the Dice column
-SMALL = 1e-4  # µm³ or µm² are used for pixels below this volume in mm³ or area in mm²
+SMALL = 1e-4  # size of a pixel in mm³ or mm² below which volumes are shown in µm³ or µm²
 
 
 @dataclass(frozen=True, eq=False)

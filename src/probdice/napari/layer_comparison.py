@@ -27,7 +27,7 @@ from probdice.options import CompareOptions
 
 __all__ = ["Cancelled", "ComparedLayers", "Outcome", "Steps"]
 
-PAUSE = 0.05  # seconds between two updates of the progress
+PAUSE = 0.05  # smallest number of seconds between two updates of the progress
 
 
 class Cancelled(ProbdiceError):

@@ -75,7 +75,7 @@ class LayerGrid:
         )
 
     def geometry(self, shape: tuple[int, ...]) -> Geometry:
-        """Return the geometry in millimetres. A scale without a unit is in millimetres."""
+        """Return the geometry in millimetres. A scale without a unit is read as millimetres."""
         factors = [_millimetres(unit) for unit in self.units]
         return Geometry(shape, np.diag([*factors, 1.0]) @ self.matrix)
 

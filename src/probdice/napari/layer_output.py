@@ -1,4 +1,4 @@
-"""Create napari layers from a comparison: the similarity map and the relabelled prediction."""
+"""Create napari layers from a comparison: similarity map, reference and relabelled prediction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,8 @@ class ShownGroups:
         For probabilities, the labels of the channels of the reference and of the relabelled
         prediction.
     colormap : napari colormap
-        The colours of all labels: the colormap of the reference if it is a Labels layer.
+        The colours of all labels: the colormap of the reference if it is a Labels layer, and the
+        colours of the report otherwise.
     """
 
     labels: tuple[int, ...]

@@ -44,7 +44,7 @@ class GroupTable(QAbstractTableModel):
         self._sort_order: tuple[int, Any] = -1, Qt.SortOrder.AscendingOrder
 
     def show(self, summary: GroupSummary | None) -> None:
-        """Show the groups of a comparison in the current order; no groups if `summary` is None."""
+        """Show the groups of a comparison in the current sort order; if None, show no groups."""
         self.beginResetModel()
         self._groups = () if summary is None else summary.groups
         self._columns = () if summary is None else summary.columns
@@ -53,7 +53,7 @@ class GroupTable(QAbstractTableModel):
         self.endResetModel()
 
     def colour(self, colours: NDArray[np.float64]) -> None:
-        """Show the colour of each group in front of its row."""
+        """Show the colour of each group in the first column."""
         self._colours = colours
         last = self.index(max(self.rowCount() - 1, 0), 0)
         self.dataChanged.emit(self.index(0, 0), last, [Qt.ItemDataRole.DecorationRole])

@@ -1,4 +1,4 @@
-"""The boundary distances and the shares within a tolerance: names and descriptions."""
+"""Names and descriptions of boundary distances and of shares of boundaries within a tolerance."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ BOUNDARY_DISTANCES = {  # in the order of tables
 
 @dataclass(frozen=True)
 class BoundaryShare:
-    """The descriptions of a share of the boundaries within a tolerance.
+    """The descriptions of a measure that is the share of the boundaries within a tolerance.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ BOUNDARY_SHARES = {  # in the order of `engine.kernels.surface_summary`
     "nsd": BoundaryShare("surface Dice", "the share of both surfaces within {0} of the other"),
 }
 
-# The numbers before the percentiles, in the order of `engine.kernels.surface_summary`.
+# The distances that `engine.kernels.surface_summary` stores before the percentiles, in that order.
 STATISTICS = tuple(name for name, one in BOUNDARY_DISTANCES.items() if not one.percentile)
 
 
@@ -122,5 +122,5 @@ def share_names(tolerances: Iterable[float]) -> tuple[str, ...]:
 
 
 def is_share(name: str) -> bool:
-    """Return whether a name, such as nsd@1, is that of a share, which has no unit."""
+    """Return whether a measure, such as nsd@1, is a share. A share has no unit."""
     return "@" in name

@@ -52,7 +52,7 @@ __all__ = [
 T = TypeVar("T")
 
 CONNECTIVITIES = (2, 4, 8, 6, 18, 26)  # neighbours of a pixel in 1-D, 2-D and 3-D
-TOLERANCE = 0.1  # largest distance between the corners of two grids, in pixels
+TOLERANCE = 0.1  # largest allowed distance between corresponding corners of two grids, in pixels
 
 
 class HasGroups(Protocol):
@@ -182,14 +182,14 @@ def as_tolerance(tolerance: object) -> float:
 
 
 def as_scale(scale: object) -> Scale:
-    """Check the value that means probability 1: one for both sides together, or one per side."""
+    """Check the scale (the value that means probability 1): one for both sides, or one per side."""
     if isinstance(scale, Mapping | Both):
         return by_side("scale", as_number, None)(scale)
     return as_number(scale)
 
 
 def as_number(scale: object) -> float | None:
-    """Check the value that means probability 1, for one side."""
+    """Check a single scale: the value that means probability 1."""
     if scale is None:
         return None
     if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < float(scale) < 2**64:
@@ -257,7 +257,7 @@ def as_components(labels: object) -> tuple[Label, ...] | None:
 
 
 def as_connected(connectivity: object) -> int | None:
-    """Check the connectivity. The dimension of each image is checked later."""
+    """Check the connectivity. Whether it suits the dimension of each image is checked later."""
     if connectivity is None:
         return None
     if isinstance(connectivity, bool) or connectivity not in CONNECTIVITIES:
@@ -354,9 +354,9 @@ def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ..
 
 
 def as_subjects(subjects: object) -> str | dict[str, str] | None:
-    """Return the subjects by case, or the pattern or table that defines them.
+    """Return a mapping of cases to subjects, or the pattern or table that defines the subjects.
 
-    Cases are not checked.
+    Whether the cases exist is checked later.
     """
     if isinstance(subjects, Mapping):
         return {str(case): str(subject) for case, subject in subjects.items()}

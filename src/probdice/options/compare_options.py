@@ -211,7 +211,8 @@ class CompareOptions(ReadOptions):
     def between_raters(self) -> Self:
         """Return the options for comparing two raters: those of the reference apply to both sides.
 
-        Pairs of prediction and reference labels do not apply to raters, who are matched by overlap.
+        Given pairs or groups of prediction and reference labels do not apply to two raters. In this
+        case, the regions of raters are matched by overlap.
         """
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         of_reference: dict[str, Any] = {

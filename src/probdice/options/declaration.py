@@ -47,8 +47,8 @@ class Form:
     repeated : bool
         Whether the option can be repeated.
     by_side : str
-        Help text on how to set one side only, in which `metavar` replaces "{0}"; empty if both
-        sides have the same value. An option with this text can be repeated.
+        Help text on how to set one side only, in which `metavar` replaces "{0}"; empty if the
+        option cannot be set for one side. An option with this text can be repeated.
     without_sides : str
         Help text for commands that have no reference and no prediction; empty if the help text is
         the same for all commands.

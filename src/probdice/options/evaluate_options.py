@@ -32,7 +32,7 @@ class SchemeWords:
     help : str
         Description in the help text of ``--scheme``.
     place : str
-        Explanation of the methods' places on HTML pages.
+        How the places of the methods are determined, for HTML pages.
     """
 
     help: str
@@ -64,7 +64,7 @@ def _scheme_help() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(CompareOptions):
-    """All options of an evaluation, without the folders of references, methods and raters.
+    """All options of an evaluation, except the folders of references, methods and raters.
 
     Patterns, measures and subjects are checked later, when the methods and cases are known.
     """

@@ -28,10 +28,11 @@ def check_similarity(similarity: Similarity) -> None:
     - Neither the order of the regions nor a region that is 0 in both vectors changes f.
     - For two different certain vectors (one entry is 1, and the others are 0), 1 − f equals
       `disagreement`, which is above 0.
-    - For two regions, 1 − f of (p, 1 − p) and (q, 1 − q) with positive p and q is at most the sum
-      of the losses 1 − f of both vectors against an empty region, (0, 1).
+    - For two regions and positive p and q, the loss 1 − f between (p, 1 − p) and (q, 1 − q) is at
+      most the sum of the losses between each of these vectors and (0, 1), in which the first region
+      is empty.
     - The score that `compare` returns is the mean of f.
-    - The similarity can be stored as JSON and pickled.
+    - The similarity can be restored from JSON and from a pickle.
 
     Parameters
     ----------

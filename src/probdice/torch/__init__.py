@@ -2,7 +2,7 @@
 
 `RegionDice` accumulates sums over batches and processes, matches the regions of the whole data set
 once, and scores them. `RegionDiceLoss` computes 1 − Dice or 1 − score. The minimum of the loss is
-exactly at the target, also for soft targets.
+exactly at the target, even for soft targets.
 """
 
 from probdice.errors import imports_of_extra

@@ -32,7 +32,7 @@ __all__ = [
 Activation = Literal["softmax", "sigmoid", None]  # None: the values are probabilities
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-ROUGH = 2.0**-8  # largest deviation from 1 of sums of probabilities in bfloat16
+ROUGH = 2.0**-8  # largest deviation of a sum from 1 that is attributed to rounding in bfloat16
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Batch:
 
 
 def one_of(kind: Any, value: Any, name: str) -> Any:
-    """Return the value of an option; raise an error if it is not a value of the literal type."""
+    """Return the value of an option; raise an error if the literal type `kind` lacks the value."""
     if value not in get_args(kind):
         allowed_values = ", ".join(repr(option) for option in get_args(kind))
         raise InputError(f"{name} must be one of {allowed_values}, found {value!r}")
@@ -201,7 +201,7 @@ def check_alike(preds: Batch, target: Batch) -> None:
 
 
 def labels_remedy(name: str, channels: int, regions: int | None) -> str:
-    """Return a suggested fix for labels that have a channel axis; "" if there is none."""
+    """Return a suggested fix for labels that have a channel axis; "" if no fix is known."""
     if channels == 1:
         return f". Remove the channel axis of the labels: {name}.squeeze(1)."
     if channels == regions:

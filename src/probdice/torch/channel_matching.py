@@ -77,7 +77,10 @@ def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
 def _overlap(
     preds: Batch, target: Batch, inside: Tensor | None, similarity: Similarity
 ) -> Overlap | None:
-    """Return the overlap of a batch; None if all pixels are excluded. Sums remain on the device."""
+    """Return the overlap of a batch; None if all pixels are excluded.
+
+    For a separable similarity, the sums over pixels are computed on the device of the tensors.
+    """
     if not similarity.separable:
         return overlap_of(preds, target, inside, similarity)
     sums = sums_of(preds, target, inside)

@@ -28,14 +28,17 @@ def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 
 
 def clusters_of(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """Return the labels of the clusters: those of the classes, then numbers for any others."""
+    """Return the labels of the clusters: those of the classes, then numbers for more clusters."""
     return (*classes[:count], *range(len(classes), count))
 
 
 def background_of(
     background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
 ) -> dict[Side, Label] | None:
-    """Return the class and the cluster of the background. A single label stands for both."""
+    """Return the class and the cluster of the background.
+
+    A single label selects a class, and the cluster at the same position.
+    """
     if background is None:
         return None
     if isinstance(background, Mapping):

@@ -1,4 +1,4 @@
-"""`RegionDiceLoss`: a Dice loss whose minimum is exactly at the target, also for soft targets."""
+"""`RegionDiceLoss`: a Dice loss whose minimum is exactly at the target, even for soft targets."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -79,9 +79,10 @@ class RegionDiceLoss(nn.Module):
     Notes
     -----
     `forward` accepts `preds` (N, C, …) and a `target` of labels (N, …) or probabilities (N, C, …).
-    If there are two classes, one floating-point channel is the foreground. An image without pixels
-    inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
-    Values are checked only with ``match="overlap"``, because a check synchronises with the device.
+    If there are two classes, a single floating-point channel contains the foreground. An image
+    without pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are
+    computed in float32. Because a check synchronises with the device, probabilities are checked
+    only with ``match="overlap"``, and labels are checked only on the CPU.
 
     For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
     outputs have the weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of

@@ -43,7 +43,7 @@ class RegionSums(NamedTuple):
 
 def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: bool) -> RegionSums:
     """Sum probabilities (images, channels, pixels) per image, or over the batch."""
-    # The float32 sums of vector_norm over a volume have errors of 1e-4.
+    # vector_norm is not used, because its float32 sums over a volume have errors of 1e-4.
     difference = (p - q).abs().sum(dim=2)
     sums = RegionSums(difference, p.sum(dim=2), q.sum(dim=2), unmatched.sum(dim=2), pixels)
     if batch:

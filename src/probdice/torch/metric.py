@@ -97,9 +97,9 @@ class RegionDice(Metric):
     Notes
     -----
     `update` accepts labels (N, …) of any integer type, and probabilities or logits (N, C, …) in
-    float16, bfloat16, float32 or float64, with or without gradients. If there are two regions, one
-    channel is the foreground. Targets may be soft as well. Compiled kernels compute the sums of CPU
-    tensors; on other devices, torch computes them.
+    float16, bfloat16, float32 or float64, with or without gradients. If there are two regions, a
+    single channel contains the foreground. Targets may also be soft. Compiled kernels compute the
+    sums of CPU tensors; on other devices, torch computes them.
 
     `compute` returns the same keys for every input:
 
@@ -383,7 +383,7 @@ class RegionDice(Metric):
         return self._compare(sums, (bool(kinds[0][1]), bool(kinds[1][1])))
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Add the sums of another metric that has the same regions.
+        """Add the sums of another metric with the same numbers of regions and `correspondence`.
 
         Parameters
         ----------

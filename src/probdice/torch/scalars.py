@@ -35,9 +35,9 @@ def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
 def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
     """Return the scores of a comparison, and the values of every class of the reference.
 
-    A measure that requires another pass over the pixels is NaN. A class that does not occur, or
-    whose group is faint (`Group.faint`), is NaN and excluded from the means. An unmatched class is
-    0. Foreground measures require a background.
+    A measure that requires another pass over the pixels is NaN. The values of a class that does not
+    occur, or whose group is faint (`Group.faint`), are NaN and excluded from the means. The values
+    of an unmatched class are 0. Foreground measures require a background.
     """
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}

@@ -46,7 +46,7 @@ class Sums:
     prediction_likeliest : Tensor
         The same for the prediction regions.
     savings : Tensor
-        Savings of every pair of regions.
+        Savings (Σ min(p, q)) of every pair of regions.
     """
 
     pixels: Tensor
@@ -75,7 +75,10 @@ class Sums:
         labels: tuple[Sequence[Label], Sequence[Label]],
         similarity: Similarity,
     ) -> Overlap:
-        """Return the overlap with the reference as first side. Label maps have no empty regions."""
+        """Return the overlap. Empty regions of label maps are omitted.
+
+        In `crisp` and `labels`, the reference comes first.
+        """
         sides = []
         volumes = self.reference_volumes, self.prediction_volumes
         likeliest = self.reference_likeliest, self.prediction_likeliest
@@ -103,7 +106,7 @@ class Sums:
 
 
 def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
-    """Return the sums over the pixels inside the mask, for a batch of shape (images, pixels)."""
+    """Return the sums over the pixels of a batch inside the mask, of shape (images, pixels)."""
     if preds.values.device.type != "cpu":
         return sums_in_torch(preds, target, mask)
     overlap = overlap_of(preds.probabilities(), target.probabilities(), mask, Absolute())
