@@ -79,8 +79,8 @@ class Boundaries:
     - ``"hd95"`` or any other percentile: the larger of the two directed weighted percentiles;
     - ``"assd"``: the average symmetric surface distance, over the elements of both surfaces;
     - ``"masd"``: the mean of the two directed averages;
-    - ``"nsd@2"`` or any other tolerance: the normalised surface Dice, which is the share of the two
-      surfaces that lies within the tolerance of the respective other surface.
+    - ``"nsd@2"`` or any other tolerance: the normalised surface distance (surface Dice), which
+      is the share of both surfaces that lies within the tolerance of the other surface.
 
     If both sides are empty, all values are NaN; if one side is empty, distances are infinite and
     the surface Dice is 0.
