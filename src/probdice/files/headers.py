@@ -188,7 +188,7 @@ def affine_of(header: Any) -> NDArray[np.float64] | None:
 def _first_valid(unit: int, *forms: tuple[int, NDArray[Any]]) -> NDArray[np.float64] | None:
     """Return the first valid affine in millimetres, or None.
 
-    Some tools set the code of an affine without a valid matrix.
+    Some tools set the code of an sform or qform but store an invalid matrix.
     """
     for code, form in forms:
         if code > 0:

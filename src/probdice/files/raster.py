@@ -179,7 +179,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
     needed = _rows_size(width, height, depth * samples, bool(interlaced))
     check_size(needed, sum(map(len, values)), shape, ratio=DEFLATE_RATIO)
     check_memory(width * height * (2 if depth == 16 else 1), shape, max_bytes)
-    # Pillow fills missing rows with zeros.
+    # Pillow would fill missing rows with zeros, so the decompressed size is checked first.
     unpacked = 0
     for piece in unpack_pieces(values):
         unpacked += len(piece)
