@@ -769,7 +769,7 @@ def _check_floating(dtype: np.dtype[Any], content: str) -> None:
 def _check_distinct(names: Sequence[Label]) -> None:
     used_names: set[str] = set()
     for name in names:
-        if str(name) in used_names:  # text, because labels of the two sides are matched as text
+        if str(name) in used_names:  # the label 1 and the name "1" would be ambiguous
             raise InputError(
                 f"regions must differ, found {name!r} twice. Use different labels or names."
             )

@@ -130,7 +130,7 @@ def _qform(raw: Any) -> NDArray[np.float64]:
     """Return the affine that is given by a unit quaternion, the spacing and the origin."""
     b, c, d = (float(x) for x in raw["quatern"])
     a = np.sqrt(max(0.0, 1.0 - b * b - c * c - d * d))
-    if a == 0:  # rounding errors may change the length, which must be 1
+    if a == 0:  # rounding may have changed the length of the quaternion, which must be 1
         b, c, d = np.array([b, c, d]) / max(np.sqrt(b * b + c * c + d * d), 1e-30)
     rotation = np.array(
         [

@@ -2,7 +2,7 @@
 
 Grey values and palette indices are labels. Palette colours are the display colours of labels. TIFF
 may also contain probabilities. RGB images are rejected because a colour is not a label. The axes
-are (row, column), preceded by planes. None of these formats stores a geometry.
+are (row, column), preceded by the axes of planes. None of these formats stores a geometry.
 """
 
 import io
@@ -102,7 +102,7 @@ def png_picture(source: Source) -> Iterator[Any]:
     # Pillow's `open` is not used, because it rejects large images even if the file is large too.
     with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
         picture.load()
-        stream.close()  # frees memory, which is as much as the image takes if it hardly compresses
+        stream.close()  # frees up to as much memory as the decoded image takes
         yield picture
 
 

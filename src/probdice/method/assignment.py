@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 LARGEST_DENSE = 2**16  # largest number of cells of a table that is solved as a dense table
 BITS = 60  # bits of the largest integer saving, so that the sum of two savings fits in 64 bits
 BIDS = 8  # largest mean number of bids per row, because prices may rise by small amounts
-PATIENCE = 48  # mean number of columns per row that searches may visit before the auction starts
+PATIENCE = 48  # mean number of columns per row that searches visit before the auction with steps
 STEPS = (
     (20, 32),
     (12, 200),
