@@ -117,7 +117,7 @@ class Scaled(DerivedArray):
     """The values (array × slope + inter) / divisor, as floating-point numbers."""
 
     def __init__(self, array: Array, slope: float, inter: float, divisor: float) -> None:
-        # float32 holds every 16-bit integer; float16 would lose digits in the division.
+        # float32 can represent every 16-bit integer; float16 would lose digits in the division.
         needs_float64 = array.dtype.itemsize > (4 if array.dtype.kind == "f" else 2)
         super().__init__(array, dtype=np.float64 if needs_float64 else np.float32)
         self.slope, self.inter, self.divisor = slope, inter, divisor

@@ -330,6 +330,6 @@ def _within(index: Sequence[slice], shape: Sequence[int]) -> tuple[slice, ...]:
 
 
 def _lengths(positions: Sequence[int], length: int) -> tuple[int, ...]:
-    """Return the lengths of the parts of an axis that is divided at the positions `cuts`."""
+    """Return the lengths of the parts of an axis that is divided at `positions`."""
     edges = sorted({0, length, *(position for position in positions if 0 < position < length)})
     return tuple(b - a for a, b in pairwise(edges))

@@ -1,7 +1,8 @@
 """`Segmentation`: a crisp or probabilistic segmentation of one image.
 
-A `Segmentation` stores an array and the interpretation of its values. The array is never copied or
-converted. This module checks types, axes and names. Values are checked when they are read.
+A `Segmentation` stores an array and the interpretation of its values. NumPy arrays, memory maps and
+arrays in files are not copied. This module checks types, axes and names. Values are checked when
+they are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -595,9 +596,9 @@ class Segmentation:
         Returns
         -------
         Instances
-            A `Segmentation` whose components have the labels 1, 2, …, without the labels of the
-            background and of ignored regions, and names such as ``"liver#2"``. `origins` maps each
-            new label to its original label.
+            A `Segmentation` whose components have names such as ``"liver#2"`` and the labels
+            1, 2, …. The labels of the background and of ignored regions are skipped. `origins` maps
+            each new label to the name of its original label, or to the label if it has no name.
 
         Examples
         --------
@@ -768,7 +769,7 @@ def _check_floating(dtype: np.dtype[Any], content: str) -> None:
 def _check_distinct(names: Sequence[Label]) -> None:
     used_names: set[str] = set()
     for name in names:
-        if str(name) in used_names:  # text, because labels of the two sides are matched as text
+        if str(name) in used_names:  # the label 1 and the name "1" would be ambiguous
             raise InputError(
                 f"regions must differ, found {name!r} twice. Use different labels or names."
             )

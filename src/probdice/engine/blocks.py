@@ -25,7 +25,7 @@ __all__ = ["BLOCK_BYTES", "Blocks"]
 # Number of bytes of all sides in one block. A block is large enough that the cost of a Python call
 # per block is negligible, and small enough to be copied.
 BLOCK_BYTES = 2**24
-CHUNKED = 2  # factor for blocks of chunks, which require many read calls
+CHUNKED = 2  # factor by which blocks of chunks are larger, because they require many read calls
 # Number of bytes of all sides in one block if smaller blocks would decode chunks several times.
 LARGEST_BYTES = 2**26
 FEWEST_PIXELS = 4096  # smallest number of pixels in a block, for any number of regions

@@ -67,7 +67,7 @@ class AitchisonKernels:
         return PairSums(volumes, likeliest, losses, savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Compute the same sums for a side that is a label map."""
+        """Compute the same sums for a label map and a probabilistic side."""
         counts = np.zeros(labels, np.int64)
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
@@ -93,11 +93,11 @@ class AitchisonKernels:
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """Write 1 / (1 + distance) of every pixel, and add Σ|p − q| of each group."""
+        """Write 1 / (1 + distance) of every pixel, and add Σ|p − q| per group to `differences`."""
         result: tuple[float, int] = aitchison.pixels(*p, *q, size, self.floor, differences, into)
         return result
 
 
 def _remaining_rows(rows: Rows, members: Integers) -> NDArray[Any]:
-    """Return the rows that belong to no group."""
+    """Return the indices of the rows that are not in `members`."""
     return np.setdiff1d(np.arange(rows.shape[0]), members)

@@ -2,9 +2,8 @@
 
 There is one task per block, and additional tasks add the results in a tree. Tasks are created and
 submitted in rounds, so that neither the scheduler nor this process ever has all tasks in memory.
-Each task contains its inputs. For a Dask array, these are the tasks that compute its chunks. For a
-store that every worker can read, it is the location of the store. For an array in the memory of
-this process, these are the values.
+Each task contains its inputs: the tasks that compute the chunks of a Dask array, the location of a
+store that every worker can read, or the values of an array in the memory of this process.
 """
 
 from collections import deque
@@ -35,7 +34,7 @@ R = TypeVar("R")
 
 ROUND = 64  # largest number of blocks per round on a cluster
 LOCAL_ROUND = 1024  # the same for local schedulers, which process one round at a time
-ROUND_TASKS = 2**15  # number of tasks per round for Dask arrays with many chunks per block
+ROUND_TASKS = 2**15  # largest number of tasks per round for Dask arrays with many chunks per block
 FAN = 8  # number of results that one task adds
 AHEAD = 4  # number of queued tasks per thread of a cluster
 
@@ -143,8 +142,8 @@ class _Part:
 class _Work:
     """The function and the inputs that all tasks of a pass share.
 
-    `stores` has one entry for each array of a side and for the mask. The entry is the store from
-    which a task reads the values, or None if the values are passed to the task.
+    `stores` has one entry per side and, if there is a mask, one entry for the mask. An entry is the
+    store from which a task reads the values, or None if the values are passed to the task.
     """
 
     visit: Callable[[Blocks, Block], Any]

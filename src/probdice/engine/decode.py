@@ -126,7 +126,7 @@ class ProbabilityDecoder:
     def read(self, block: Block, inside: NDArray[np.int64] | None) -> tuple[Soft, Fault | None]:
         """Return rows of probabilities, and a `Fault` that describes invalid values, or None.
 
-        If stored values are used unchanged, the kernels check them instead.
+        If the reading is "error", the second value is None, and the caller checks the values.
         """
         if self.flat is not None and inside is None:
             pixels = block.range_in(self.array.shape[1:])

@@ -17,7 +17,7 @@ from probdice.data.arrays import Chunks
 
 __all__ = ["Block", "Grid", "Store", "cut", "cut_along_chunks"]
 
-CHEAP = 1.02  # blocks of a better size may decode this factor more than the fewest bytes
+CHEAP = 1.02  # blocks of a better size may decode this many times the smallest number of bytes
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Block:
 
         Return None if the numbers are not consecutive.
         """
-        start, split = 0, False  # whether a previous axis was longer than one pixel
+        start, split = 0, False  # `split`: whether the block is longer than 1 along a previous axis
         for part, length in zip(self.box, shape, strict=True):
             extent = part.stop - part.start
             if split and extent != length:

@@ -1,6 +1,7 @@
 """Passes that compare groups of regions at every pixel.
 
-The passes compute scores, f at every pixel, and the losses of groups with an additional region.
+The passes compute scores, the similarity f and the group number of every pixel, and the losses of
+groups after a region is added.
 """
 
 from collections.abc import Iterator, Sequence

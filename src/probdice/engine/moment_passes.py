@@ -116,8 +116,8 @@ class Forecast:
     likely : ndarray
         The same sums for the most probable predicted group of every pixel, for each bin.
     above : ndarray
-        Number of pixels for each group, number of thresholds that p exceeds, and number of
-        thresholds that q exceeds.
+        Number of pixels. The axes are the group, the number of thresholds that p exceeds, and the
+        number of thresholds that q exceeds.
     loss : float
         Sum of −Σ p log q over the pixels where this value is finite.
     infinite : float

@@ -12,7 +12,7 @@ from probdice.method.similarity import Similarity
 __all__ = ["NumpyKernels"]
 
 CERTAIN = np.array([[1.0], [0.0]])  # a region with probability 1
-TIED = 1e-6  # a probability within this distance of the largest one of its pixel is equal to it
+TIED = 1e-6  # smaller differences from the largest probability of a pixel count as ties
 EMPTY = np.array([[0.0], [1.0]])  # a region with probability 0
 
 

@@ -136,7 +136,7 @@ class Images:
         return Both(self.reference, self.prediction)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Blocks contain buffers of this process's threads. They are recreated on demand.
+        # Blocks contain buffers of this process's threads, so blocks are recreated on demand.
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
@@ -237,7 +237,10 @@ class Images:
     def map(
         self, similarity: Similarity, groups: Both[Lists], into: Any = None
     ) -> NDArray[np.float32]:
-        """Return the similarity f at every pixel, with NaN outside the mask. See `image`."""
+        """Return the similarity f at every pixel, with NaN outside the mask.
+
+        See `image_from_blocks` for `into`.
+        """
         blocks = self.blocks
         if into is not None:
             blocks = Blocks(self.reference, self.prediction, mask=self.compared, into=into)

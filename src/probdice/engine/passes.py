@@ -1,4 +1,4 @@
-"""The definition of a pass: a function that is applied to each block, and a sum of its results."""
+"""The definition of a pass: a function that visits each block, and a function that adds results."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Pass(Generic[R]):
         Function that returns the sum of several results, which are in the order of their blocks.
         The results may be sums that earlier calls returned.
     halo : int
-        The number of pixels that `visit` also reads beyond each side of a block.
+        The number of pixels that `visit` also reads around a block, in every direction.
     """
 
     visit: Callable[[Blocks, Block], R]

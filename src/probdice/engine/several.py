@@ -53,8 +53,8 @@ class Content:
         Labels in the order of their first pixels, or channels sorted by the digests of their
         values.
     digest : bytes
-        Digest of the values, which is identical for two segmentations that differ only in their
-        labels.
+        Digest of the values, which is identical for two segmentations that differ only in the
+        numbers of their labels or in the order of their channels.
     """
 
     keys: NDArray[Any]

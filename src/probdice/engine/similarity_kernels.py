@@ -28,7 +28,7 @@ def kernels_of(similarity: Similarity) -> "BlockKernels":
 
 
 class PairSums(NamedTuple):
-    """Sums over a set of pixels for each region, and each pair of regions, of probabilistic sides.
+    """Sums over a set of pixels, for each region and each pair of regions of probabilistic sides.
 
     `likeliest` contains the number of pixels at which each region is the most probable. `losses`
     contains Σ (1 − f) of each region against an empty region, or is None if this sum equals the

@@ -121,7 +121,7 @@ class Outlines:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Pairs of sets, whose surfaces are given by their cells."""
+    """Pairs of sets of pixels (one group at one level), with the cells of their surfaces."""
 
     sides: Both[Collected]
     sets: Integers  # per pair, the set number of each side

@@ -45,7 +45,7 @@ class BackgroundImage:
 
 def background_image_of(image: Image) -> BackgroundImage:
     """Convert the content of a file to a background image."""
-    if image.assumed:  # only in segmentations is the first axis of a plain array the region axis
+    if image.assumed:  # without metadata, all axes of a background image are spatial
         image = replace(image, regions=None)
     image = without_single_region(image)
     if image.regions is not None:
@@ -80,8 +80,8 @@ def onto_grid(
     """Reorder the axes of a background image to match the grid of the segmentations.
 
     An error is raised if the grids cannot be aligned. With `placed`, an error is also raised if
-    only the image or only the segmentations have a geometry. Without `placed`, as for a plain
-    array, equal shapes are sufficient in this case.
+    only the image or only the segmentations have a geometry. Without `placed`, as for an
+    array in memory, equal shapes are sufficient in this case.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"

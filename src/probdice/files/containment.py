@@ -7,8 +7,8 @@ child process, so that a corrupt file only causes an error message.
 The child starts when the first file requires it. The start takes 0.3 to 0.7 seconds of CPU time,
 mostly for importing NumPy and the library. The child reads all later files, one at a time. The
 child is replaced after a crash, and killed on a timeout, on an interrupt and at exit. The child
-creates no files and no named shared memory. It communicates only through a socket, and exits when
-the socket closes.
+creates neither named files nor named shared memory. It communicates only through a socket, and
+exits when the socket closes.
 
 **Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
 and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
@@ -80,7 +80,7 @@ SECONDS, BYTES = 5.0, 5 << 25  # CPU time and memory for any file
 PER_BYTE = 4.0 / (1 << 20), 24  # CPU seconds and bytes of memory per byte of the file
 MOST = 600.0, 1 << 31  # most CPU seconds and bytes of memory that the size of a file may add
 PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
-WALL = 4.0, 60.0  # seconds of wall time: per second of CPU time, and in addition
+WALL = 4.0, 60.0  # limit of wall time: seconds per second of CPU time, and a constant that is added
 START = 120.0  # seconds of wall time until the child must be ready
 SCRATCH = 1 << 25  # size of the reused shared memory in bytes
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"

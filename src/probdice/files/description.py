@@ -150,7 +150,8 @@ def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.floa
             return None
     if affine is None or len(affine) == axes + 1:
         return affine
-    # The other axes have length 1. If they are not separable, the affine was changed later.
+    # The other axes have length 1. If the affine mixes them with the image axes, another program
+    # has changed it.
     kept, further = [*range(axes), len(affine) - 1], [*range(axes, len(affine) - 1)]
     if affine[np.ix_(kept, further)].any() or affine[np.ix_(further, kept)].any():
         return affine

@@ -2,7 +2,7 @@
 
 The `axistags` of ilastik define the axes. Without `axistags`, a floating-point array with four axes
 contains the probabilities of regions, with the regions along the first axis. A floating-point array
-with fewer axes contains one value per voxel.
+with any other number of axes contains one value per voxel.
 """
 
 import json
@@ -171,7 +171,7 @@ def read_box(
 def filling_of(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
     """Return an array that will be filled with a part of a data set.
 
-    The file is closed when the array is filled.
+    The file is closed once the array has been filled.
     """
 
     def fill(target: NDArray[Any]) -> None:

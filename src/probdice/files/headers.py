@@ -130,7 +130,7 @@ def _qform(raw: Any) -> NDArray[np.float64]:
     """Return the affine that is given by a unit quaternion, the spacing and the origin."""
     b, c, d = (float(x) for x in raw["quatern"])
     a = np.sqrt(max(0.0, 1.0 - b * b - c * c - d * d))
-    if a == 0:  # rounding errors may change the length, which must be 1
+    if a == 0:  # rounding may have changed the length of the quaternion, which must be 1
         b, c, d = np.array([b, c, d]) / max(np.sqrt(b * b + c * c + d * d), 1e-30)
     rotation = np.array(
         [
@@ -188,7 +188,7 @@ def affine_of(header: Any) -> NDArray[np.float64] | None:
 def _first_valid(unit: int, *forms: tuple[int, NDArray[Any]]) -> NDArray[np.float64] | None:
     """Return the first valid affine in millimetres, or None.
 
-    Some tools set the code of an affine without a valid matrix.
+    Some tools set the code of an sform or qform but store an invalid matrix.
     """
     for code, form in forms:
         if code > 0:

@@ -79,7 +79,7 @@ def segmentation_of(
     count = values.shape[image.regions]
     labels, names = _channels(image.region_labels, image.region_names, count)
     integers = values.dtype.kind in "iu"
-    stated = image.kind in ("probabilities", "regions")  # by the file
+    stated = image.kind in ("probabilities", "regions")  # the file declares probabilities
     other = beyond_one(values) if integers or priority or not stated else None
     if integers and other is not None:
         raise _not_masks(values, other)
@@ -100,7 +100,7 @@ def segmentation_of(
 def _channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the label of every region, None for a region without one, and names by channel."""
+    """Return the label of every region (None if it has none), and the names by channel."""
     if names is not None and labels is None:
         names = _distinct(names)
     elif labels is None:
@@ -177,7 +177,7 @@ def segmentation_of_many(
 
 
 def fraction_in(array: Array) -> float | None:
-    """Return the first fractional number, or None. The comparison reports NaN."""
+    """Return the first fractional number, or None. NaN is ignored; the comparison reports it."""
     for block in blocks(array):
         fractions = (block != np.trunc(block)) & (block == block)
         if fractions.any():

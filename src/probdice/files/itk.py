@@ -43,7 +43,7 @@ READS = (".nrrd", ".nhdr", ".vtk", ".gipl", ".mnc", ".mrc")
 WRITES = (".nrrd", ".mha")  # single files; a pair of .mhd and .raw cannot be replaced atomically
 MAGIC = {b"NRRD0": "NrrdImageIO", b"# vtk DataFile": "VTKImageIO"}
 PACKED = ("MINCImageIO",)  # readers of formats that may be gzipped internally
-WIDEST = 8  # largest size in bytes of a number that is stored as text
+WIDEST = 8  # largest number of bytes that one character of text may become
 VTK_BINARY = re.compile(rb"\n\s*binary", re.IGNORECASE)
 VTK_VALUES = re.compile(
     rb"\n(?:color_)?(?:scalars|vectors|tensors)[^\n]*\n(?:lookup_table[^\n]*\n)?", re.IGNORECASE

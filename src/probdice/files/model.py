@@ -40,9 +40,9 @@ __all__ = [
 ]
 
 
-# "values" are interpreted according to the numbers. "regions" are probabilities that keep the
-# region axis of a single region. "foreground" is one probability per pixel, with the labels and
-# names of both regions.
+# "values" are interpreted according to the numbers. "regions" are probabilities whose region axis
+# is kept even if there is only one region. "foreground" is one probability per pixel, with the
+# labels and names of both regions.
 Kind = Literal["values", "labels", "probabilities", "regions", "foreground"]
 
 
@@ -68,14 +68,14 @@ class Image:
 
     array: Array
     regions: int | None = None  # the region axis, if there is one
-    assumed: bool = False  # whether the region axis follows from the rule for plain arrays
+    assumed: bool = False  # whether `regions` is a guess, because no metadata define the axes
     kind: Kind = "values"
     affine: NDArray[np.float64] | None = None  # to millimetres, RAS
     slope: float = 1.0
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
     region_labels: Sequence[int | None] | None = None  # the label of each region
-    region_names: Sequence[Label | None] | None = None  # a whole number replaces a region label
+    region_names: Sequence[Label | None] | None = None  # a whole number is a label, not a name
     colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by region index
     geometry_file: Path | None = None  # another file that contains the geometry
     vertices: VertexSpace | None = None  # the surfaces that the values belong to, if any

@@ -225,7 +225,7 @@ def _columns(text: str) -> dict[Label, Entry]:
 def _is_header(rows: list[list[str]]) -> bool:
     """Return whether the first row is a header.
 
-    A header has text in a column of whole numbers, or a known column name.
+    A header has text above a column of whole numbers, or contains a known column name.
     """
     first, body = rows[0], rows[1:]
     if any(cell.lower() in ("name", "label", "index") for cell in first):
@@ -320,7 +320,7 @@ def _named_regions(segmentation: Segmentation, entries: Mapping[Label, Entry]) -
         if entry is None:
             continue
         known, names[k] = True, entry.name
-        if isinstance(label, int):  # for a channel without a label, its index
+        if isinstance(label, int):  # a channel without a label gets its index as its label
             labels[k] = label
         if entry.colour:
             colours[k] = entry.colour

@@ -35,7 +35,7 @@ from probdice.files.sources import open_source
 
 __all__ = ["NIFTI", "of_nibabel", "other_half", "stored_values"]
 
-HEADER = 352  # number of bytes in a NIfTI-1 header
+HEADER = 352  # number of bytes in a NIfTI-1 header, including the extension flag
 LONGEST = 1 << 24  # number of bytes that are searched for a label table
 LONGEST_AXIS = 32767  # largest length of an axis in NIfTI-1
 LONGEST_TRAILER = 1 << 22  # number of bytes after the values of MGH that are searched

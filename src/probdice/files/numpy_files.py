@@ -48,7 +48,7 @@ from probdice.files.unsupported import archive_of
 __all__ = ["NPY", "NPZ", "label_image", "member", "regions_of_plain"]
 
 WRITTEN = ("labels", "regions", "map")  # keys that `write` uses for values
-BESIDE = ("affine", "names", DESCRIPTION)  # keys of other data; only older versions wrote names
+BESIDE = ("affine", "names", DESCRIPTION)  # keys of other data; only older versions wrote "names"
 SMALL = 1 << 26  # memory limit in bytes for each item of other data
 PIECE = 1 << 18  # number of bytes per read, which fit in the CPU cache
 LABEL_FILES = (".nii.gz", ".nii", ".nrrd", ".mha", ".mhd", ".tif", ".tiff", ".png")  # of nnU-Net

@@ -2,7 +2,7 @@
 
 Grey values and palette indices are labels. Palette colours are the display colours of labels. TIFF
 may also contain probabilities. RGB images are rejected because a colour is not a label. The axes
-are (row, column), preceded by planes. None of these formats stores a geometry.
+are (row, column), preceded by the axes of planes. None of these formats stores a geometry.
 """
 
 import io
@@ -102,7 +102,7 @@ def png_picture(source: Source) -> Iterator[Any]:
     # Pillow's `open` is not used, because it rejects large images even if the file is large too.
     with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
         picture.load()
-        stream.close()  # frees memory, which is as much as the image takes if it hardly compresses
+        stream.close()  # frees up to as much memory as the decoded image takes
         yield picture
 
 
@@ -179,7 +179,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
     needed = _rows_size(width, height, depth * samples, bool(interlaced))
     check_size(needed, sum(map(len, values)), shape, ratio=DEFLATE_RATIO)
     check_memory(width * height * (2 if depth == 16 else 1), shape, max_bytes)
-    # Pillow fills missing rows with zeros.
+    # Pillow would fill missing rows with zeros, so the decompressed size is checked first.
     unpacked = 0
     for piece in unpack_pieces(values):
         unpacked += len(piece)

@@ -19,7 +19,7 @@ __all__ = ["surface_of"]
 
 FREESURFER = b"\xff\xff\xfe"  # the first bytes of triangle files
 FARTHEST = 1e6  # largest coordinate in millimetres
-ROW = 12  # number of bytes in a vertex or a triangle, which is three 32-bit numbers
+ROW = 12  # size of a vertex or a triangle in bytes: three 32-bit numbers
 
 
 def surface_of(source: Source) -> Surface:

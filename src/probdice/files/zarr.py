@@ -1,4 +1,4 @@
-"""Read Zarr and OME-Zarr, formats 2 and 3, from a folder or a URL, and write them (extra `zarr`).
+"""Read Zarr (formats 2 and 3) and OME-Zarr from a folder or a URL, and write them (extra `zarr`).
 
 An OME-Zarr image has several resolution levels. The first level is read unless the path selects
 another level. An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is
@@ -39,7 +39,7 @@ __all__ = ["ZARR", "NewStore", "ZarrArray", "is_upright"]
 
 MOST_CHUNKS = 1 << 20  # largest number of chunks along an axis
 LARGE, PADDED = 1 << 25, 8  # a chunk may exceed LARGE bytes up to PADDED times the image size
-EDGE = {1: 2**20, 2: 1024, 3: 128}  # length of written chunks, by the number of axes
+EDGE = {1: 2**20, 2: 1024, 3: 128}  # edge length of written chunks, by the number of axes
 CHANNEL = {"c", *REGION_DIMENSIONS}
 
 

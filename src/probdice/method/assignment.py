@@ -24,8 +24,8 @@ Integers = NDArray[np.int64]
 
 LARGEST_DENSE = 2**16  # largest number of cells of a table that is solved as a dense table
 BITS = 60  # bits of the largest integer saving, so that the sum of two savings fits in 64 bits
-BIDS = 8  # mean number of bids per row; limits bidding in which prices rise by small amounts
-PATIENCE = 48  # columns per row that searches may visit before the auction with steps starts
+BIDS = 8  # largest mean number of bids per row, because prices may rise by small amounts
+PATIENCE = 48  # mean number of columns per row that searches visit before the auction with steps
 STEPS = (
     (20, 32),
     (12, 200),
@@ -125,7 +125,10 @@ def _augmented(
     savings: Integers,
     shape: tuple[int, int],
 ) -> Integers:
-    """Return the chosen pairs. The given pairs must be grouped by row, and are sorted in place."""
+    """Return the chosen pairs. The given pairs must be grouped by row.
+
+    The pairs of each row are sorted in place.
+    """
     starts = _starts(rows, shape[0])
     table = rows, columns, savings, starts
     present = np.flatnonzero(np.diff(starts))
@@ -140,7 +143,7 @@ def _augmented(
     # Searches are long if many choices are almost equally good and the choice depends on distant
     # rows. Bids that raise prices by a small extra step propagate the choice much faster. The
     # result is optimal except for these steps, whose effect the refinement then removes.
-    nearest = np.zeros(shape[1], np.int64)  # sorts columns so that neighbours are close in memory
+    nearest = np.zeros(shape[1], np.int64)  # one row per column, to sort neighbours together
     nearest[columns[::-1]] = rows[::-1]
     columns[:] = np.argsort(np.argsort(nearest, kind="stable"))[columns]
     savings <<= max(0, min(STEPS[0][0], BITS - int(savings.max()).bit_length()))

@@ -95,6 +95,7 @@ def foreground_share(common: Floats, group: int | None, pixels: float) -> float:
     """Return foreground overlap / (`pixels` − background overlap), clipped to [0, 1].
 
     `common` contains the overlap of every group, and `group` is the index of the background group.
+    The result is NaN if all pixels are background on both sides.
     """
     background = 0.0 if group is None else float(common[group])
     foreground = float(common.sum()) - background

@@ -1,9 +1,10 @@
 """The chance level: the expected score of independent segmentations with the same region sizes.
 
 The expected overlap of independent sides is matched, merged and scored like any other overlap. For
-label maps, the chance level has a closed form. For the absolute similarity, the chance level is
-exact unless probabilities are merged. In all other cases, it is estimated from randomly paired
-pixels.
+label maps that are matched by overlap, by label or by given groups, the chance level has a closed
+form. For other label maps and for the absolute similarity, it is computed from the expected overlap
+of every pair of regions if this overlap determines the costs of all groups. In all other cases, it
+is estimated from randomly paired pixels.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ SORTED = 2**11  # largest number of pixels whose values are sorted instead of bi
 BINS = 2**11, 2**15  # numbers of bins; the second number is used if the first is too small
 ACCURATE = 5e-6  # largest error of the binned result
 MOST_DRAWS = 2**20
-MOST_VALUES = 2**25  # values of both sides held in memory at once
+MOST_VALUES = 2**25  # largest number of values of both sides in memory at once
 SEED = 0
 UNDECIDED = 1e-6  # the adjusted score is NaN if 1 − chance is below this value
 
@@ -68,7 +69,7 @@ class _Agreement:
     background: float = 0.0
 
     def chance(self, unit: float, *, has_background: bool) -> Chance:
-        """Return the chance levels of label maps. `unit` is the cost of a pixel that disagrees."""
+        """Return the chance levels of label maps. `unit` is the cost of each disagreement."""
         level = 1 - unit * (1 - self.foreground - self.background)
         remaining_share = 1 - self.background
         share = self.foreground / remaining_share if has_background and remaining_share > 0 else nan

@@ -63,7 +63,7 @@ class Groups:
 
     @cached_property
     def members(self) -> Both[tuple[Integers, Integers]]:
-        """Per side, the index of the first member of each group, and the list of all members."""
+        """Per side, the start of each group in the list of all members, and this list."""
         return Both(*(_listed(self.numbers(side), self.count) for side in SIDES))
 
     def regions(self, side: Side, group: int) -> Integers:
@@ -79,7 +79,7 @@ class Groups:
 def counted_groups(
     overlap: Overlap, groups: Groups, left_out: Both[NDArray[np.bool_]] | None = None
 ) -> NDArray[np.bool_]:
-    """Return a mask of the groups that are included in means and counts. Other groups are faint.
+    """Return a mask of the groups that are included in means and counts. The others are *faint*.
 
     A group is included if at least one of its regions is present (`Regions.present`). Regions in
     `left_out`, such as the background, are ignored.
@@ -143,7 +143,7 @@ def _sizes(numbers: Integers, count: int) -> Integers:
 
 
 def _listed(numbers: Integers, count: int) -> tuple[Integers, Integers]:
-    """Return the index of the first region of each group, and the regions sorted by group."""
+    """Return the start of each group in the list of regions sorted by group, and this list."""
     order = np.argsort(numbers, kind="stable")
     order = order[int(np.count_nonzero(numbers < 0)) :]
     starts = np.zeros(count + 1, np.int64)

@@ -64,8 +64,8 @@ def merge_unmatched(
     joined_losses : callable
         Computes the costs that require the pixels.
     by_table : bool
-        Whether all gains are computed from the overlap table. It must be True if there are no
-        images.
+        Whether to compute all gains from the overlap table, even gains that are then only
+        approximate. Use True if there are no images.
 
     Returns
     -------
@@ -225,7 +225,10 @@ class _Joining:
                         self._offer(side, region, group, self.cost[group] - loss)
 
     def _additive(self, side: Side, group: int) -> bool:
-        """Return whether the overlap table determines the gains in a group."""
+        """Return whether the overlap table determines the gains from merges into a group.
+
+        `side` is the side of the merged regions.
+        """
         overlap = self.overlap
         if overlap.crisp or self.by_table:
             return True

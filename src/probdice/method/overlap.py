@@ -1,8 +1,8 @@
 """The overlap of two segmentations, which contains sums over their pixels.
 
-An overlap contains the volume and the cost of each single region, and the savings of each pair of
-overlapping regions. Overlaps of image blocks, training batches or the images of a data set can be
-added. Matches, scores, chance levels and other metrics are computed from the total.
+An overlap contains the volume of each region, the cost of each region alone, and the saving of each
+pair of overlapping regions. Overlaps of image blocks, training batches or the images of a data set
+can be added. Matches, scores, chance levels and other metrics are computed from the total.
 """
 
 import os
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_TABLE", "Floats", "Integers", "Overlap", "Pairs", "Regions"]
 
 FORMAT = 1  # version of the format of save and to_dict
-TIE = 1e-12  # smaller differences in D are rounding errors
-LARGEST_TABLE = 2**27  # pairs of regions in a table, eight bytes per pair
-COMPACT = 2**20  # pairs that are collected before they are summed
+TIE = 1e-12  # smaller differences between scores are rounding errors
+LARGEST_TABLE = 2**27  # largest number of pairs of regions in a table, at 8 bytes per pair
+COMPACT = 2**20  # number of pairs that are collected before overlaps are added
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Overlap:
 
     @cached_property
     def alone(self) -> Both[NDArray[Any]]:
-        """The cost of every region alone, Σ (1 − f) against an empty region. The unit is `unit`."""
+        """The cost of every region alone, Σ (1 − f) against an empty region, divided by `unit`."""
         return Both(*(self._alone(self.side(side)) for side in SIDES))
 
     def _alone(self, regions: Regions) -> NDArray[Any]:
@@ -142,7 +142,10 @@ class Overlap:
 
     @cached_property
     def weights(self) -> Floats:
-        """The weight w_ij = 1 − D of every pair of non-empty regions, as a read-only array."""
+        """The weight w_ij of every pair of non-empty regions, as a read-only array.
+
+        The weight is 1 − D, where D is the score of the two regions alone.
+        """
         rows, columns = self.reference.occupied, self.prediction.occupied
         if rows.size * columns.size > LARGEST_TABLE:
             raise TooLargeError(

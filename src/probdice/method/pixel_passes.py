@@ -1,6 +1,6 @@
 """The passes over pixels that the method requires, and the sums that they return.
 
-The engine implements `Passes` for two images. Each method performs one pass over the pixels.
+The engine implements the protocol `Passes` for two images.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,10 @@ Lists = Sequence[Sequence[int]]  # the channels or labels of the regions of each
 
 @dataclass(frozen=True, eq=False)
 class ScoreSums:
-    """Σ (1 − f), the number of pixels with infinite distance, and Σ|p − q| of each group."""
+    """Σ (1 − f), the number of pixels with infinite distance, and Σ|p − q| of each group.
+
+    `loss` is 0 if the differences determine Σ (1 − f).
+    """
 
     loss: float
     infinite: int

@@ -88,7 +88,7 @@ def listed(labels: Sequence[Label], most: int = 6) -> str:
 def as_channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the number of every channel, or None, and the names of channels by index.
+    """Return the number of every channel (None if it has none), and the names by channel.
 
     If neither labels nor names are given, the numbers are 0, 1, …. An integer in `names` is a
     label.

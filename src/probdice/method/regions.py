@@ -201,7 +201,7 @@ class Regions:
 
     @property
     def empty(self) -> tuple[Label, ...]:
-        """The labels of empty regions, including labels that have no pixels."""
+        """The labels of empty regions, including named or numbered labels without pixels."""
         empty = [self.label(k) for k in np.flatnonzero(self.volumes == 0).tolist()]
         if self.names or self.numbers:
             keys = set(self.keys.tolist())

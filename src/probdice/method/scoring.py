@@ -105,10 +105,11 @@ def measure(
 
 
 def nearly_additive(overlap: Overlap) -> bool:
-    """Return whether the overlap table determines the costs of groups, if no sum exceeds 1.
+    """Return whether the overlap table approximates the costs of groups.
 
-    If the probabilities of a group sum to at most 1, min(p, 1) equals p. This approximation is used
-    if there are no images, for example for a sum of overlaps.
+    The approximation replaces min(p, 1) by p, the sum of the probabilities of a group. It is exact
+    unless rounding makes this sum exceed 1. It is used if there are no images, for example for a
+    sum of overlaps.
     """
     return overlap.similarity.separable and (overlap.reference.crisp or overlap.prediction.crisp)
 

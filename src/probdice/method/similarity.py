@@ -46,7 +46,7 @@ class Similarity(ABC):
         Whether 1 − f of two vectors is half the sum of the absolute differences of their entries.
         Scores can then be computed from the overlaps of pairs of regions, without the pixels.
     unbounded : bool
-        Whether two vectors can be infinitely far apart. If so, f is 0 only for these vectors.
+        Whether two vectors can be infinitely far apart. If so, f is 0 only for such vectors.
     disagreement : float
         1 − f of two different one-hot vectors.
     kernels : str
@@ -163,14 +163,15 @@ class Aitchison(Similarity):
 
     ``f₂(p, q) = 1 / (1 + dₐ(p, q))``, where dₐ is the `aitchison_distance`.
 
-    It is 1 if and only if ``p == q``, and 0 if a region has probability 0 in exactly one of the two
-    vectors. It depends on ratios of probabilities, so it distinguishes 0.999 from 0.99.
+    Without a floor, it is 1 if and only if ``p == q``, and 0 if and only if a region has
+    probability 0 in exactly one of the two vectors. It depends on ratios of probabilities, so it
+    distinguishes 0.999 from 0.99.
 
     Parameters
     ----------
     floor : float, optional
         Smaller probabilities are replaced by this value before the logarithm is taken. A
-        region that is absent from both sides is still excluded. The floor is at least 0 (the
+        region that is 0 in both vectors is still excluded. The floor is at least 0 (the
         default) and below 0.5. With a positive floor, all distances are finite.
 
     Examples

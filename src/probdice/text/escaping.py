@@ -55,10 +55,10 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """Write rows as CSV without formulas.
 
     An apostrophe is added in front of strings that a spreadsheet may read as a formula. These
-    are strings that start with ``=``, ``+``, ``-`` or ``@``, with or without leading spaces, and
-    strings that start with a tab or a line break. An apostrophe is also added in front of strings
-    that start with an apostrophe. To restore the original string, remove one leading apostrophe.
-    Numbers are unchanged, including numbers given as strings.
+    are strings that start with ``=``, ``+``, ``-`` or ``@`` (or their full-width forms), with or
+    without leading spaces, and strings that start with a tab or a line break. An apostrophe is also
+    added in front of strings that start with an apostrophe. To restore the original string, remove
+    one leading apostrophe. Numbers are unchanged, including numbers given as strings.
 
     Examples
     --------

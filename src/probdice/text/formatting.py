@@ -17,12 +17,13 @@ def decimal(value: float | None, digits: int = 4) -> str:
     """Format a number with a fixed number of decimals.
 
     A number below 1 is never shown as 1: the number is truncated if rounding would give 1. A score
-    of 1.0000 therefore always means that two segmentations are identical.
+    that is shown as 1.0000 is therefore exactly 1.
 
     Parameters
     ----------
     value : float or None
-        The number. NaN and None (NaN in JSON) become a dash. Infinite numbers become ∞ or −∞.
+        The number. NaN and None (which replaces NaN in JSON) become a dash. Infinite numbers become
+        ∞ or −∞.
     digits : int, optional
         The number of decimals.
 
