@@ -32,7 +32,7 @@ REGION = "label"
 
 
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the files of every case with the first suffix that occurs; {} if no suffix occurs.
+    """Return the files of every case that have the first suffix in use; {} if no suffix is in use.
 
     If the files with this suffix differ in derivative entities such as `space` or `desc`, the files
     that have none of these entities except `label` are used. An error is raised if there is no such

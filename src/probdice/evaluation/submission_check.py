@@ -53,7 +53,7 @@ class Problem:
     cases : tuple of str
         The cases that have the problem.
     problem : str
-        The expected and the actual content.
+        A description of the problem, with the expected and the actual content.
     consequence : str
         The effect on the evaluation.
     fix : str

@@ -58,7 +58,7 @@ def _address(figure: Figure, dots: int) -> str:
         return _data("image/png", buffer)
     from matplotlib import rc_context
 
-    # Dates and random identifiers are omitted, so that the same evaluation gives the same page.
+    # Without a date and random identifiers, the same evaluation always gives the same page.
     with rc_context({"svg.hashsalt": "probdice"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return _data("image/svg+xml", buffer)

@@ -42,7 +42,7 @@ __all__ = ["EvaluationPage", "evaluation_page"]
 
 DIGITS = 3  # digits of numbers in sentences
 VERDICT = 230  # most characters of the verdict, about two lines
-LISTED = 2000  # failures and labels in a table
+LISTED = 2000  # largest number of rows of a table
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The pixel data of a page: rounded, compressed, and subsampled if they exceed the size limit.
+"""The pixel data of a page, rounded and compressed. Large images are subsampled.
 
 For every pixel, a page contains the most probable regions of each side and the similarity f.
 Probabilities are rounded to the digits that the page displays. If the data exceed the size limit,
@@ -44,7 +44,7 @@ SLICES = 8  # slices that estimate the compressed size
 CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 KEPT = 6  # regions stored per pixel
 NAMED = 4096  # most regions of a side that images distinguish
-DIGITS = ((2**21, 4), (2**23, 3))  # (most probabilities, digits); 2 digits for more
+DIGITS = ((2**21, 4), (2**23, 3))  # (largest number of probabilities, digits); otherwise 2
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def pixels_of(
 
 
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
-    """Return the smallest step for which the number of pixels and probabilities is small enough."""
+    """Return the smallest step that limits the numbers of pixels and probabilities sufficiently."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
     most = MOST_LABELS
     if channels:
