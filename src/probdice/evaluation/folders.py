@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 Folder = str | os.PathLike[str]
-SHARED_FOLDERS = ("reference", "mask", "image")  # folders that belong to no method
+SHARED_FOLDERS = ("reference", "mask", "image")  # folders that all methods share
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ VALUE_FIXES = {
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a submission.
+    """A problem with a submission.
 
     Attributes
     ----------

@@ -65,7 +65,7 @@ KEYS: dict[str, type] = {  # required keys and their types, in addition to the f
     "derived": list,
     "components": list,
 }
-UNNAMED_TEST = "Wilcoxon signed-rank test"  # of older summaries, which do not name their test
+UNNAMED_TEST = "Wilcoxon signed-rank test"  # used by older summaries, which do not name it
 INFINITE = "\x00inf"  # cannot occur in a name
 
 

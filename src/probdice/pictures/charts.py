@@ -32,7 +32,7 @@ APART = 0, (2.0, 1.5)  # dashes of the line of a pair that shares no pixel
 AROUND = 1.1  # inches for headings and legend
 ROOMY, CLOSE = 0.42, 0.17  # inches per row if the volume is below or next to the name
 MAX_NAME_LENGTH = 24  # characters per name
-SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x of the columns
+SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x coordinates of the columns
 
 
 def draw_correspondence(comparison: Comparison, request: PlotRequest) -> Figure:

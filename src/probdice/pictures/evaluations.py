@@ -251,7 +251,7 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: PlotReque
     columns = range(len(SCHEMES))
     for method in methods:
         ranks = [by_scheme[scheme][method] for scheme in SCHEMES]
-        shift = 0.12 * (methods.index(method) / len(methods) - 0.5)  # tied methods
+        shift = 0.12 * (methods.index(method) / len(methods) - 0.5)  # separates tied methods
         places = [(rank.place or len(methods)) + shift for rank in ranks]
         ax.plot(columns, places, "-", color=colours[method], linewidth=1.6, zorder=2)
         areas = [160 * (1.0 if isnan(rank.kept) else rank.kept) + 8 for rank in ranks]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Consensus", "Rater", "consensus_of"]
 
-FORMAT = 1  # format version of to_dict and to_json
+FORMAT = 1  # version of the format of to_dict and to_json
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Chart", "charts_of"]
 
-MAX_VECTOR_DOTS = 4000  # most dots of a vector chart
-PNG_RESOLUTION = 150  # of charts with more dots, in dots per inch
+MAX_VECTOR_DOTS = 4000  # charts with more dots are PNG images instead of SVG
+PNG_RESOLUTION = 150  # resolution of PNG images, in dots per inch
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ __all__ = ["IntervalPlot", "Stability", "interval_plot", "round_ticks", "stabili
 
 DIGITS = 3  # digits of the values beside the plot
 ROW, HEAD, FOOT = 44, 22, 26  # heights: row of a method, label of the raters, axis
-THIRD = 33  # per cent of the width; labels near an end of the axis do not extend beyond it
+THIRD = 33  # labels within this per cent of an end of the axis are aligned to stay inside
 INSET = 2.0  # empty margin on both sides of a plot, in per cent of its width
 TICKS = 6  # largest number of ticks on the axis of a plot
 LABEL = 28  # characters of the name of a method in a figure
-LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # of the rank stability figure, in pixels
+LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # layout of the rank stability figure, in pixels
 
 
 @dataclass(frozen=True)

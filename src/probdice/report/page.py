@@ -65,7 +65,7 @@ APART = 3  # if a side has more unmatched regions, the plot hides all but the fi
 WARNED = 2  # notes on the first screen
 MOST_JSON = 1_000_000  # largest result embedded in a page, in bytes before base64
 PRINTED = 30  # diagrams with more rows are not printed
-SHORT = 18  # most characters of a name in the diagram
+SHORT = 18  # largest number of characters of a name in the diagram
 ROW = 38  # height of a region in the diagram
 ABOVE = 34  # height of the column headings
 
@@ -135,7 +135,7 @@ class Drawing:
     merged: bool
     apart: int
     printed: bool
-    units: tuple[str, str]  # of volumes, singular and plural
+    units: tuple[str, str]  # the unit of volumes, in the singular and in the plural
     pixel: str  # the word for a pixel
 
     @property
@@ -170,7 +170,7 @@ class Page:
     notes: tuple[Sentence, ...]
     words: PixelWords
     rows: tuple[GroupRow, ...]
-    groups: int  # including groups that are not listed
+    groups: int  # number of groups, including groups that are not listed
     unmatched: tuple[UnmatchedRows, ...]
     drawing: Drawing
     boundaries: BoundarySection | None

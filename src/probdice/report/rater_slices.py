@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OutlinedRater", "RaterSlices", "display_names", "rater_slices"]
 
-MOST = 2**20  # most pixels per layer
+MOST = 2**20  # largest number of pixels per layer
 
 Parts = Iterable[tuple[tuple[slice, ...], NDArray[Any]]]
 

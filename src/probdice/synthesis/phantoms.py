@@ -24,7 +24,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-SOFTNESS = 1.5  # in pixels
+SOFTNESS = 1.5  # default standard deviation of the blur, in pixels
 DOUBT = 0.02
 
 
