@@ -15,7 +15,7 @@ COMPARED = ("at ", "below ", "above ")  # first words of comparisons with inter-
 
 
 def conclusion(summary: Mapping[str, Any]) -> str:
-    """Describe the winner, significant differences from the winner, and agreement with raters.
+    """Describe the winner, significant differences from it, and agreement with raters.
 
     Differences are tested with the test and the correction of `paired_test`. The sentences also
     report whether another ranking scheme has a different winner.

@@ -484,7 +484,7 @@ class Evaluation:
 
     @property
     def conclusion(self) -> str:
-        """Sentences about the first method, significant differences, and agreement with raters."""
+        """Sentences about the winner, significant differences, and agreement with raters."""
         return conclusion(self.summary)
 
     @property

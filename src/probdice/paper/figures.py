@@ -42,7 +42,7 @@ def compare_quietly(
     match: Rule = "labels",
     merge: Literal["none", "prediction", "both"] = "none",
 ) -> Comparison:
-    """Compare without the warning about infinite distances, which are expected in the paper."""
+    """Compare without the warning about infinite distances, which these experiments expect."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)
         return compare(reference, prediction, similarity=similarity, match=match, merge=merge)

@@ -27,7 +27,7 @@ STAND_IN = "known degradation strength (stand-in, not a person)"
 
 @dataclass(frozen=True)
 class Fit:
-    """Regression of the ranks by score on the average ranks by people.
+    """Regression of the ranks by score on the average human ranks.
 
     Attributes
     ----------

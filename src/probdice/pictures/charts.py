@@ -134,7 +134,7 @@ def draw_histogram(comparison: Comparison, request: PlotRequest) -> Figure:
 
 
 def _draw_agreement(comparison: Comparison, request: PlotRequest) -> Figure:
-    """Draw the shares of the pixels at which two label maps agree and differ."""
+    """Draw the shares of pixels at which two label maps agree or differ."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
     unit = comparison.overlap.unit  # 1 − f of a pixel that differs, which is 1 without a floor
