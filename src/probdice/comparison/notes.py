@@ -1,4 +1,4 @@
-"""Notes on a comparison. A note contains the recommended options as data."""
+"""Notes on a comparison. Options that a note recommends are stored as data (`Option`)."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ from probdice.text.formatting import percent
 
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
 
-MANY = 100  # an image with at most this many labels is not checked for being a scan
+MANY = 100  # images with at most this many labels are assumed to be label maps
 SAMPLE = 1 << 16  # voxels in the middle of an image that are checked for label changes
-FEWEST = 100  # fewest pairs of neighbours for an estimate of label changes
+FEWEST = 100  # minimum number of pairs of neighbours for an estimate of label changes
 CHANGES = 0.75  # share of neighbours with different labels: scans have 0.8 to 1, tiny cells 0.65
-SCATTERED = 8  # times the changes of compact regions: label maps have up to 5, photographs 20
+SCATTERED = 8  # times as many changes as compact regions; label maps: up to 5, photographs: 20
 FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
 
 
@@ -150,7 +150,7 @@ def intensities(
 
 
 def _background_notes(result: Comparison) -> list[Note]:
-    """Return a note if a background is probably missing from the options or from both sides."""
+    """Return a note if neither side has the given background, or if one should probably be set."""
     if result.options.background is not None:
         if any(region is not None for region in result.background_regions):
             return []

@@ -22,7 +22,7 @@ from probdice.method.scoring import Correspondence
 __all__ = ["Target", "reference_numbers", "relabelled"]
 
 
-# Creates an output array with a shape and a dtype. Probabilities have regions on the first axis.
+# Creates an output array of a given shape and dtype. Probabilities have regions on the first axis.
 Target = Callable[[tuple[int, ...], np.dtype[Any]], Any]
 
 

@@ -116,7 +116,7 @@ def measured_boundaries(
 
 
 def requested_derived(result: Comparison) -> Derived:
-    """Compare the requested derived regions, and measure their boundaries on request."""
+    """Compare the requested derived regions, and their boundaries if these are requested."""
     if result.options.boundaries:
         _derived_boundaries(result)
     return result.numbers.get("derived", lambda: derived_of(result, _requested_unions(result)))

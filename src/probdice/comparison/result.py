@@ -881,7 +881,7 @@ class Comparison:
         image : array, path or image, or several, optional
             Image to show under the segmentations, such as the segmented scan.
         surface : path or several, optional
-            Surfaces on which to show values at vertices, one per hemisphere.
+            Surfaces, one per hemisphere, on which to show values at vertices.
 
         Examples
         --------

@@ -9,8 +9,8 @@ several methods.
 A folder of BIDS derivatives needs no pattern (`derivatives`), but a given pattern takes precedence.
 
 Two conventions of nnU-Net are supported. If a folder contains ``case.nii.gz``, then
-``case_0000.nii.gz`` is an image, not a segmentation. ``case.npz`` contains the probabilities of the
-label map.
+``case_0000.nii.gz`` is an image, not a segmentation. ``case.npz`` contains the probabilities that
+belong to this label map.
 """
 
 import re
@@ -135,9 +135,9 @@ def find_methods(
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the methods whose files are in one folder, and the cases of each method.
 
-    Case names are taken from the reference, and method names are the rest of the file names. A file
-    that belongs to no reference case is included if its method is known. Reference files in the
-    same folder are skipped.
+    ``{case}`` matches the names of reference cases, and ``{method}`` matches method names. A file
+    that belongs to no reference case is included if its method also has files of reference cases.
+    Reference files in the same folder are skipped.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -222,7 +222,7 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Reject a * before {case}, unless the * matches the same characters in every case."""
+    """Reject a * before {case}, unless it matches the same two or more characters in all cases."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 OVERHEAD = 2**28  # bytes that a process needs in addition to its images
-PACKED = 10  # assumed compression factor of unknown formats
+PACKED = 10  # assumed compression factor of files whose header is not read
 
 Inputs = dict[str, list[list[Any]]]  # per role: name, size, modification time, SHA-256 of each file
 
@@ -95,7 +95,7 @@ class Request:
 
 
 def score_case(request: Request, threads: int) -> str:
-    """Compare the two sides of a job and return its journal line. A failure is also recorded."""
+    """Compare the two sides of a job and return its journal line, which also records a failure."""
     start = time.perf_counter()
     try:
         comparison = compare_job(request.job, request.options, threads)
@@ -170,7 +170,7 @@ def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
 def inputs_of(job: Job, names: Both[Names | None], *, verify: bool) -> Inputs:
     """Return the name, size and modification time of all files; with `verify`, also the SHA-256.
 
-    The files of a side include the table of names that the user set for that side.
+    If the user gave a file with label names for a side, it is one of the files of that side.
     """
     inputs: Inputs = {}
     for role in ROLES:
@@ -184,7 +184,10 @@ def inputs_of(job: Job, names: Both[Names | None], *, verify: bool) -> Inputs:
 
 
 def same_inputs(recorded_inputs: Inputs, current_inputs: Inputs, *, verify: bool) -> bool:
-    """Return whether the current files are identical to the recorded files."""
+    """Return whether the files have the recorded names, sizes and modification times.
+
+    With `verify`, the SHA-256 is compared instead of the modification time.
+    """
 
     def identities(inputs: Inputs) -> list[Any]:
         return [

@@ -11,11 +11,11 @@ __all__ = ["conclusion", "join_names", "summary_line"]
 
 DIGITS = 3
 OVERLAPS = ("foreground_dice", "mean_dice")  # measures of the overlap, the preferred one first
-COMPARED = ("at ", "below ", "above ")  # starts of comparisons with inter-rater agreement
+COMPARED = ("at ", "below ", "above ")  # first words of comparisons with inter-rater agreement
 
 
 def conclusion(summary: Mapping[str, Any]) -> str:
-    """Describe the first method, significant differences from it, and agreement with raters.
+    """Describe the winner, significant differences from it, and agreement with raters.
 
     Differences are tested with the test and the correction of `paired_test`. The sentences also
     report whether another ranking scheme has a different winner.
@@ -85,9 +85,10 @@ def _winner_sentence(
 
 
 def _overlap(summary: Mapping[str, Any], winners: Sequence[str]) -> str:
-    """Describe the Dice of the first methods as in the verdict of a comparison, or return "".
+    """Describe the Dice of the winners as in the verdict of a comparison, or return "".
 
-    It is the foreground Dice if a background is named. Of tied methods, the lowest Dice counts.
+    The foreground Dice is used if a background is named. If several methods are tied for first, the
+    lowest of their Dice values is described.
     """
     measure = next((key for key in OVERLAPS if key in summary["measures"]), None)
     if measure is None:
@@ -110,7 +111,7 @@ def _range(means: Sequence[float]) -> str:
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:
-    """Return the mean of the ranking measure, or the median if a value is infinite."""
+    """Return the mean (the median if a value is infinite) of the first ranking measure, as text."""
     measure = summary["rank_by"][0]
     entry = next(row for row in summary["measures"][measure]["methods"] if row["method"] == method)
     kind = entry["aggregate"]
@@ -125,7 +126,7 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], winners: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the methods that do not differ significantly from the first, and a sentence."""
+    """Return the methods that do not differ significantly from the winner, and the sentences."""
     if len(winners) > 1:
         return [], []
     tests: dict[str, float | None] = {}

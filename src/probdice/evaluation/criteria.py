@@ -2,7 +2,7 @@
 
 A name is ``MEASURE[@TOLERANCE][:REGION]``: ``foreground_dice``, ``dice:2``, ``hd95:tumour``,
 ``nsd@1:whole tumour``. Without a region, a measure that has one value per region is averaged over
-the foreground regions.
+all regions except the background.
 """
 
 import re

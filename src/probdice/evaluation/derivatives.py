@@ -32,7 +32,7 @@ REGION = "label"
 
 
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the files of every case with the first suffix that occurs; {} if no suffix occurs.
+    """Return the files of every case that have the first suffix in use; {} if no suffix is in use.
 
     If the files with this suffix differ in derivative entities such as `space` or `desc`, the files
     that have none of these entities except `label` are used. An error is raised if there is no such
@@ -110,7 +110,7 @@ def _case(name: BidsName) -> str:
 
 
 def _choose_ending(folder: Path, endings: Mapping[str, object]) -> str:
-    """Return the only kind of file, or the kind whose only entity is the region."""
+    """Return the only ending, or the only one without entities other than the region."""
     if len(endings) == 1:
         return next(iter(endings))
     plain_endings = [ending for ending in endings if not set(_keys(ending)) - {REGION}]

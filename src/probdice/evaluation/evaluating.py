@@ -103,7 +103,7 @@ def evaluate(
     reference : path or None
         The folder of reference segmentations (ground truth), or None if `raters` are given. With
         None, the reference of a case is the consensus: the mean of all raters who segmented the
-        case.
+        case. At least two raters must have segmented it.
     predictions : mapping of str to path, or path
         The folder of every method, by name. A single path is one method with the name of its
         folder.
@@ -153,7 +153,7 @@ def evaluate(
     image : path, optional
         A folder with the segmented images, which case pages show as background images.
     surface : path or several, optional
-        Surfaces on which case pages show values at vertices, one per hemisphere.
+        Surfaces, one per hemisphere, on which case pages show values at vertices.
     probabilities : bool, optional
         Whether to read nnU-Net's probabilities (.npz) instead of the label maps in the same folder.
     missing : {"worst", "zero", "exclude"}, optional
@@ -203,7 +203,7 @@ def evaluate(
         Whether to also write the tables as Parquet (requires pandas and pyarrow).
     columns : str or iterable of str, optional
         The columns of table.md and table.tex: "place", "mean_rank", "stability", "wins",
-        "equal_labels", "cases" or names of measures. All columns by default.
+        "equal_labels", "cases" or names of measures. By default, all that apply to the run.
     booktabs : bool, optional
         Whether table.tex uses the rules of the LaTeX package booktabs.
     indices : bool, optional

@@ -26,7 +26,7 @@ __all__ = [
     "labels_mean_the_same",
 ]
 
-MOSTLY = 0.5  # share of cases above which a property holds for the run
+MOSTLY = 0.5  # smallest share of cases, or of pairs of cases, that must agree
 EXPLAINED = ("explained_reference", "explained_prediction")  # do not depend on matching
 SHOWN = 5  # pairs of labels in a sentence
 
@@ -44,7 +44,7 @@ class LabelDifference:
         The number of scored cases.
     pairs : tuple of (label, label, int)
         For each pair, the reference label, the prediction label, and the number of cases in which
-        both labels are matched. The most frequent pair comes first.
+        these labels are matched to each other. The most frequent pair comes first.
     """
 
     method: str
@@ -129,7 +129,7 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
 
     The result is true if a label has a name, or if at least half of the cases have the same labels.
     Otherwise, two cases of a method agree on a label if the label is matched to the same prediction
-    labels in both. The result is then true if at least half of these comparisons agree. It is
+    labels in both. The result is then true if at least half of all pairs of cases agree. It is
     typically false for photographs that people segmented freely.
     """
     sets: Counter[frozenset[Label]] = Counter()

@@ -1,4 +1,4 @@
-"""Read measures that other programs computed from tables, such as run times per method and case."""
+"""Read tables of measures from other programs, such as the run time per method and case."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

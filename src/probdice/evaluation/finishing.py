@@ -169,7 +169,7 @@ def finish_requests(
 def _unchanged_records(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """Return the recorded results of requests whose version, options and files are unchanged.
+    """Return the recorded results that have the same probdice version, options and files.
 
     If a case has several lines, the last one is used.
     """

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 Folder = str | os.PathLike[str]
-SHARED_FOLDERS = ("reference", "mask", "image")  # folders that belong to no method
+SHARED_FOLDERS = ("reference", "mask", "image")  # folders that all methods share
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
 
 
 def relative_path(path: Folder, folder: Folder) -> str:
-    """Return a path relative to a folder, or the full path on another drive, with slashes (/)."""
+    """Return a path relative to a folder, with slashes (/), or the full path on another drive."""
     try:
         relative = os.path.relpath(path, folder)
     except ValueError:

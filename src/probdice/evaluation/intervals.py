@@ -233,7 +233,7 @@ def _bootstrap(
     from scipy.stats import DegenerateDataWarning, bootstrap
 
     with warnings.catch_warnings():
-        # The result is then NaN, which the caller handles.
+        # If scipy issues these warnings, the result can be NaN, which the caller handles.
         warnings.simplefilter("ignore", DegenerateDataWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         result: Any = bootstrap(

@@ -24,9 +24,9 @@ from probdice.files.atomic_files import replacing
 
 __all__ = ["FORMAT", "Journal", "locked", "read_lines", "replace_file"]
 
-FORMAT = 3  # version of a line, and of summary.json
+FORMAT = 3  # version of a line
 NAME = "cases.jsonl"
-FLUSHED = 1.0  # seconds between two flushes to the disk
+FLUSHED = 1.0  # minimum number of seconds between two flushes to the disk
 TYPES: dict[str, type | tuple[type, ...]] = {
     "case": str,
     "method": str,

@@ -48,7 +48,7 @@ NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class _Plan:
-    """The jobs and options of a run, checked before the first file is read.
+    """The jobs and options of a run, checked before the first segmentation is read.
 
     `missing` lists the cases without a reference or a prediction, and `measures` lists the ranking
     measures. Cases in `failures` have no consensus to use as reference. They are reported as
@@ -304,7 +304,7 @@ def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
 
 def _check_noted_priority(records: Iterable[Record]) -> None:
     """Reject a priority that names a region that no scored case has."""
-    priority_notes: list[dict[Message, Message]] = [  # side, option and name, with the regions
+    priority_notes: list[dict[Message, Message]] = [  # key: side, option, name
         {
             note.message[:3]: note.message
             for note in record.comparison.notes
@@ -321,7 +321,7 @@ def _check_noted_priority(records: Iterable[Record]) -> None:
 def _check_records(
     records: Sequence[Record], options: CompareOptions, measures: tuple[str, ...]
 ) -> None:
-    """Reject labels and regions that are absent from every scored case."""
+    """Reject options that name a label or region that no scored case has."""
     _check_noted_priority(records)
     comparisons = [record.comparison for record in records if record.comparison is not None]
     if not comparisons:

@@ -1,7 +1,7 @@
 """The test of paired differences between two methods: name, significance level and correction.
 
 `two_sided` tests the differences between two methods, and `one_sided` is used by the test-based
-ranking scheme. `corrected` corrects two-sided p-values for the number of pairs of methods.
+ranking scheme. `corrected` corrects two-sided p-values for multiple comparisons.
 Summaries record `TEST`, and texts about a run use the recorded name.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["ALPHA", "CORRECTION", "TEST", "corrected", "holm", "one_sided", "two
 
 TEST = "Wilcoxon signed-rank test"
 ALPHA = 0.05  # significance level
-CORRECTION = "Holm's correction"  # for the number of pairs of methods
+CORRECTION = "Holm's correction"  # for multiple comparisons
 
 
 def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float, float, str]:
@@ -36,7 +36,7 @@ def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float,
     Returns
     -------
     statistic : float
-        The smaller sum of ranks.
+        The sum of the ranks of positive or of negative differences, whichever is smaller.
     p : float
         The p-value; 1 if all differences are 0. NaN for fewer than 6 differences, because with 5
         differences the smallest possible p-value is 1/16.

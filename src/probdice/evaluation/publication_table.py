@@ -100,7 +100,7 @@ def as_sentence(text: str) -> str:
 def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the rows.
 
-    By default, the column of the method is the first, or the second if the first is the place.
+    The column of the method is added before the others, or after the place if that comes first.
     """
     columns_by_name = _columns(summary)
     names = list(check_columns(columns, list(summary["measures"])) or _default_columns(summary))
@@ -112,7 +112,7 @@ def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[li
 
 
 def _default_columns(summary: Summary) -> list[str]:
-    """Return the default columns: ranking measures, places with stability, and other means."""
+    """Return the default columns: place, ranking measures, rank stability and other measures."""
     other_measures = [
         measure for measure in summary["measures"] if measure not in summary["rank_by"]
     ]

@@ -94,8 +94,8 @@ class Rank:
         withheld.
     value : float
         The number by which the scheme orders the methods: the mean rank, the mean or median, or the
-        share of other methods that this method beats significantly. With several measures, the last
-        two schemes use the mean of the method's ranks by the single measures instead.
+        share of other methods that this method beats significantly. With several measures,
+        "aggregate-then-rank" and "test-based" use the mean of the method's ranks by each measure.
     """
 
     method: str
@@ -404,7 +404,7 @@ def _cases(table: Mapping[str, Floats]) -> int:
 
 
 def _without_values(tables: Iterable[Mapping[str, Floats]]) -> list[str]:
-    """Return the methods without any value of a measure."""
+    """Return the methods that have no value at all of at least one measure."""
     names = {
         name: None for table in tables for name, values in table.items() if np.isnan(values).all()
     }

@@ -123,7 +123,7 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
 
 
 def in_any(rows: ArrayLike) -> Booleans:
-    """Return whether each column is true in any row. The result is empty if there are no rows."""
+    """Return, for each column, whether any row is true. Without rows, the result is empty."""
     table = np.asarray(rows, np.bool_)
     columns: Booleans = np.logical_or.reduce(table, axis=0) if table.size else np.zeros(0, np.bool_)
     return columns

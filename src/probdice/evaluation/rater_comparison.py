@@ -1,10 +1,10 @@
 """Compare the agreement between methods and raters with inter-rater agreement.
 
 Every rater is the reference of an evaluation in which all methods and all other raters are
-compared with it, so that methods and raters are in the same tables. For each case, a method's
-agreement with the raters is the mean over the raters, and inter-rater agreement is the mean over
-all pairs of raters. A method is compared with inter-rater agreement on the cases for which both
-exist.
+compared with this rater, so that methods and raters are in the same tables. For each case, a
+method's agreement with the raters is the mean over the raters, and inter-rater agreement is the
+mean over all pairs of raters. A method is compared with inter-rater agreement on the cases for
+which both exist.
 """
 
 import json
@@ -90,7 +90,7 @@ class RaterComparison:
         All rater files that were read.
     left_out : dict of str to Note
         Cases that are excluded because no consensus of the raters could be computed, each with the
-        reason: a file cannot be read, or the raters' images have different grids.
+        reason, such as an unreadable file or images on different grids.
     reference_is_mean : bool
         Whether the mean of the raters is the reference of the evaluation.
     title : str
@@ -276,7 +276,7 @@ def write_consensus(
 
     The files are written to a subfolder of `out`. A file is not written again if the options and
     the files of the raters are unchanged. Return the pattern of the files if case names contain
-    folders, and the reason for every case without a consensus.
+    folders, and the reason for every consensus that could not be computed.
     """
     records_by_case: dict[str, dict[str, Record]] = {}
     for rater, evaluation in evaluations.items():
@@ -358,5 +358,5 @@ def _summary(content: Mapping[str, Any]) -> Summary:
 
 
 def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the summary with NaN instead of None, which represents NaN in JSON data."""
+    """Replace None, which represents NaN in JSON data, with NaN."""
     return {name: float("nan") if value is None else value for name, value in content.items()}

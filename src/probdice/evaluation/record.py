@@ -32,7 +32,7 @@ class Record:
     failure : Note or None
         The reason for the failure; None if the case was scored.
     seconds : float
-        The computing time.
+        The computing time in seconds.
     reference : tuple of str
         The full paths of the reference files. If there are several files, each is one region.
     prediction : tuple of str

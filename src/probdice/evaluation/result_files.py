@@ -173,6 +173,6 @@ def _case_columns(evaluation: "Evaluation") -> tuple[str, ...]:
 
 
 def _measure_columns(evaluation: "Evaluation") -> tuple[str, ...]:
-    """Return the measures of the run that are not standard columns of the table."""
+    """Return the measures of the run that are not yet columns of cases.csv."""
     table_columns = {*CASES, *evaluation.others.columns}
     return tuple(measure for measure in evaluation.measures if measure not in table_columns)

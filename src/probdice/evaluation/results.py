@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "Evaluation"]
 
 NO_EXTRA_COLUMNS = ExtraColumns()
-WORST = 5  # cases that are named
+WORST = 5  # cases in the list of worst cases
 SHOWN = 5  # failures in a printed result
 NAMED = 10  # cases in a note
 
@@ -484,7 +484,7 @@ class Evaluation:
 
     @property
     def conclusion(self) -> str:
-        """Sentences about the first method, significant differences, and agreement with raters."""
+        """Sentences about the winner, significant differences, and agreement with raters."""
         return conclusion(self.summary)
 
     @property
@@ -518,7 +518,7 @@ class Evaluation:
             Whether to write cases.parquet and regions.parquet too (requires pandas and pyarrow).
         table_columns : sequence of str, optional
             The columns of table.md and table.tex, in addition to the method: names in
-            `publication_table.TABLE_COLUMNS` or names of measures. All columns by default.
+            `publication_table.TABLE_COLUMNS` or names of measures. By default, all that apply.
         booktabs : bool, optional
             Whether table.tex uses the rules of the LaTeX package booktabs.
         """
@@ -660,7 +660,10 @@ class Evaluation:
         return None if subjects is None else [subjects[case] for case in self.cases]
 
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
-        """Return the values of every ranking measure."""
+        """Return the values of the given measures.
+
+        A case in which a scored method has no value is NaN for all methods.
+        """
         scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
         scores = {}
         for measure in measures:

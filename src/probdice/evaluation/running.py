@@ -5,8 +5,8 @@ case takes one slot, or several slots if its images need more memory, and uses o
 Large cases therefore run one at a time on all cores, and small cases run in parallel on one core
 each. If fewer cases than free slots remain, the free slots are divided among these cases.
 
-Only worker processes read files. If a corrupt file crashes the process that reads it, only this
-case fails.
+Images are read by worker processes, unless these cannot import the similarity. If a corrupt file
+crashes the process that reads it, only this case fails.
 """
 
 import json

@@ -123,7 +123,7 @@ class Difference:
     p : float
         The p-value of the test.
     p_holm : float
-        The p-value after Holm's correction for all pairs of methods.
+        The p-value after Holm's correction for multiple comparisons (all pairs of methods).
     reason : str
         The reason why there is no test, a remark on the test, or "".
     subjects : int or None

@@ -42,7 +42,7 @@ VALUE_FIXES = {
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a submission.
+    """A problem with a submission.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Problem:
     cases : tuple of str
         The cases that have the problem.
     problem : str
-        The expected and the actual content.
+        A description of the problem, with the expected and the actual content.
     consequence : str
         The effect on the evaluation.
     fix : str

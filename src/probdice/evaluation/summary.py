@@ -65,7 +65,7 @@ KEYS: dict[str, type] = {  # required keys and their types, in addition to the f
     "derived": list,
     "components": list,
 }
-UNNAMED_TEST = "Wilcoxon signed-rank test"  # of summaries that do not name their test
+UNNAMED_TEST = "Wilcoxon signed-rank test"  # used by older summaries, which do not name it
 INFINITE = "\x00inf"  # cannot occur in a name
 
 
@@ -170,7 +170,7 @@ def _by_label(summaries: Mapping[Any, Summary]) -> list[dict[str, Any]]:
 
 
 def _components(evaluation: "Evaluation") -> list[dict[str, Any]]:
-    """Return the detected components over all cases, per method, class and range of sizes."""
+    """Return the numbers of components over all cases, per method, class and size range."""
     extra_columns = evaluation.others
     if not extra_columns.components:
         return []

@@ -1,4 +1,4 @@
-"""A worker process: it reads requests from standard input and writes journal lines to its output.
+"""A worker process: it reads requests from standard input and writes lines to standard output.
 
 Workers do not use `multiprocessing`, because `fork` is unsafe in a process with threads, and
 `spawn` runs the user's script again in every worker. The worker exits immediately when its standard

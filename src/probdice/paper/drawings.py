@@ -23,7 +23,7 @@ MARKERS = "os^Dv<>ph*"
 
 
 def draw_dice_forms(data: figures.ValuePlane) -> "Figure":
-    """Draw both forms of the coefficient side by side. Impossible values are hatched."""
+    """Draw both forms of the coefficient side by side. The impossible area is hatched."""
     figure = new_figure(8.6, 4.1)
     axes = figure.subplots(1, 2)
     ground = "#f3e7d3"
@@ -177,7 +177,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def colours(count: int) -> NDArray[np.float64]:
-    """Return one colour per region: red, green and blue for three regions, as in the paper."""
+    """Return one colour per region. Up to three are red, green and blue, as in the paper."""
     if count <= 3:
         return np.eye(3)[:count] * 0.92
     cycle = NEUTRAL, *PALETTE
@@ -235,5 +235,5 @@ def _summary(fit: Fit) -> str:
 
 
 def _escape_dollars(text: str) -> str:
-    """Escape dollar signs, which Matplotlib interprets as mathematics."""
+    """Escape dollar signs, which mark mathematical text in Matplotlib."""
     return text.replace("$", r"\$")

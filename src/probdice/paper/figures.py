@@ -42,7 +42,7 @@ def compare_quietly(
     match: Rule = "labels",
     merge: Literal["none", "prediction", "both"] = "none",
 ) -> Comparison:
-    """Compare without the warning about infinite distances, which are expected in the paper."""
+    """Compare without the warning about infinite distances, which these experiments expect."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)
         return compare(reference, prediction, similarity=similarity, match=match, merge=merge)
@@ -106,7 +106,7 @@ VERSIONS = (
     Version("blur 3.2", 4, blur=4 * BLUR_PIXELS),
     Version("deform 7.5", 5, deform=5 * DEFORMATION_PIXELS),
     Version("noise 1.5", 6, noise=6 * NOISE),
-    # The strengths of the three kinds are 7/√3, so that the root of the sum of squares is 7.
+    # Each of the three kinds has strength 7/√3, so that the root of the sum of squares is 7.
     Version("all three", 7, blur=3.23, deform=6.06, noise=1.01),
 )  # in order of increasing strength
 

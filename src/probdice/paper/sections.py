@@ -135,7 +135,7 @@ def weights(references: Segmentations, seed: int) -> Section:
 
 
 def merging(references: Segmentations, methods: Segmentations, seed: int) -> Section:
-    """Show a correspondence with merged over-segmentation."""
+    """Show a correspondence in which the regions of an over-segmentation are merged."""
     coffee_pair = figures.merged_pair(methods["normalised cuts"], methods["watershed"])
     merged_pairs = {"coffee, watershed": coffee_pair} | {
         name: figures.merged_pair(reference, over_segment(reference, seed=seed))

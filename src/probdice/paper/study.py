@@ -21,13 +21,13 @@ from probdice.paper.answers import Answer, Scored
 Floats = NDArray[np.float64]
 
 PAPER_SLOPE, PAPER_PEARSON = 0.82, 0.72  # values that the paper reports
-# This text replaces the name of a person without human data. It must not be labelled as a person.
+# Replaces the name of a person if there are no human data. Never present it as a person.
 STAND_IN = "known degradation strength (stand-in, not a person)"
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Regression of the ranks by score on the average ranks by people.
+    """Regression of the ranks by score on the average human ranks.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ def _mean_ranks(ranks: Floats) -> Floats:
     means: Floats = np.full(ranks.shape[1], nan)
     counts = has_rank.sum(axis=0)
     np.divide(np.where(has_rank, ranks, 0).sum(axis=0), counts, out=means, where=counts > 0)
-    return np.round(means, 12)  # mathematically equal numbers must be equal
+    return np.round(means, 12)  # so that mathematically equal numbers compare equal
 
 
 def _interval(values: Floats) -> Interval:

@@ -51,7 +51,7 @@ class Canvas:
     is_new: bool
 
     def inches(self, around: tuple[float, float] = (0.1, 0.1)) -> tuple[float, float]:
-        """Approximate width and height of the axes in inches.
+        """Return the approximate width and height of the axes in inches.
 
         The margins `around`, horizontal and vertical, are subtracted from the size of a new figure.
         """

@@ -32,7 +32,7 @@ APART = 0, (2.0, 1.5)  # dashes of the line of a pair that shares no pixel
 AROUND = 1.1  # inches for headings and legend
 ROOMY, CLOSE = 0.42, 0.17  # inches per row if the volume is below or next to the name
 MAX_NAME_LENGTH = 24  # characters per name
-SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x of the columns
+SIDE: dict[Side, float] = {"reference": 0.0, "prediction": 1.0}  # x coordinates of the columns
 
 
 def draw_correspondence(comparison: Comparison, request: PlotRequest) -> Figure:
@@ -134,7 +134,7 @@ def draw_histogram(comparison: Comparison, request: PlotRequest) -> Figure:
 
 
 def _draw_agreement(comparison: Comparison, request: PlotRequest) -> Figure:
-    """Draw the shares of the pixels at which two label maps agree and differ."""
+    """Draw the shares of pixels at which two label maps agree or differ."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
     unit = comparison.overlap.unit  # 1 − f of a pixel that differs, which is 1 without a floor

@@ -6,8 +6,8 @@ safe palette. The palette starts with the colours of Okabe and Ito (2008). The o
 chosen one by one from a grid of saturated colours of medium lightness, each with a large CIEDE2000
 distance from the previous colours, black, white, the greys and the red of differences. Distances in
 deuteranopic and protanopic vision (Machado et al. 2009) count 1.6 times, and distances from black
-and white 1.3 times. Colours within 8.2 units of CIELAB of another colour in any of these visions
-were excluded.
+and white 1.3 times. Colours within 8.2 units of CIELAB of another colour, in any of these types of
+vision, were excluded.
 
 Similarity has the same colour scale in all pictures and on all pages. A similarity of 0 is
 `DIFFERENT`, a red that is not in the palette. A similarity of 1 is white in pictures, the colour of
@@ -116,7 +116,7 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     merged_regions = {(merge.side, merge.region) for merge in comparison.merges}
     shades: dict[tuple[Side, Label], str] = {}
     for group, colour in zip(comparison.groups, groups, strict=True):
-        count = 0  # counts regions of both sides, so that unmatched regions do not share a shade
+        count = 0  # counts merged regions of both sides, so that these have different shades
         for side in SIDES:
             for label in group.side(side):
                 shades[side, label] = colour

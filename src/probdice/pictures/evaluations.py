@@ -54,7 +54,8 @@ def plot_evaluation(
 
         - "distributions": one row per method, with one dot per case, the quartiles, and the mean
           with its 95 % confidence interval;
-        - "regions": the same for the Dice of every reference label;
+        - "regions": one row per reference label and method, with the Dice of every case as a dot,
+          and the quartiles;
         - "differences": the difference per case for every pair of methods, on their common cases;
         - "volumes": Bland–Altman plots of volume differences against mean volumes, with limits of
           agreement, which contain 95 % of a normal distribution;
@@ -63,7 +64,7 @@ def plot_evaluation(
           whether the winner depends on the scheme.
 
         If not all labels of "regions" fit on one page, only the labels with the lowest mean are
-        shown. In "schemes", the area of a disc is the share of bootstrap samples in which the
+        shown. In "schemes", the area of a disc shows the share of bootstrap samples in which the
         method has this place.
     measure : str, optional
         The measure to draw. The default is the first ranking measure, or all ranking measures for
@@ -250,7 +251,7 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: PlotReque
     columns = range(len(SCHEMES))
     for method in methods:
         ranks = [by_scheme[scheme][method] for scheme in SCHEMES]
-        shift = 0.12 * (methods.index(method) / len(methods) - 0.5)  # tied methods
+        shift = 0.12 * (methods.index(method) / len(methods) - 0.5)  # separates tied methods
         places = [(rank.place or len(methods)) + shift for rank in ranks]
         ax.plot(columns, places, "-", color=colours[method], linewidth=1.6, zorder=2)
         areas = [160 * (1.0 if isnan(rank.kept) else rank.kept) + 8 for rank in ranks]

@@ -84,7 +84,7 @@ def draw_map(comparison: Comparison, request: PlotRequest) -> Figure:
 
 
 def draw_views(comparison: Comparison, request: PlotRequest) -> Figure:
-    """Draw three orthogonal slices through one voxel, by default where both sides differ most."""
+    """Draw three orthogonal slices through one voxel, by default where the sides differ most."""
     shape, geometry = _grid(comparison)
     if len(shape) != 3:
         raise InputError(f"kind='views' requires a volume with three axes, found shape {shape}")

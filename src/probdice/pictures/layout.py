@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["MATCHED", "MERGED", "Layout", "Link", "Node", "arrange", "width_of"]
 
 MATCHED, MERGED = "#0072B2", "#009E73"  # blue and green, as in the paper
-TALLEST = 8  # largest number of nodes per group if not all nodes fit
+TALLEST = 8  # largest number of nodes per side of a group if not all nodes fit
 UNKNOWN = 2.0  # width of a line with unknown Dice
 
 
@@ -94,9 +94,9 @@ Columns = Both[list[tuple[Label, ...]]]  # per side, the labels of each node of 
 def arrange(comparison: Comparison, most: int | None = None, *, rows: int | None = None) -> Layout:
     """Arrange groups from top to bottom, with their regions on both sides.
 
-    By default, all groups are shown. `most` limits the layout to the first groups. If not all
-    regions of these groups fit into `rows`, as many groups as fit are selected from all groups in
-    ascending order of Dice, and each side of a group is shortened to `TALLEST` nodes.
+    By default, all groups are shown. `most` limits the layout to the first `most` groups. If not
+    all regions of these groups fit into `rows`, as many groups as fit are selected from all groups
+    in ascending order of Dice, and each side of a group is shortened to `TALLEST` nodes.
 
     Examples
     --------

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Matrix", "draw_overlap", "matrix_of"]
 
 CELLS = 480  # largest number of cells per side
-WRITTEN = 0.26  # inches per cell to show its number
-NAMED = 0.09  # inches per region to show its name
+WRITTEN = 0.26  # smallest cell, in inches, in which its number is written
+NAMED = 0.09  # smallest row or column, in inches, that is labelled with its name
 OUTLINED = 60  # largest number of regions for which groups are outlined
 AROUND = 2.2, 1.6  # inches for names, colour bar and legend
 MAX_NAME_LENGTH = 22  # characters per name
@@ -119,8 +119,8 @@ def matrix_of(comparison: Comparison, most: int = CELLS) -> Matrix:
 def pair_dice(table: Overlap) -> NDArray[np.float64]:
     """Return, for every overlapping pair, twice its saving divided by the sum of both costs.
 
-    The cost of a region is its cost alone, `Overlap.alone`. The result is at most 1. With the
-    absolute similarity, and for label maps, it is the Dice of the pair.
+    The cost of a region is the cost of leaving it unmatched, `Overlap.alone`. The result is at most
+    1. It is the Dice of the pair for label maps, and for any input with the absolute similarity.
     """
     meeting, alone = table.meeting, table.alone
     total = alone.reference[meeting.rows] + alone.prediction[meeting.columns]
@@ -200,7 +200,7 @@ def _size(rows: int, columns: int) -> tuple[float, float]:
 def _name(
     canvas: Canvas, comparison: Comparison, matrix: Matrix, room: tuple[float, float]
 ) -> None:
-    """Write the names of the regions at the edges, or their number if the names do not fit."""
+    """Write the names of regions at the edges, or the number of regions if the names do not fit."""
     ax = canvas.axes[0]
     for side, axis, inches in zip(SIDES, (ax.yaxis, ax.xaxis), room, strict=True):
         regions, order = comparison.overlap.side(side), matrix.order[side]

@@ -20,7 +20,7 @@ __all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stor
 
 DISTANCE_COLOURS = ("#3895FF", "#967AF0", "#D658C4", DIFFERENT)  # near to far
 MOST = 99.0  # percentile of the distances at which the scale ends
-CLOSE = 1.5  # multiple of that percentile up to which the scale ends at the largest distance
+CLOSE = 1.5  # up to this multiple of the percentile, the scale ends at the largest distance
 
 Floats = NDArray[np.float64]
 

@@ -69,8 +69,8 @@ def region_colours(consensus: Consensus) -> tuple[str, ...]:
 def background_channel(consensus: Consensus) -> int | None:
     """Return the index of the background region, or None.
 
-    It is the background that the user named or else the largest region, if the label of the largest
-    region is 0 or "background".
+    It is the background that the user named. Without such a background, it is the largest region if
+    the label of this region is 0 or "background".
     """
     if consensus.background is not None:
         return consensus.background

@@ -51,7 +51,7 @@ def short_names(labels: Sequence[Label], most: int) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Escape dollar signs, which Matplotlib interprets as mathematics."""
+    """Escape dollar signs, which mark mathematical text in Matplotlib."""
     return text.replace("$", r"\$")
 
 

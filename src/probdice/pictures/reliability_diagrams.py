@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_calibration"]
 
-LIMIT = 1.96  # standard errors
+LIMIT = 1.96  # half-width of the band, in standard errors
 
 
 def draw_calibration(calibration: Calibration) -> "Figure":

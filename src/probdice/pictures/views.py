@@ -37,9 +37,9 @@ __all__ = [
     "worst_place",
 ]
 
-SORTED = 2**16  # pixels sorted at once
-NARROW = 2**15  # regions that fit into two bytes
-NEIGHBOURHOOD = 8  # the worst place is found in boxes of an eighth of the image along each axis
+SORTED = 2**16  # number of pixels sorted at once
+NARROW = 2**15  # largest number of regions whose indices fit into two bytes
+NEIGHBOURHOOD = 8  # the worst place is in the worst box, whose sides are an eighth of the image
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +257,10 @@ def _block_pixels(
 def _ranks(
     places: NDArray[np.int64], inside: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the ranks in `inside` of the places that it contains, and a mask of these places."""
+    """Find places in the sorted array `inside`.
+
+    Return the ranks of the places that it contains, and a mask of these places.
+    """
     if not inside.size:
         return places[:0], np.zeros(places.shape, np.bool_)
     ranks = np.minimum(np.searchsorted(inside, places), inside.size - 1)

@@ -75,9 +75,9 @@ class Agreement:
     explained : ndarray
         The share of the variance of the row's rater that the column's rater explains.
     others : tuple of AgainstOthers
-        Each rater compared with the mean of all others. A method reaches these values if it agrees
-        with the raters as well as another rater does. With two raters, each is compared with the
-        other.
+        Each rater compared with the mean of all others. A method would reach similar values if it
+        agreed with the raters as well as another rater does. With two raters, each is compared with
+        the other.
     pixels : int
         The number of compared pixels.
     regions : tuple of RegionAgreement

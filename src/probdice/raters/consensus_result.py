@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Consensus", "Rater", "consensus_of"]
 
-FORMAT = 1  # format version of to_dict and to_json
+FORMAT = 1  # version of the format of to_dict and to_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +186,8 @@ class Consensus:
     def entropy(self) -> NDArray[np.float32]:
         """Return the entropy of the consensus per pixel, in bits, as a measure of disagreement.
 
-        The entropy is 0 where all raters agree, and log₂ of the number of regions where all regions
-        are equally probable. It is NaN outside the mask.
+        The entropy is 0 where one region has probability 1. Where all regions are equally probable,
+        it is log₂ of the number of regions. It is NaN outside the mask.
 
         Examples
         --------
@@ -263,8 +263,8 @@ class Consensus:
         Parameters
         ----------
         place : sequence of int, optional
-            The pixel whose slice of a volume is shown; by default, a pixel where the raters
-            disagree most.
+            The pixel whose slice of a volume is shown. By default, the slice with the most
+            disagreement is shown.
 
         Examples
         --------

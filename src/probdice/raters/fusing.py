@@ -72,7 +72,7 @@ class Model:
         return np.asarray(self(distinct_decisions, distinct_decisions[0].size)[:, codes])
 
     def __call__(self, decisions: Sequence[Decision], size: int) -> Floats:
-        """Return the probability of every common region for each decision separately."""
+        """Return the probability of every common region, for `size` pixels or combinations."""
         if self.theta is None or self.prior is None:
             return self._mean(decisions, size)
         result = np.repeat(self.prior[:, None], size, axis=1)

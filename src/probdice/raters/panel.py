@@ -186,7 +186,7 @@ class Panel:
         return volumes
 
     def background_key(self, name: str) -> int | None:
-        """Return the background region of a rater, or None if the rater has no background."""
+        """Return the key of a rater's background region, or None if the rater has no background."""
         pair = next(pair for pair in self.comparisons if name in pair)
         side: Side = "reference" if name == pair[0] else "prediction"
         place = self.comparisons[pair].background_regions[side]

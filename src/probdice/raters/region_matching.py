@@ -1,4 +1,4 @@
-"""Match the regions of several raters. The result does not depend on the order of raters or labels.
+"""Match the regions of several raters. The order and the labels of raters do not matter.
 
 The regions of a rater belong to distinct common regions. The matching maximises the sum, over all
 pairs of raters, of the overlaps of regions in the same common region. A local search starts from

@@ -47,9 +47,9 @@ def write(
         must have the same grid as the segmentations, within the tolerance of the comparison. Colour
         images are supported.
     surface : path or several, optional
-        Surfaces on which to show values at vertices, one per hemisphere. They are FreeSurfer files
+        Surfaces, one per hemisphere, on which to show values at vertices. They are FreeSurfer files
         such as ``lh.inflated``, or GIFTI files (.surf.gii). Without surfaces, values at vertices
-        are summarised only in plots and tables.
+        are shown only in plots and tables.
     words : {"python", "command"}, optional
         Whether notes use the option names of Python (``merge="both"``) or of the command line
         (``--merge both``).

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 __all__ = ["encoded", "ordinal", "shortened"]
 
-MAX_NAME_LENGTH = 80  # most characters of a name
+MAX_NAME_LENGTH = 80  # default limit of `shortened`, in characters
 
 
 def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:

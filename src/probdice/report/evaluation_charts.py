@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Chart", "charts_of"]
 
-MAX_VECTOR_DOTS = 4000  # most dots of a vector chart
-PNG_RESOLUTION = 150  # of charts with more dots, in dots per inch
+MAX_VECTOR_DOTS = 4000  # charts with more dots are PNG images instead of SVG
+PNG_RESOLUTION = 150  # resolution of PNG images, in dots per inch
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _address(figure: Figure, dots: int) -> str:
         return _data("image/png", buffer)
     from matplotlib import rc_context
 
-    # Dates and random identifiers are omitted, so that the same evaluation gives the same page.
+    # Without a date and random identifiers, the same evaluation always gives the same page.
     with rc_context({"svg.hashsalt": "probdice"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return _data("image/svg+xml", buffer)

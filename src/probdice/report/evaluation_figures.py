@@ -18,12 +18,12 @@ from probdice.text.formatting import decimal, percent
 __all__ = ["IntervalPlot", "Stability", "interval_plot", "round_ticks", "stability_figure"]
 
 DIGITS = 3  # digits of the values beside the plot
-ROW, HEAD, FOOT = 44, 22, 26  # heights of a method, of the label of the raters and of the axis
-THIRD = 33  # per cent of the width; labels near an end of the axis do not extend beyond it
+ROW, HEAD, FOOT = 44, 22, 26  # heights: row of a method, label of the raters, axis
+THIRD = 33  # labels within this per cent of an end of the axis are aligned to stay inside
 INSET = 2.0  # empty margin on both sides of a plot, in per cent of its width
 TICKS = 6  # largest number of ticks on the axis of a plot
 LABEL = 28  # characters of the name of a method in a figure
-LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # of the rank stability figure, in pixels
+LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # layout of the rank stability figure, in pixels
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,10 @@ class IntervalPlot:
 
 @dataclass(frozen=True)
 class Blob:
-    """A disc whose area is the share of bootstrap samples in which a method has a given place."""
+    """A disc for one method and one place.
+
+    Its area is proportional to the share of bootstrap samples in which the method has this place.
+    """
 
     x: float
     y: float
@@ -140,7 +143,10 @@ def interval_plot(
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """Return at most `TICKS` round numbers: multiples of a step of 1, 2 or 5 · 10ⁿ."""
+    """Return at most `TICKS` equally spaced round numbers from `low` to `high`.
+
+    The distance between two numbers is 1, 2 or 5 times a power of ten.
+    """
     unit = 10.0 ** floor(log10((high - low) / TICKS))
     step = next(s * unit for s in (1, 2, 5, 10, 20) if (high - low) / (s * unit) <= TICKS - 1)
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)

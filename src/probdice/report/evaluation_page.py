@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["EvaluationPage", "evaluation_page"]
 
 DIGITS = 3  # digits of numbers in sentences
-VERDICT = 230  # most characters of the verdict, about two lines
-LISTED = 2000  # failures and labels in a table
+VERDICT = 230  # largest number of characters of the verdict, about two lines
+LISTED = 2000  # largest number of rows of a table
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class EvaluationPage:
     measures: tuple[MeasureBlock, ...]
     first_measure: str  # the first ranking measure, which is shown first
     scheme: str  # how methods are ordered
-    rankings: tuple[Table, ...]  # by all measures together, by each measure and by each scheme
+    rankings: tuple[Table, ...]  # rankings by all measures, by each measure and by each scheme
     rater_comparison: Table | None
     boundaries: Table | None
     regions: Table

@@ -116,7 +116,7 @@ def _quartiles(entry: dict[str, Any]) -> Cell:
 
 
 def _differences(name: str, differences: list[dict[str, Any]], test: str) -> Table:
-    """Return the difference of every pair of methods, with its 95 % CI and corrected p value."""
+    """Return the difference of every pair of methods, with its 95 % CI and corrected p-value."""
     columns = (
         Column("First", number=False),
         Column("Second", number=False),
@@ -194,6 +194,6 @@ def ranking_by_all(summary: dict[str, Any], colours: dict[str, str]) -> Table:
 
 
 def _agreement(pairs: list[dict[str, Any]]) -> str:
-    """Kendall's τ between rankings."""
+    """Return Kendall's τ between the rankings as text."""
     texts = [f"{one['first']} and {one['second']}: {decimal(one['tau'], 2)}" for one in pairs]
     return f"Kendall's τ between rankings. {'; '.join(texts)}." if texts else ""

@@ -17,7 +17,7 @@ __all__ = ["evaluation_settings"]
 
 
 def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
-    """Return the options that differ from the defaults, and software versions."""
+    """Return the main options, others that differ from their defaults, and software versions."""
     summary = evaluation.summary
     options = CompareOptions.from_dict(summary["options"])  # with relative paths
     facts = [

@@ -18,7 +18,7 @@ from probdice.report.encoding import encoded, shortened
 
 __all__ = ["background_images_of", "packed_layer"]
 
-LEVELS = (4095, 255)  # largest stored value; the first that fits is used
+LEVELS = (4095, 255)  # possible largest stored values; the first that fits the size limit is used
 RANGE = (0.02, 99.98)  # percentiles between which values are stored
 WINDOW = (1.0, 99.0)  # percentiles of foreground values that limit the initial window
 REACH = 2.5  # extent of the initial window beyond the quartiles, in interquartile ranges

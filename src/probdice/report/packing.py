@@ -1,4 +1,4 @@
-"""The pixel data of a page: rounded, compressed, and subsampled if they exceed the size limit.
+"""The pixel data of a page, rounded and compressed. Large images are subsampled.
 
 For every pixel, a page contains the most probable regions of each side and the similarity f.
 Probabilities are rounded to the digits that the page displays. If the data exceed the size limit,
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Pixels", "pixels_of"]
 
-MOST_BYTES = 6_000_000  # most bytes of both sides, before base64 encoding
-MOST_BYTES_WITH_IMAGES = 7_000_000  # including background images
+MOST_BYTES = 6_000_000  # size limit of both sides together, before base64 encoding
+MOST_BYTES_WITH_IMAGES = 7_000_000  # the same limit including background images
 LEAST_IMAGE_BYTES = 400_000  # bytes guaranteed for each background image
-MOST_LABELS = 2**27  # most pixels of label maps
-MOST_PIXELS = 2**23  # most pixels with probabilities
-MOST_VALUES = 2**25  # most probabilities read per side
+MOST_LABELS = 2**27  # largest number of pixels of label maps
+MOST_PIXELS = 2**23  # largest number of pixels with probabilities
+MOST_VALUES = 2**25  # largest number of probabilities read per side
 MANY = 2**20  # number of pixels above which a few slices are compressed first
 SLICES = 8  # slices that estimate the compressed size
 CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
-KEPT = 6  # regions stored per pixel
-NAMED = 4096  # most regions of a side that images distinguish
-DIGITS = ((2**21, 4), (2**23, 3))  # (most probabilities, digits); 2 digits for more
+KEPT = 6  # largest number of regions stored per pixel
+NAMED = 4096  # largest number of regions of a side that images distinguish
+DIGITS = ((2**21, 4), (2**23, 3))  # (largest number of probabilities, digits); otherwise 2
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def pixels_of(
 
 
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
-    """Return the smallest step for which the number of pixels and probabilities is small enough."""
+    """Return the smallest step that limits the numbers of pixels and probabilities sufficiently."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
     most = MOST_LABELS
     if channels:
@@ -153,7 +153,7 @@ def _foreground(comparison: Comparison, view: View, background: int | None) -> N
     if background is None:
         return view.inside
     for side in SIDES:
-        numbers = np.array([*group_numbers(comparison, side), background])  # −1: outside
+        numbers = np.array([*group_numbers(comparison, side), background])  # −1 is background
         codes, _ = _regions(view, side, 1)
         foreground |= (numbers != background)[codes[0]]
     return foreground & view.inside if foreground.any() else view.inside

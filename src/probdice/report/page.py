@@ -61,11 +61,11 @@ NO_SURFACE = (
 
 LISTED = 2000  # groups in the table
 PLOTTED = 500  # matched groups, and unmatched regions per side, in the plot of Dice
-APART = 3  # most unmatched regions of a side that the plot lists without a summary
+APART = 3  # if a side has more unmatched regions, the plot hides all but the first in a list
 WARNED = 2  # notes on the first screen
 MOST_JSON = 1_000_000  # largest result embedded in a page, in bytes before base64
-PRINTED = 30  # most rows of the diagram that are printed
-SHORT = 18  # most characters of a name in the diagram
+PRINTED = 30  # diagrams with more rows are not printed
+SHORT = 18  # largest number of characters of a name in the diagram
 ROW = 38  # height of a region in the diagram
 ABOVE = 34  # height of the column headings
 
@@ -106,7 +106,7 @@ class GroupDot:
     side: str
     group: int
     name: str
-    full: str  # if longer than the name
+    full: str  # the full name, if `name` is shortened
     volume: str
     colour: str
     y: float
@@ -135,7 +135,7 @@ class Drawing:
     merged: bool
     apart: int
     printed: bool
-    units: tuple[str, str]  # of volumes, singular and plural
+    units: tuple[str, str]  # the unit of volumes, in the singular and in the plural
     pixel: str  # the word for a pixel
 
     @property
@@ -170,7 +170,7 @@ class Page:
     notes: tuple[Sentence, ...]
     words: PixelWords
     rows: tuple[GroupRow, ...]
-    groups: int  # including groups that are not listed
+    groups: int  # number of groups, including groups that are not listed
     unmatched: tuple[UnmatchedRows, ...]
     drawing: Drawing
     boundaries: BoundarySection | None
@@ -258,7 +258,7 @@ def page_of(
     elif comparison.images is not None:
         pixels = pixels_of(comparison, colours, layers)
         viewer, left_out, omissions = pixels.content, pixels.left_out, pixels.omissions
-    tiles = tiles_of(comparison)  # before to_json(), which stores computed numbers
+    tiles = tiles_of(comparison)  # before to_json(), which omits numbers that are not computed
     result = encoded(comparison.to_json().encode(), level=6)
     return Page(
         title=shortened(title, 200) if title else title_of(comparison),
@@ -318,7 +318,7 @@ def _groups_to_list(groups: Sequence[Group]) -> list[int]:
 
 
 def _unmatched(comparison: Comparison, rows: tuple[GroupRow, ...]) -> tuple[UnmatchedRows, ...]:
-    """Return the unmatched regions of the plot per side. The side of the worst region is first."""
+    """Return the unmatched regions to plot, grouped by side. The worst region's side is first."""
     unmatched = [row for row in rows if row.only and not row.faint]
     result = []
     for side in sorted(SIDES, key=lambda side: bool(unmatched) and unmatched[0].only != side):

@@ -92,7 +92,7 @@ def cell_of(value: float | None, format_number: FormatNumber = decimal, about: s
 def place_cell(rank: dict[str, Any], *, details: bool = False) -> Cell:
     """Return the place of a method in a ranking, with its stability.
 
-    If `details` is True, its 95 % CI and the mean rank are added instead of the stability.
+    If `details` is True, the 95 % CI of the place and the mean rank replace the stability.
     """
     if rank["place"] is None or (details and rank["n"] == 0):
         return Cell(None, "–", "no ranked case" if details else "")

@@ -40,7 +40,7 @@ __all__ = ["RatersPage", "raters_page", "write_consensus"]
 LISTED = 200  # common regions in the table
 NAMED = 6  # raters that the subtitle names
 MATRIX_DIGITS = 3
-APART = 0.05  # range of scores above which the verdict names the rater with the lowest score
+APART = 0.05  # smallest range of scores for which the verdict names the rater who agrees least
 ABSENT = "not used"  # remark on a region that a rater does not have
 
 
@@ -55,7 +55,7 @@ class RaterMatrix:
 
 @dataclass(frozen=True)
 class RatersPage:
-    """Everything on the page."""
+    """The content of the page."""
 
     title: str
     subtitle: str

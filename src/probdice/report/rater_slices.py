@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OutlinedRater", "RaterSlices", "display_names", "rater_slices"]
 
-MOST = 2**20  # most pixels per layer
+MOST = 2**20  # largest number of pixels per layer
 
 Parts = Iterable[tuple[tuple[slice, ...], NDArray[Any]]]
 
@@ -117,7 +117,7 @@ def rater_slices(
 
 
 def display_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of all raters. Raters without a name are numbered.
+    """Return the names of all raters for display. The name "1" becomes "Rater 1".
 
     Paths are shown without the folders and file names that all raters have in common.
 

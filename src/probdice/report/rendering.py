@@ -55,7 +55,7 @@ def render(
     sheets, code = (
         [_asset(package, name) for name in names] for names in ((style, *extra_styles), scripts)
     )
-    css = Markup("").join(sheets)  # a str would be escaped, with the > of selectors
+    css = Markup("").join(sheets)  # a str would be escaped, including the > of selectors
     policy = [
         "default-src 'none'",
         "img-src data:",

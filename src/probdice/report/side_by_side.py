@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseSlices", "MethodPanel", "PageLink", "write_side_by_side"]
 
-MOST_LABELS = 2**21  # most pixels per layer of label maps
-MOST_PROBABILITIES = 2**19  # most pixels per layer if a side has probabilities
+MOST_LABELS = 2**21  # largest number of pixels per layer of label maps
+MOST_PROBABILITIES = 2**19  # the same if a side has probabilities
 UNMATCHED = "#4D4D4D"  # colour of unmatched prediction regions
-NAMED = 16  # most regions in the legend
+NAMED = 16  # largest number of regions in the legend
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class CaseSlices:
     content: dict[str, Any] = field(default_factory=dict)
     left_out: str = ""
     legend: dict[str, str] = field(default_factory=dict)  # names and colours of regions
-    unnamed: int = 0  # reference regions that are not in the legend
+    unnamed: int = 0  # number of reference regions that are not in the legend
     has_unmatched: bool = False  # whether a prediction has unmatched regions
     panels: list[MethodPanel] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # names of methods without images

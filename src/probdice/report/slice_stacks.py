@@ -35,7 +35,7 @@ __all__ = [
 OUTSIDE = 255  # value of pixels that are not compared, in layers of fractions
 WINDOW = (0.5, 99.5)  # percentiles of an image that are shown as black and white
 SLICE_SCRIPTS = ("assets/unpacking.js", "assets/slices.js")  # scripts of pages with slices
-MARGIN = 0.03  # around the foreground, as a share of its size
+MARGIN = 0.03  # margin around the foreground, as a share of its size
 FLAT = 0.15  # height of a single row of pixels, relative to its width
 
 

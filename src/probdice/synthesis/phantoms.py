@@ -24,7 +24,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-SOFTNESS = 1.5  # in pixels
+SOFTNESS = 1.5  # default standard deviation of the blur, in pixels
 DOUBT = 0.02
 
 
@@ -277,9 +277,9 @@ def _checked_shape(shape: Sequence[int], regions: int) -> tuple[int, ...]:
 
 
 def _grid(shape: tuple[int, ...]) -> Floats:
-    """Return the coordinates of pixel centres, from −1 to 1 along the shortest axis.
+    """Return the coordinates of pixel centres. The centre of the image has coordinates 0.
 
-    The centre of the image has coordinates 0.
+    The edges of the image along its shortest axis have the coordinates −1 and 1.
     """
     axes = [(np.arange(n) - (n - 1) / 2) / (min(shape) / 2) for n in shape]
     return np.stack(np.meshgrid(*axes, indexing="ij"))
@@ -318,7 +318,7 @@ def _distant_points(candidates: Floats, count: int) -> Floats:
 
 
 def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
-    """Draw random points that are at distance 1 from one point and at least 0.9 from the others."""
+    """Draw random points, each at distance 1 from an earlier point and at least 0.9 from all."""
     points = np.zeros((1, axes))
     while len(points) < count:
         step = rng.normal(size=axes)
