@@ -92,6 +92,15 @@ def reference_of_commands() -> str:
     return extension("command_reference").command_pages(*details)
 
 
+def test_the_details_of_an_option_start_on_a_line_of_their_own():
+    (details,) = re.findall(
+        r"^````\{command-reference\}\n(.*?)^````$",
+        page("reference/command-line.md"),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert re.findall(r"^--[a-z-]+ .*", details, re.MULTILINE) == []
+
+
 def test_the_reference_has_every_command():
     from probdice.cli.app import COMMANDS
 
