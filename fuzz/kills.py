@@ -73,11 +73,11 @@ class Run:
 
 
 def files_in(out: Path) -> dict[str, bytes]:
-    """Return the contents of all result files by path."""
+    """Return the contents of all result files by path, except those with modification times."""
     return {
         str(file.relative_to(out)): file.read_bytes()
         for file in sorted(out.rglob("*"))
-        if file.is_file() and file.name not in (".lock", "cases.jsonl")
+        if file.is_file() and file.name not in (".lock", "cases.jsonl", "consensus.json")
     }
 
 

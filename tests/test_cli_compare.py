@@ -829,7 +829,7 @@ def test_info_describes_probabilities(tmp_path: Path, unsure: Path) -> None:
     assert "50.00 % of the values are 0, 0.00 % are 1" in shown
     assert "compare would reject this file: probabilities sum to 0.5" in shown and "--sums" in shown
     with_background = run("info", thin, "--sums", "background").out
-    assert "added as the region background" in with_background
+    assert "added as a region called background" in with_background
     assert "reject" not in with_background
     assert "not 1" not in run("info", unsure).out
 

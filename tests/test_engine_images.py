@@ -101,9 +101,9 @@ def test_the_prediction_is_moved_onto_the_grid_of_the_reference():
         labels, geometry=Geometry((2, 3), [[1, 0, 2], [0, 1, 0], [0, 0, 1]])
     )
     reference = Segmentation.from_labels(labels, geometry=here)
-    with pytest.raises(GeometryError, match=r"(?s)2 pixels apart.*Segmentation.onto") as caught:
+    with pytest.raises(GeometryError, match=r"(?s)2 pixels apart.*without_geometry") as caught:
         Images.of(reference, far)
-    assert caught.value.in_command().endswith("--geometry-tolerance T.")
+    assert caught.value.in_command().endswith("--ignore-geometry.")
     assert Images.of(reference, far, tolerance=3).prediction.geometry == here
 
 

@@ -226,8 +226,9 @@ def test_results_of_hostile_names_have_no_formulas_and_no_html(tmp_path: Path) -
         text = (out / name).read_text(encoding="utf-8")
         assert "<" not in text and all(line.isprintable() for line in text.split("\n"))
         assert "error: forged" not in text.split("\n")
-    # Three references and three predictions; a name with a line break is still one file.
-    assert "lists the SHA-256 of 6 files" in (out / "how.md").read_text()
+    # Three references, three predictions and the table of names; a name with a line break is still
+    # one file.
+    assert "lists the SHA-256 of 7 files" in (out / "how.md").read_text()
 
     assert run("summarise", out)[0] == 0
     assert run("summarise", out, "--reports", HOSTILE)[0] == 2

@@ -200,7 +200,7 @@ def test_an_overlap_of_an_older_version_counts_every_region_and_notes_it(tmp_pat
         assert result.lowest_dice == 0
         assert result.unmatched["prediction"] == (2,)
         (note,) = [note for note in result.notes if note.kind == "faint"]
-        assert "All regions count" in str(note)
+        assert "The mean and the lowest Dice include all regions" in str(note)
 
 
 def test_a_saved_overlap_keeps_the_counts(tmp_path):
