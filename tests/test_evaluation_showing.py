@@ -26,7 +26,7 @@ def test_the_html_lists_methods_failures_and_omissions(tmp_path):
     assert "<td>1</td><td>&lt;b&gt;good&lt;/b&gt;</td><td>8/8</td><td>1.0000</td>" in html
     assert "<td>2</td><td>bad</td><td>1/8</td><td>0.6250</td>" in html
     assert html.count("failed: case") == 5
-    assert "2 more failures are not shown; see .failures" in html
+    assert "not shown: 2 more failures; see .failures" in html
     assert "missing and failed cases" in html
     assert "other measures are not shown" in html
 

@@ -49,9 +49,9 @@ def compare(
         bool,
         flag(
             "Comparison",
-            "Compare the connected components of both label maps as separate regions, matched "
-            "within equal labels. Omit this option if every label is one instance. Requires "
-            "--background and the extra 'instances'.",
+            "Compare the connected components of both label maps as separate regions. Only "
+            "components with the same label are matched. Omit this option if every label is one "
+            "instance. Requires --background and the extra 'instances'.",
             "--components",
             advanced=True,
         ),

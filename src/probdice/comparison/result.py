@@ -700,7 +700,7 @@ class Comparison:
 
         With ``match="labels"``, members are labels or names of both sides. Otherwise, they are
         labels or names of the reference, and the corresponding prediction regions are included. A
-        member that is absent from this image is empty.
+        member that one side lacks is empty there; a member that neither side has is an error.
 
         Parameters
         ----------

@@ -77,7 +77,10 @@ def _check_pattern(text: str, path: str) -> None:
     elif path.startswith("/") or PureWindowsPath(path).drive:
         reason = "must be relative to the folder of cases, such as '*/{case}.nii.gz'"
     elif unknown_field := re.search(r"\{[\w:]*\}", path.replace(CASE, "").replace(METHOD, "")):
-        reason = f"has {unknown_field[0]}, expected {CASE}, or {SPANNING} for names with folders"
+        reason = (
+            f"has {unknown_field[0]}, expected only {CASE}, {METHOD}, or {SPANNING} for case names "
+            f"that contain folders"
+        )
     elif adjacent_fields := re.search(r"(\{case\}|\{method\}){2}", path):
         reason = (
             f"has {adjacent_fields[0]} without a separator; use for example "

@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from probdice.metrics.registry import MISSING_RULES
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
@@ -64,12 +64,12 @@ def _omission_notes(evaluation: "Evaluation") -> list[str]:
     texts = []
     methods, failures = len(evaluation.methods) - METHODS, len(evaluation.failures) - FAILURES
     if methods > 0:
-        texts.append(f"{methods} more methods are not shown; see ranks()")
+        texts.append(f"not shown: {quantity(methods, 'more method')}; see ranks()")
     if failures > 0:
-        texts.append(f"{failures} more failures are not shown; see .failures")
+        texts.append(f"not shown: {quantity(failures, 'more failure')}; see .failures")
     other_measures = len(evaluation.measures) - 1
     texts.append(
-        f"cases, regions and {other_measures} other measures are not shown; see summaries(), "
+        f"not shown: cases, regions and {quantity(other_measures, 'other measure')}; see summaries(), "
         f"cases_frame() and regions_frame()"
     )
     return texts
