@@ -227,7 +227,7 @@ def test_brackets_match_one_of_several_characters(tmp_path: Path) -> None:
         ("a**/{case}.nii", "has ** within a name"),
         ("**{case}.nii", "has ** within a name"),
         ("[z-a]{case}.nii", "is invalid: bad character range z-a"),
-        ("{site}/{case}.nii", "has {site}, expected {case}, or {case:path}"),
+        ("{site}/{case}.nii", "has {site}, expected only {case}, {method}, or {case:path}"),
         ("a.npz:{case}", "has no {case}"),
     ],
 )

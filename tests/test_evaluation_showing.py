@@ -28,7 +28,7 @@ def test_the_html_lists_methods_failures_and_omissions(tmp_path):
     assert html.count("failed: case") == 5
     assert "not shown: 2 more failures; see .failures" in html
     assert "missing and failed cases" in html
-    assert "other measures are not shown" in html
+    assert "not shown: cases, regions and 6 other measures; see summaries()" in html
 
 
 def test_the_settings_list_every_option_that_is_not_the_default(tmp_path):

@@ -67,10 +67,10 @@ def _omission_notes(evaluation: "Evaluation") -> list[str]:
         texts.append(f"not shown: {quantity(methods, 'more method')}; see ranks()")
     if failures > 0:
         texts.append(f"not shown: {quantity(failures, 'more failure')}; see .failures")
-    other_measures = len(evaluation.measures) - 1
+    other_measures = quantity(len(evaluation.measures) - 1, "other measure")
     texts.append(
-        f"not shown: cases, regions and {quantity(other_measures, 'other measure')}; see summaries(), "
-        f"cases_frame() and regions_frame()"
+        f"not shown: cases, regions and {other_measures}; see summaries(), cases_frame() and "
+        f"regions_frame()"
     )
     return texts
 
