@@ -70,7 +70,7 @@ class RowGroups(NamedTuple):
 
 
 class BlockKernels(Protocol):
-    """The sums of a similarity over the pixels of a block."""
+    """Functions that compute a similarity and its sums over the pixels of a block."""
 
     def pairs(self, p: Rows, p_start: int, q: Rows, q_start: int, size: int) -> PairSums:
         """Compute the sums for each region and each pair of regions of two probabilistic sides."""

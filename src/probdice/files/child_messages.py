@@ -85,7 +85,7 @@ class Filling:
 class ReaderResult:
     """The result of a reader: a JSON value and numeric arrays.
 
-    Arrays may be given as `Filling`; the parent receives these as arrays, too.
+    An array may be given as a `Filling`; the parent still receives an ordinary array.
     """
 
     value: Any

@@ -268,7 +268,7 @@ def as_connected(connectivity: object) -> int | None:
 
 
 def as_nested(labels: object) -> tuple[int, ...]:
-    """Check the labels of nested channels, starting with the background."""
+    """Check the labels of nested channels and return them. The first one is the background."""
     if isinstance(labels, str | Mapping) or not isinstance(labels, Iterable):
         raise InputError(f"nested must be labels, such as (0, 2, 1, 3), found {labels!r}")
     numbers = tuple(whole_number(label, "nested") for label in labels)

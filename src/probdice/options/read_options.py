@@ -58,7 +58,7 @@ class ReadOptions:
             advanced=True,
         ),
         "Value that means probability 1: 100 for percentages, 255 for 8-bit maps. Label maps (one "
-        "whole number per voxel) and values up to 1 are not scaled.",
+        "whole number per voxel) and files without values above 1 are not scaled.",
     )
     names: Both[Names | None] = option(
         Both(None, None),
@@ -74,7 +74,7 @@ class ReadOptions:
         "Where masks overlap, assign the voxel to the first of these regions, such as "
         "tumour,kidney.",
     )
-    # The labels of nested channels, starting with the background; empty if channels are not nested.
+    # The labels of nested channels, of which the first is the background; empty without nesting.
     nested: Both[tuple[int, ...]] = option(
         Both((), ()),
         by_side("nested", as_nested, ()),

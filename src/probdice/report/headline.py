@@ -221,7 +221,7 @@ def _caveat(comparison: Comparison) -> str:
         return ""
     return (
         "Segmentations of unrelated images reach adjusted scores of 0.2 to 0.3, because images are "
-        "smooth and have similar layouts. A score in this range may not be meaningful."
+        "smooth and have similar layouts. An adjusted score below 0.4 may not be meaningful."
     )
 
 
