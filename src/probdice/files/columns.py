@@ -49,9 +49,13 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str]) -> list[tupl
             if missing:
                 names = ", ".join(map(repr, missing))
                 verb = f"column {names} is" if len(missing) == 1 else f"columns {names} are"
-                found = ", ".join(map(repr, header)) or "nothing"
-                fix = ". Separate columns by commas." if delimiter == "," and ";" in found else ""
-                raise FormatError(f"{path}: {verb} missing, found {found}{fix}")
+                header_row = ", ".join(map(repr, header)) or "nothing"
+                fix = (
+                    ". Separate columns by commas."
+                    if delimiter == "," and ";" in header_row
+                    else ""
+                )
+                raise FormatError(f"{path}: {verb} missing, found {header_row}{fix}")
             return [
                 (
                     f"{path}, line {reader.line_num}",
