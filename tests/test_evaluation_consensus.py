@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from test_cli_compare import run
 
 import probdice
-from probdice import Geometry, Segmentation
+from probdice import Geometry, InputError, Segmentation
+from probdice.evaluation.journal import locked
 
 NAMES = {0: "background", 1: "kidney", 3: "cyst", 17: "liver", 53: "spleen"}
 PLACE = Geometry((12, 10, 6), np.diag([2.0, 2.0, 3.0, 1.0]))
@@ -184,3 +185,19 @@ def test_options_for_reading_raters_do_not_apply_to_their_consensus(tmp_path: Pa
     assert result.comparison("a").score == pytest.approx(1 - (0.005 + 0.125) / 3, abs=1e-6)
     assert result.rater_comparison is not None
     assert result.rater_comparison.means["ben"]["anna"] == pytest.approx(1 - 0.25 / 3, abs=1e-6)
+
+
+def test_a_consensus_overwrites_the_temporary_file_of_a_killed_run(tmp_path: Path) -> None:
+    for folder in ("anna", "ben", "method"):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "case.npy", np.array([0, 1, 1, 2]))
+    consensus = tmp_path / "out" / "consensus"
+    consensus.mkdir(parents=True)
+    (consensus / ".case.partial.npz").write_bytes(b"incomplete")
+    raters = {name: tmp_path / name for name in ("anna", "ben")}
+    options = {"raters": raters, "out": tmp_path / "out"}
+    result = probdice.evaluate(None, tmp_path / "method", **options)
+    assert result.comparison("case").score == 1
+    assert [file.name for file in consensus.iterdir()] == ["case.npz"]
+    with locked(tmp_path / "out"), pytest.raises(InputError, match="another run is writing"):
+        probdice.evaluate(None, tmp_path / "method", **options)

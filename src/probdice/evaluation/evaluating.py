@@ -12,6 +12,7 @@ from probdice.errors import InputError, Words
 from probdice.evaluation.external_columns import as_external_column
 from probdice.evaluation.finishing import Progress
 from probdice.evaluation.folders import Folder, methods_of, patterns_of
+from probdice.evaluation.journal import locked
 from probdice.evaluation.one_reference import Run, folder_for_results, temporary_folder
 from probdice.evaluation.rater_comparison import (
     CONSENSUS,
@@ -356,9 +357,10 @@ def _with_raters(
             raters=raters,
         )
     first_evaluation = next(iter(evaluations.values()))
-    consensus_pattern, failures = write_consensus(
-        evaluations, first_evaluation.options, results_folder, cores()
-    )
+    with locked(results_folder):
+        consensus_pattern, failures = write_consensus(
+            evaluations, first_evaluation.options, results_folder, cores()
+        )
     agreement = rater_comparison_of(
         evaluations,
         [name for name in first_evaluation.methods if name not in raters],

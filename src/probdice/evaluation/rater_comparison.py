@@ -21,10 +21,11 @@ from probdice.data.segmentation import Segmentation
 from probdice.errors import InputError, Note, Option, ProbdiceError
 from probdice.evaluation.case_scoring import as_paths, message_of
 from probdice.evaluation.intervals import Interval
+from probdice.evaluation.journal import replace_file
 from probdice.evaluation.patterns import SPANNING
 from probdice.evaluation.record import Record
 from probdice.evaluation.statistics import Summary, summarise
-from probdice.files import write
+from probdice.files import write_file
 from probdice.options import CompareOptions
 from probdice.raters import RaterMatch, consensus
 from probdice.text.formatting import decimal, quantity
@@ -274,9 +275,9 @@ def write_consensus(
 ) -> tuple[str | None, dict[str, Note]]:
     """Write the mean of the raters for every case that at least two raters segmented.
 
-    The files are written to a subfolder of `out`. A file is not written again if the options and
-    the files of the raters are unchanged. Return the pattern of the files if case names contain
-    folders, and the reason for every consensus that could not be computed.
+    `out` must be locked. The files are written to a subfolder of `out`. A file is not written again
+    if the options and the files of the raters are unchanged. Return the pattern of the files if
+    case names contain folders, and the reason for every consensus that could not be computed.
     """
     records_by_case: dict[str, dict[str, Record]] = {}
     for rater, evaluation in evaluations.items():
@@ -301,11 +302,11 @@ def write_consensus(
         try:
             mean = _mean_segmentation(by_rater, options, workers)
             target.parent.mkdir(parents=True, exist_ok=True)
-            write(target, mean)
+            write_file(str(target), mean, alone=True)
         except (ProbdiceError, MemoryError) as error:
             failures[case] = Note("failed", ("no consensus of the raters: ", *message_of(error)))
             del sources[case]
-    settings_file.write_text(json.dumps(settings | {"sources": sources}), encoding="utf-8")
+    replace_file(settings_file, json.dumps(settings | {"sources": sources}).encode())
     has_folders = any("/" in case for case in records_by_case)
     return f"{SPANNING}{SUFFIX}" if has_folders else None, failures
 

@@ -67,6 +67,7 @@ __all__ = [
     "read_surface",
     "streaming",
     "write",
+    "write_file",
 ]
 
 # A path, a nibabel or SimpleITK image, or several paths or images, one per region.
@@ -329,11 +330,22 @@ def write(
     """
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"path must be the path of the file to write, found {path!r}")
-    with _naming(os.fspath(path), "written"):
-        file_format = _format_of_suffix(os.fspath(path))
+    write_file(os.fspath(path), segmentation_or_map, geometry)
+
+
+def write_file(
+    path: str,
+    segmentation_or_map: Segmentation | ArrayLike,
+    geometry: Geometry | None = None,
+    *,
+    alone: bool = False,
+) -> None:
+    """Write a segmentation or a map. For `alone`, see `atomic_files.replacing`."""
+    with _naming(path, "written"):
+        file_format = _format_of_suffix(path)
         payload = payload_of(segmentation_or_map, geometry)
         check_vertices(file_format, payload)
-        write_atomically(os.fspath(path), file_format, payload)
+        write_atomically(path, file_format, payload, alone=alone)
 
 
 @contextmanager

@@ -84,8 +84,13 @@ def check_vertices(file_format: Format, payload: Payload) -> None:
         )
 
 
-def write_atomically(path: str, file_format: Format, payload: Payload) -> None:
-    """Write a file. If writing fails, remove the incomplete file."""
+def write_atomically(
+    path: str, file_format: Format, payload: Payload, *, alone: bool = False
+) -> None:
+    """Write a file. If writing fails, remove the incomplete file.
+
+    For `alone`, see `atomic_files.replacing`.
+    """
     assert file_format.write is not None
     if file_format.folder:
         with replacing_store(Path(path)) as folder:
@@ -95,7 +100,7 @@ def write_atomically(path: str, file_format: Format, payload: Payload) -> None:
     suffix = next(
         s for s in sorted(file_format.writes, key=len, reverse=True) if path.lower().endswith(s)
     )
-    with replacing(Path(path), suffix) as partial:
+    with replacing(Path(path), suffix, alone=alone) as partial:
         file_format.write(partial, payload)
 
 
