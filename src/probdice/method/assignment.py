@@ -25,9 +25,7 @@ Integers = NDArray[np.int64]
 LARGEST_DENSE = 2**16  # a table with more cells is solved as a sparse table
 BITS = 60  # bits of the largest integer saving, so that the sum of two savings fits in 64 bits
 BIDS = 8  # largest mean number of bids per row; more bids could raise prices by only small amounts
-PATIENCE = (
-    48  # mean number of columns that searches visit per row before the auction with steps starts
-)
+PATIENCE = 48  # columns that searches visit per row, on average, before the auction with steps
 STEPS = (
     (20, 32),
     (12, 200),
