@@ -1,4 +1,4 @@
-"""A region has a number, a name, or both, and keeps them through everything that is computed."""
+"""A region has a number, a name, or both, and keeps them in all results."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The similarities and the classical coefficient against numbers worked by hand."""
+"""The similarities and the classical coefficient, compared with values worked by hand."""
 
 import math
 
