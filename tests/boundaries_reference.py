@@ -1,4 +1,4 @@
-"""Boundary distances by all pairs in plain NumPy, from the definition, without the kernels."""
+"""Boundary distances computed from their definition, over all pairs of elements, in plain NumPy."""
 
 from itertools import product
 

@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache"))
 
-# A background job of a script ignores interrupts, and so would the processes that tests start.
+# A background job of a script ignores interrupts, and the processes that tests start would inherit
+# this setting.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

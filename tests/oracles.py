@@ -97,7 +97,7 @@ def grouped(p, q, groups):
 
 
 def likeliest(p):
-    """At how many pixels each region is within 1e-6 of the largest probability."""
+    """The number of pixels at which each region is within 1e-6 of the largest probability."""
     return [sum(row[x] >= max(p[:, x]) - 1e-6 for x in range(p.shape[1])) for row in p]
 
 
@@ -201,7 +201,7 @@ def chance_by_pairs(p, q, pairs):
 def explained(q, p):
     """R² of the least-squares regression of q on p, with an intercept."""
     design = np.concatenate([p.T, np.ones((p.shape[1], 1))], axis=1)
-    # Directions of next to no variance are rounding, and dropped.
+    # Directions with almost no variance are rounding errors, so they are dropped.
     fitted = design @ np.linalg.lstsq(design, q.T, rcond=1e-6)[0]
     total = ((q.T - q.mean(axis=1)) ** 2).sum()
     return 1 - ((q.T - fitted) ** 2).sum() / total

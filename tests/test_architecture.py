@@ -65,11 +65,11 @@ ENGINE = [
     "several",
 ]
 
-# Imports inside a function of a package further down.
+# Imports of a later package, which are allowed only inside functions.
 EXEMPTED = {
     ("method", "comparison"),  # Overlap.compare
     ("method", "files"),  # Overlap.save and load write and read like other files
-    ("data", "files"),  # chunks of Zarr are unpacked within bounds, whoever opened the array
+    ("data", "files"),  # limits the decompressed size of Zarr chunks in arrays that the user opened
     ("data", "metrics"),  # Segmentation.components
     ("metrics", "pictures"),  # Calibration.plot
     ("pictures", "evaluation"),  # summaries in pictures of an evaluation
@@ -257,7 +257,7 @@ def test_no_module_uses_private_names_of_another():
                 private = name.startswith("_") and not name.endswith("__")
                 if (private and name not in own | FOREIGN) or name == "__dict__":
                     wrong.append(f"{path.relative_to(SOURCE)}:{node.lineno} uses {name}")
-    allowed = {"method/similarity.py"}  # looks at the classes that it defines
+    allowed = {"method/similarity.py"}  # examines the subclasses of Similarity
     assert [line for line in wrong if line.split(":")[0] not in allowed] == []
 
 

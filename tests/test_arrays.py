@@ -25,7 +25,7 @@ def xarray():
 
 
 class Exchanged:
-    """What speaks DLPack and nothing else."""
+    """An array that supports only DLPack."""
 
     def __init__(self, array, *, elsewhere=False):
         self.array, self.elsewhere = array, elsewhere
@@ -40,7 +40,7 @@ class Exchanged:
 
 
 class Copying:
-    """An array of another device, which must be fetched, as CuPy has them."""
+    """An array on another device that must be copied to host memory, like a CuPy array."""
 
     __module__ = "cupy"
 

@@ -15,7 +15,7 @@ KINDS = ("square", "wide", "tall", "tied", "dominant")
 
 
 def random_table(seed):
-    """Rows, columns, savings and shape; kinds, integers and floats, and densities take turns."""
+    """Rows, columns, savings and shape of a table. The seed selects its kind and its data type."""
     rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     shape = tuple(int(n) for n in rng.integers(1, 40, 2))
@@ -26,7 +26,7 @@ def random_table(seed):
     elif kind == "tall":
         shape = max(shape) + 20, min(shape)
     table = rng.integers(1, 4 if kind == "tied" else 1000, shape)
-    if kind == "dominant":  # a background that meets many regions, and more than they are
+    if kind == "dominant":  # a background that overlaps many regions and is larger than them
         table[rng.integers(shape[0])] += 1000
         table[:, rng.integers(shape[1])] += 1000
     table[rng.random(shape) > rng.uniform(0.05, 1)] = 0
@@ -39,16 +39,17 @@ def random_table(seed):
 
 
 def dense_total(rows, columns, savings, shape):
-    """The largest total by way of the dense table."""
+    """The largest total, computed by SciPy from the dense table."""
     table = np.zeros(shape)
     table[rows, columns] = savings
     return table[linear_sum_assignment(table, maximize=True)].sum()
 
 
 def shifted_grid(cells, width, shift, wrap=False, clip=False):
-    """Overlaps of a grid of cells³ cubes, `width` pixels a side, with itself shifted.
+    """Overlaps of a grid of cells³ cubes with edges of `width` pixels and its shifted copy.
 
-    Clipped, both have as many cells: at the border, one side's are larger and the other's smaller.
+    With `clip`, both grids have the same number of cells. At the border, the cells of one side are
+    larger, and those of the other side are smaller.
     """
     pixels = np.arange(cells * width)
     a, b = pixels // width, (pixels + shift) // width
@@ -75,10 +76,11 @@ def shuffled(rows, columns, savings, shape, seed=0):
 
 
 def certify(rows, columns, savings, shape, chosen):
-    """Assert that duals exist which no choice of pairs can exceed, and that `chosen` reaches them.
+    """Prove with dual variables that `chosen` has the largest total.
 
-    u_i + v_j ≥ saving for every pair, = for the chosen; u, v ≥ 0, and 0 for what is left over. The
-    largest such v is found by iteration, from savings of integers.
+    For every pair, u_i + v_j ≥ saving; for chosen pairs, the two are equal. All u and v are at
+    least 0, and they are 0 for unmatched rows and columns. The savings are integers, and the
+    largest such v is found by iteration.
     """
     assert (np.diff(chosen) > 0).all()
     i, j, s = rows[chosen], columns[chosen], savings[chosen]
@@ -124,7 +126,7 @@ def test_random_tables_by_steps_reach_the_dense_total(kind, monkeypatch):
     monkeypatch.setattr(assignment, "BIDS", 0)
     monkeypatch.setattr(assignment, "PATIENCE", 0)
     for seed in range(kind, 1500, len(KINDS)):
-        # Steps that are too coarse, or bids that end early, only make the rest slower.
+        # If steps are too coarse or bids end early, only the following searches become slower.
         monkeypatch.setattr(assignment, "STEPS", ((seed % 13, seed % 9),))
         rows, columns, savings, _ = table = random_table(seed)
         if rows.size == 0:
@@ -151,8 +153,8 @@ def test_long_searches_give_way_to_steps(noise, monkeypatch):
 
 
 def test_a_clipped_grid_takes_seconds():
-    # Every cell has its partner only if all lines of cells move at once: one search for each row
-    # that is left over took a minute.
+    # All cells are matched only if all lines of cells move at once. With one search per unmatched
+    # row, this took a minute.
     table = shuffled(*shifted_grid(46, 6, 3, clip=True))
     largest_total(*shifted_grid(9, 6, 3, clip=True))
     start = time.process_time()
@@ -203,7 +205,7 @@ def test_long_auctions_terminate():
 @pytest.mark.parametrize("choose", [largest_total, assignment._sparse])
 def test_worked_by_hand(choose):
     rows, columns = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 1])
-    # Row 2 is left over: columns 0 and 1 go to rows 1 and 0, 3 + 4 against 5 + 1 and 3 + 1.
+    # Row 2 is unmatched: rows 0 and 1 save 4 + 3, rows 0 and 2 save 5 + 1, rows 1 and 2 save 3 + 1.
     assert choose(rows, columns, np.array([5, 4, 3, 1]), (3, 2)).tolist() == [1, 2]
     assert choose(rows, columns, np.array([5.0, 4.0, 0.5, 1.0]), (3, 2)).tolist() == [0, 3]
 
@@ -218,7 +220,7 @@ def test_no_region_meets_another(shape):
 
 @pytest.mark.parametrize("shape", [(3, 2), (1000, 2000)])
 def test_savings_of_very_different_size(shape):
-    # Exchanging the two tiny pairs would lose 1e-12 of the total, and of themselves a half.
+    # The other tiny pair, (1, 1), saves half as much. The total would be smaller by only 1e-12.
     rows, columns = np.array([0, 1, 1, 2, 2]), np.array([0, 0, 1, 0, 1])
     savings = np.array([1.0, 2e-12, 1e-12, 2e-12, 2e-12])
     assert largest_total(rows, columns, savings, shape).tolist() == [0, 4]

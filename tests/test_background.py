@@ -35,7 +35,7 @@ def test_numbers_of_the_foreground_by_hand():
     assert result.pooled_dice == approx(2 * 3 / (7 + 3), **EXACT)
     assert result.foreground_score == approx(3 / (10 - 4), **EXACT)
     assert result.mean_dice == approx((4 / 7 + 2 / 3 + 8 / 10) / 3, **EXACT)
-    # The largest with the largest, the background apart: shares .3 and .4, .2 and .1; .5 and .5.
+    # Foreground regions by descending share: .3 with .4, .2 with .1. The backgrounds: .5 with .5.
     chance = (0.3 * 0.4 + 0.2 * 0.1) / (1 - 0.25)
     assert result.foreground_chance == approx(chance, **EXACT)
     assert result.adjusted_foreground_score == approx((0.5 - chance) / (1 - chance), **EXACT)

@@ -418,7 +418,7 @@ def test_the_page_opens_at_the_largest_difference_zoomed_to_the_foreground(visit
     place = shown_place(page)
     assert scan.reference[place] != scan.prediction[place] and place[0] == 3
     *_, w, h = map(float, page.get_attribute(".overlay", "viewBox").split())
-    # Rows 5–12 and columns 6–17 are not background; drawn with what is up on top.
+    # Rows 5–12 and columns 6–17 are not background. The image is drawn with superior at the top.
     assert 10 <= w <= 18 and 12 <= h <= 22
     assert w < 20 or h < 24
 
@@ -913,8 +913,8 @@ def test_a_case_links_to_its_page(visit, run):
     page = visit(file, ready="#cases[data-ready]", linked=(file.parent / "report_cases").iterdir())
     text = page.inner_text(".failures")
     assert "case7" in text and "<script>alert(1)</script>" in text
-    # The two worst of three methods, and all methods of the two that are worst on average, which
-    # are shown side by side too.
+    # There are pages of the two worst cases of each of the three methods, and of all methods for
+    # the two cases that are worst on average. The latter two cases are also shown side by side.
     assert page.locator("#case-table a:not(.quiet)").count() == 10
     assert page.locator("#case-table a.quiet").count() == 6
     case, method, score, *_ = case_rows(page)[0]
@@ -923,7 +923,7 @@ def test_a_case_links_to_its_page(visit, run):
     page.wait_for_selector("#viewer[data-ready]", state="attached")
     assert page.inner_text("h1") == f"{case} by {method}"
     assert score in page.inner_text(".figures:not(.tiles)")
-    # The images are those of the files: where labels are equal f is white, and else red.
+    # The images show the files: f is white where the labels are equal, and red elsewhere.
     sides = [
         np.load(os.path.join(place, f"{case}.npy"))
         for place in (evaluation.reference, evaluation.methods[method])
@@ -970,7 +970,7 @@ def test_nothing_overflows_on_a_phone(visit, request, which):
 
 
 def serious_issues(page):
-    """What axe finds: by all rules in the light theme, and by contrast in the dark theme."""
+    """The violations that axe reports: all rules in the light theme, contrast in the dark theme."""
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
@@ -1148,7 +1148,7 @@ def test_printed_images_equal_those_on_the_screen(visit, picture, tmp_path):
         seen = painted(page, side)[..., :3].reshape(-1, 3)
         colours = [tuple(colour) for colour in np.unique(seen, axis=0)]
         shares = np.array([(seen == colour).all(axis=1).mean() for colour in colours])
-        # Every region is on paper, about as large a share of what is coloured as on the screen.
+        # Every region is printed. Its share of the coloured area is about the same as on screen.
         counts = np.array([(np.abs(first - colour).max(axis=-1) < 3).sum() for colour in colours])
         assert (counts > 0).all()
         ratios = counts / counts.sum() / shares
@@ -1262,7 +1262,7 @@ def test_firefox_shows_the_pages(volume, scan, run, tmp_path):
     assert handler.ready.is_set()
     with Image.open(shot) as image:
         picture = np.asarray(image.convert("RGB")).astype(int)
-    # Text is grey: what is coloured are the regions, or the dots of cases.
+    # Text is grey, so all coloured pixels belong to regions or to the dots of cases.
     coloured = np.ptp(picture, axis=-1) > 60
     parts = [part.mean() for part in np.array_split(coloured, len(pages))]
     assert parts[0] > 0.01 and parts[1] > 0.01 and parts[2] > 0.001

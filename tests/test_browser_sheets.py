@@ -103,8 +103,8 @@ def test_every_task_is_printed_on_one_sheet(survey, visit, paper, landscape, tmp
     page = visit(survey / "sheet-01.html", ready="#sheet")
     page.pdf(path=tmp_path / "sheet.pdf", landscape=landscape, **PAPER[paper])
     pages = re.findall(rb"/Type ?/Page\b", (tmp_path / "sheet.pdf").read_bytes())
-    # Every task begins a page, so that one more page would be the rest of a task without its
-    # reference. What to do stands on the first.
+    # The first page contains the instructions, and every task starts on a new page. An additional
+    # page would contain the rest of a task without its reference.
     assert len(pages) == 1 + len(NAMES)
 
 

@@ -170,7 +170,7 @@ def test_every_case_has_its_status_dice_and_components(result: Evaluation) -> No
                 assert float(row[f"components_f1{ending}"]) == approx(classes[:, 3].mean())
 
 
-def test_the_three_more_teams_by_hand(result: Evaluation) -> None:
+def test_the_other_three_teams_by_hand(result: Evaluation) -> None:
     """Case 0 has the lesions 2 of class 1, 2 of class 2 and 2 of class 3."""
     rows = {row["method"]: row for row in rows_of(result, "cases.csv") if row["case"] == "case0"}
     names = [f"components_{n}" for n in ("found", "missed", "false")]

@@ -701,7 +701,7 @@ def test_a_file_name_that_is_too_long_is_rejected(
     assert error_of(reference, prediction, "--map", name) == f"error: {name}: File name too long"
 
 
-def test_existing_files_survive_a_full_disk(
+def test_existing_files_are_unchanged_if_the_disk_is_full(
     tmp_path: Path, reference: Path, prediction: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: int) -> None:

@@ -363,7 +363,7 @@ def test_results_are_complete_if_the_output_fails(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs ulimit")
-def test_finished_cases_survive_a_full_disk(tmp_path: Path) -> None:
+def test_finished_cases_are_kept_if_the_disk_is_full(tmp_path: Path) -> None:
     folders = save_folders(tmp_path, truth=[REFERENCE] * 3, net=[SPLIT] * 3)
     out = tmp_path / "out"
     words = shlex.join([sys.executable, "-m", "probdice", "evaluate", *map(str, folders)])

@@ -82,7 +82,7 @@ def test_pixels_outside_the_mask_have_no_surface(squares):
     assert masked["hd"][1] == 1 < whole["hd"][1]
 
 
-def test_distances_survive_a_file(squares, tmp_path):
+def test_distances_are_read_back_from_a_file(squares, tmp_path):
     volumes = [np.stack([np.zeros_like(side), side, side, np.zeros_like(side)]) for side in squares]
     for name, volume in zip(("a", "b"), volumes, strict=True):
         probdice.write(tmp_path / f"{name}.nii.gz", placed(volume, (5.0, 0.5, 0.5)))

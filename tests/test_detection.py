@@ -25,7 +25,7 @@ def boxes(shape, **labels):
     return image
 
 
-# Two moved boxes, one cut in two, one half found, one missed, one invented.
+# Two boxes are shifted, one is cut in two, one is half found, one is missed, and one is false.
 REFERENCE = boxes(
     (24, 24), b1=(1, 7, 1, 7), b2=(1, 7, 9, 17), b3=(10, 16, 1, 9), b4=(10, 20, 12, 20),
     b5=(21, 23, 1, 5),
@@ -73,7 +73,7 @@ def test_values_of_panoptica_by_dice():
 
 
 def test_values_of_monai_and_torchmetrics():
-    """compute_panoptic_quality at 0.5 and panoptic_quality: both ask for more than 0.5."""
+    """compute_panoptic_quality at 0.5 and panoptic_quality: both require more than 0.5."""
     above = np.nextafter(0.5, 1)
     detection = compare(REFERENCE, PREDICTION, background=0).detection(threshold=above)
     assert detection.panoptic_quality == approx(0.27863043546676636, abs=1e-6)
@@ -282,7 +282,7 @@ def test_by_is_jaccard_or_dice():
         compare([1], [1]).detection(by="iou")
 
 
-def test_it_prints_and_pickles():
+def test_a_detection_is_printed_and_pickled():
     detection = compare(REFERENCE, PREDICTION, background=0).detection()
     text = repr(detection)
     assert "5 reference and 6 prediction instances" in text
@@ -301,7 +301,7 @@ def test_a_hundred_thousand_instances():
     assert detection.splits == ()
 
 
-# -- what must always hold -------------------------------------------------------------------------
+# -- properties ------------------------------------------------------------------------------------
 
 
 @given(maps, maps)

@@ -32,8 +32,8 @@ def dist(tmp_path_factory):
 def installed(dist, tmp_path_factory):
     """A new environment with the wheel; it uses the dependencies of this environment.
 
-    They come in by a .pth file. Such a file is not read in the folders that it names, so that the
-    editable installation of this environment stays out.
+    A .pth file adds the folder of these dependencies to the path. Python does not read the .pth
+    files in that folder, so the editable installation of this environment is not imported.
     """
     folder = tmp_path_factory.mktemp("clean")
     venv.create(folder)

@@ -19,7 +19,7 @@ def soft(regions, shape, seed=0, dtype=np.float32):
     return (p / p.sum(0)).astype(dtype)
 
 
-def test_arrays_are_not_copied_where_they_lie_well():
+def test_arrays_in_a_suitable_layout_are_not_copied():
     p = soft(3, (20, 30, 40))
     for array, axis in ((p, 0), (np.asfortranarray(np.moveaxis(p, 0, -1)), -1)):
         segmentation = Segmentation.from_probabilities(array, axis=axis)
@@ -41,7 +41,7 @@ def test_blocks_cover_every_pixel_once_in_order(shape, most):
     assert np.all(count == 1)
 
 
-def test_float16_and_mixed_types_meet():
+def test_float16_and_mixed_types_are_compared():
     p = soft(3, (40, 50), dtype=np.float16).astype(np.float64)
     half = Segmentation.from_probabilities(p.astype(np.float16))
     double = Segmentation.from_probabilities(p)
@@ -104,7 +104,7 @@ def test_the_traversal_follows_the_memory_of_the_larger_array():
     assert blocks.image(values).shape == (3, 4, 5)
 
 
-def test_label_maps_are_read_as_they_lie():
+def test_label_maps_are_read_without_a_copy():
     labels = np.zeros((30, 40), np.int8)
     both = [Segmentation.from_labels(labels)] * 2
     block = Block((slice(0, 30), slice(0, 40)), 0)
@@ -120,7 +120,7 @@ def test_an_image_without_pixels_has_no_blocks_to_fill():
     assert sum(block.size for block in Blocks(empty, empty).blocks) == 0
 
 
-def test_what_is_not_aligned_in_memory_is_copied():
+def test_arrays_that_are_not_aligned_in_memory_are_copied():
     packed = np.zeros(7, np.dtype([("pad", "u1"), ("value", "f4")]))
     packed["value"] = [1, 0, 1, 0, 1, 0, 1]
     p = np.stack([packed["value"], 1 - packed["value"]])
@@ -199,7 +199,7 @@ def test_chunks_of_any_lengths_are_followed():
     assert sum(block.size for block in grid) == 10**6
 
 
-def test_what_is_written_to_decides_where_blocks_end():
+def test_blocks_consist_of_whole_chunks_of_the_output():
     target = ((7,) * 14 + (2,), (100,))
     grid = cut_along_chunks((100, 100), [Store(((10,) * 10, (10,) * 10), 1)], 1500, 1500, target)
     assert all(edge % 7 == 0 for edge in grid.cuts[0][:-1])
@@ -256,7 +256,7 @@ def test_the_pixel_of_an_error_is_that_of_the_whole_image(monkeypatch):
             compare(array, p[:, ::-1])
 
 
-def test_what_was_read_is_freed_with_the_blocks():
+def test_values_are_freed_with_the_blocks():
     """Without the garbage collector, which a worker with few objects seldom runs."""
     p = Chunked(np.arange(24, dtype=np.int32).reshape(2, 3, 4), (1, 3, 4))
     blocks = Blocks(Segmentation.from_labels(p), Segmentation.from_labels(p))

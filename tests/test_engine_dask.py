@@ -72,7 +72,7 @@ def stored(folder, array, chunks, name):
     return zarr.open(folder / name, mode="r")
 
 
-def test_label_maps_to_the_bit(scheduler):
+def test_label_maps_give_identical_results(scheduler):
     p, q = labels(0), labels(1)
     expected = compare(p, q, merge="both")
     result = compare(

@@ -1,4 +1,4 @@
-"""Compiled kernels: what they compute on rows, and the cache of their machine code."""
+"""Compiled kernels: their results for rows of values, and the cache of their machine code."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ def test_compiled_code_is_used_again(cache):
 
 
 def test_a_change_of_any_kernel_source_compiles_anew(tmp_path):
-    """Numba would look only at the file of the kernel that is called."""
+    """Numba itself checks only the file of the called kernel."""
     shutil.copytree(SOURCE, tmp_path / "src" / "probdice")
     cache = tmp_path / "cache"
     code = textwrap.dedent("""
@@ -141,7 +141,7 @@ def test_kernels_work_without_the_private_parts_of_numba(tmp_path, change, compi
     assert out.stdout == f"5.0 {compilations}\n", out.stderr
 
 
-# What they compute -----------------------------------------------------------------------------
+# Results ---------------------------------------------------------------------------------------
 
 
 def soft(regions, pixels, seed, dtype):

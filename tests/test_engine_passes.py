@@ -1,4 +1,4 @@
-"""What can be computed on a block: overlaps, groups at every pixel, moments, distributions."""
+"""Results for one block: overlaps, groups at every pixel, moments and distributions."""
 
 import time
 
@@ -195,7 +195,8 @@ def test_joined_losses_are_those_of_the_joined_regions(similarity, side):
     for g, (own, across) in enumerate((([0], [0, 2]), ([1], [1]))):
         for u, unmatched in enumerate((2, 3)):
             f = similarity(auxiliary(mine, [*own, unmatched]), auxiliary(theirs, across))
-            # Under absolute it is Σ|p − q|, which the sums of float32 leave off by as much.
+            # With the absolute similarity, the loss is Σ|p − q|. It differs slightly, because
+            # float32 probabilities do not sum to exactly 1.
             assert found[g, u] == pytest.approx((1 - f).sum(), abs=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""What several segmentations hold, and how often their labels meet."""
+"""Several segmentations: order of regions, digests, and counts of label combinations."""
 
 import numpy as np
 import pytest

@@ -35,7 +35,7 @@ def test_least_squares_of_probabilities(dtype):
     p, q = soft(3, 500, 0, dtype), soft(5, 500, 1, dtype)
     q[:3] = 0.5 * q[:3] + 0.5 * p * q[:3].sum(axis=0)
     result = compare(p, q)
-    # The last region follows from the others but for rounding, which explains nothing.
+    # Except for rounding, the other regions determine the last region. Rounding explains nothing.
     p, q = p.astype("f8"), q.astype("f8")
     expected = explained(p, q[:-1]), explained(q, p[:-1])
     assert shares(result) == pytest.approx(expected, abs=1e-6)

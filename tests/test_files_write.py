@@ -311,7 +311,7 @@ def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
     assert (tmp_path / "a.nii.gz").is_symlink()
     assert not target.is_symlink()
     assert np.array_equal(whole(read(target)), LABELS)
-    (tmp_path / "b.npy").symlink_to(tmp_path / "store" / "new.npy")  # which does not exist yet
+    (tmp_path / "b.npy").symlink_to(tmp_path / "store" / "new.npy")  # this file does not exist yet
     write(tmp_path / "b.npy", LABELS)
     assert (tmp_path / "b.npy").is_symlink()
     assert sorted(os.listdir(tmp_path / "store")) == ["blob", "new.npy"]

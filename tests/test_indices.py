@@ -1,4 +1,4 @@
-"""Other metrics against values by hand, reference implementations and other tools."""
+"""Other metrics, compared with hand computations, reference implementations and other tools."""
 
 import doctest
 import json
@@ -242,7 +242,7 @@ def test_expected_information_of_large_volumes_keeps_its_digits():
         expected = mpmath.mpf(0)
         for r in table.sum(axis=1).tolist():
             for c in table.sum(axis=0).tolist():
-                # Outside of these, less than 1e-30 of the probability.
+                # All other overlaps together have a probability below 1e-30.
                 mean, width = r * c / pixels, 12 * (r * c / pixels) ** 0.5 + 60
                 low = max(1, r + c - pixels, int(mean - width))
                 for n in range(low, min(r, c, int(mean + width)) + 1):
@@ -361,8 +361,8 @@ def test_a_hundred_thousand_labels_need_no_table():
     indices = overlap(labels, np.roll(labels, 2)).indices(background=0)
     assert indices.variation_split == approx(1, **EXACT)
     assert indices.covering["reference"] == approx(1 / 3, **EXACT)
-    # By chance nearly all overlaps are single pixels: log₂(400,000 / 16) bits. It has 1 bit more,
-    # and the entropy of 100,000 equal regions 2.
+    # By chance, nearly all overlaps are single pixels, so E = log₂(400,000 / 16) bits. The mutual
+    # information is 1 bit larger, and the entropy of 100,000 equal regions is 2 bits larger.
     assert indices.adjusted_mutual_information() == approx(1 / 2, abs=1e-4)
 
 

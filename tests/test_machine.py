@@ -1,4 +1,4 @@
-"""The operating system: limits, locks and renamed files, also on systems that lack them."""
+"""The operating system: limits, locks and renamed files, with fallbacks for missing features."""
 
 import errno
 import os

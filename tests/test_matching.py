@@ -28,7 +28,7 @@ def test_regions_that_do_not_overlap_are_not_matched():
 
 
 def test_the_larger_overlap_wins_though_the_region_is_larger():
-    # The paper's weights prefer a small partner; the overlap prefers what is shared.
+    # The paper's weights prefer a small partner; the overlap rule prefers the most common pixels.
     reference = np.repeat([1, 2], [10, 90])
     prediction = np.concatenate([np.repeat([5, 6], [1, 9]), np.full(90, 6)])
     assert pairs(compare(reference, prediction)) == [((1,), (5,)), ((2,), (6,))]

@@ -1,4 +1,4 @@
-"""How exact the numbers are, against mpmath and exact sums."""
+"""Accuracy of scores, compared with mpmath and exact sums."""
 
 import math
 
@@ -55,7 +55,7 @@ def test_extreme_probabilities(similarity, dtype):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("floor", [0.0, 1e-3])
 def test_pair_weights_of_extreme_probabilities(dtype, floor):
-    """The second component is a sum: 1 − p has lost what is beside a probability near 1."""
+    """The second component is a sum, because 1 − p loses the digits of small probabilities."""
     rng = np.random.default_rng(1)
     p, q = extreme(rng, 100, dtype), extreme(rng, 100, dtype)
     result = compare(p, q, similarity=Aitchison(floor))
@@ -85,7 +85,7 @@ def test_long_sums_of_one_constant_do_not_drift(value):
 
 
 @pytest.mark.parametrize("similarity", ["absolute", "aitchison"])
-def test_size_does_not_matter(similarity):
+def test_accuracy_does_not_depend_on_size(similarity):
     """The same hundred pixels, over and over."""
     rng = np.random.default_rng(2)
     p, q = rng.dirichlet(np.ones(3), 100).T, rng.dirichlet(np.ones(3), 100).T

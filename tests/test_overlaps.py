@@ -75,7 +75,7 @@ def test_absolute_overlaps_are_the_minima():
     assert list(frame.columns) == ["reference", "prediction", "overlap", "weight"]
     expected = [(0.6 + 0.5 + 0.1) / 4, (0.3 + 0.3 + 0.1 + 0.1) / 4, (0.1 + 0.2 + 0.2 + 0.1) / 4]
     assert frame["overlap"][:3].tolist() == pytest.approx(expected)
-    # A certain pixel of the prediction meets nothing where it is 0.
+    # All three prediction regions overlap reference region 0, so the table contains their weights.
     assert frame["weight"][:3].tolist() == pytest.approx(found.weights[0].tolist())
 
 

@@ -1,7 +1,7 @@
 """Other operating systems, simulated: missing modules, path rules, names, encodings, line ends.
 
-Every Python process with a `sitecustomize.py` in PYTHONPATH runs it first, also the processes that
-probdice starts. It removes what macOS or Windows lacks.
+Every Python process with a `sitecustomize.py` in PYTHONPATH runs this file first. The processes
+that probdice starts run it too. It removes modules and functions that macOS or Windows lacks.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Which regions count: those that are the likeliest somewhere, and what follows for every mean."""
+"""Regions that count: the most probable regions of at least one pixel, and means over regions."""
 
 import json
 import math
@@ -172,7 +172,7 @@ def test_one_hot_probabilities_equal_their_label_map(merge):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("merge", ["none", "both"])
-def test_means_agree_with_the_slow_implementation(seed, merge):
+def test_means_agree_with_the_reference_implementation(seed, merge):
     p, q = softmax(seed, 5, 12), softmax(seed + 100, 4, 12)
     result = compare(p, q, merge=merge)
     dice = dice_of_counted(p, q, [(group.reference, group.prediction) for group in result.groups])
@@ -185,7 +185,7 @@ def test_means_agree_with_the_slow_implementation(seed, merge):
 
 
 def without_counts(content):
-    """What the version before these counts wrote."""
+    """The content that an earlier version, without these counts, wrote."""
     for side in ("reference", "prediction"):
         del content[side]["likeliest"]
     return content

@@ -302,8 +302,8 @@ def test_the_oracle_agrees_with_the_worked_example():
 
 @given(sides(kinds=("crisp",)))
 def test_two_regions_of_label_maps_with_a_jaccard_index_above_a_half_are_a_pair(pair):
-    # Of probabilities a region can exceed a half with two: 0.4 and 0.6 at one pixel do, against
-    # themselves.
+    # This holds only for label maps. If both sides are (0.4, 0.6) at one pixel, every region has a
+    # Jaccard index above one half with both regions of the other side.
     result = quietly(*pair)
     p, q = (rows(side) for side in pair)
     p, q = p[p.sum(1) > 0], q[q.sum(1) > 0]
@@ -533,7 +533,7 @@ def test_the_sides_can_be_exchanged(pair, similarity, which):
 
 
 class Sliced:
-    """What can be sliced and nothing else."""
+    """An array that supports only slicing."""
 
     def __init__(self, array):
         self.inner, self.shape, self.dtype = array, array.shape, array.dtype
@@ -554,7 +554,7 @@ def test_the_container_does_not_matter(pair, similarity):
 
 
 @given(sides(), similarities, st.sampled_from(["none", "both"]))
-def test_a_result_survives_storing(pair, similarity, which):
+def test_a_stored_result_is_read_back(pair, similarity, which):
     result = quietly(*pair, similarity=similarity, merge=which)
     content = result.to_json()
     assert pickle.loads(pickle.dumps(result)).to_json() == content

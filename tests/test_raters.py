@@ -336,7 +336,7 @@ def test_the_mean_works_for_more_regions_than_confusion_matrices_allow():
             {"weights": [1, 2], "method": "staple"},
             "weights cannot be combined with",
         ),
-        ([[1, 2], [1, 2, 3]], {}, "1 and 2, as reference and prediction: .*shape"),
+        ([[1, 2], [1, 2, 3]], {}, r"1 \(reference\) and 2 \(prediction\): .*shape"),
         ([[1, 2], [[0.5, 0.5], [0.5, 0.1]]], {}, "2: probabilities sum to 0.6 at pixel \\(1,\\)"),
         ([[1, 2], ["a"]], {}, "rater 2: "),
     ],

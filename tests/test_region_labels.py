@@ -1,4 +1,4 @@
-"""A region has a number, a name, or both, and keeps them through everything that is computed."""
+"""A region has a number, a name, or both, and keeps them in all results."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_numbers_and_names_stay_in_sums_files_and_json(tmp_path) -> None:
     other = Segmentation.from_probabilities(SOFT, labels=[0, 1, 2], names=[None, "liver", "cyst"])
     with pytest.raises(InputError, match="probabilities with different regions cannot be added"):
         overlap + probdice.overlap([0, 0, 17, 17], other)
-    with pytest.raises(InputError, match="images must have the same kind and regions"):
+    with pytest.raises(InputError, match="images must all be label maps, or probabilistic"):
         Segmentation.concatenate([both(), other])
     together = Segmentation.concatenate([both(), both()])
     assert (together.labels, together.regions) == (both().labels, both().regions)

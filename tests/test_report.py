@@ -1,4 +1,4 @@
-"""The pages as files: what they hold, what they leave out and say so, and what they never run."""
+"""Pages as files: their content, the parts that they omit, and names that must not run as code."""
 
 import base64
 import hashlib
@@ -886,7 +886,8 @@ def test_only_pages_of_an_earlier_run_are_removed(evaluation, tmp_path):
     write_evaluation(evaluation, file, reports="worst:1")
     data = records_of(Reader(file.read_text(encoding="utf-8")))
     linked = {unquote(record[-1]).rpartition("/")[2] for record in data["records"]} - {""}
-    assert len(linked) == 4  # the worst of both methods, and both of the worst case they share
+    # The worst case of each method, and both methods of the case that is worst on average.
+    assert len(linked) == 4
     mine = {"notes.txt", "my-0001.html", "0001-case.html.bak"}
     assert set(os.listdir(folder)) == linked | mine
     write_evaluation(evaluation, file, reports="none")

@@ -166,7 +166,10 @@ def test_a_case_without_a_surface_of_its_hemisphere_has_a_note(folder):
         *("--surface", folder / "rh.inflated", "--reports", "all", "--workers", "1"),
     )
     (page,) = (output / "report_cases").iterdir()
-    reason = "rh.inflated: is a surface of right cortex, but the segmentations are on left cortex"
+    reason = (
+        "rh.inflated: is a surface of right cortex, "
+        "but the segmentations are defined on left cortex"
+    )
     assert reason in page.read_text() and "<img" not in page.read_text()
     assert reason in messages
 

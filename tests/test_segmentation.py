@@ -402,7 +402,7 @@ def test_images_of_any_shape_become_one():
     )
     for wrong, message in (
         ([], "images is empty"),
-        ([images[0], soft[0]], "images must have the same kind and regions"),
+        ([images[0], soft[0]], "images must all be label maps, or probabilistic"),
         ([images[0], Segmentation.from_labels([1], ignore=1)], "ignore the same labels"),
         ([images[0], Segmentation.from_labels([1], names={1: "a"})], "must have the same names"),
     ):

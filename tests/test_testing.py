@@ -1,4 +1,4 @@
-"""A similarity written outside the package works everywhere, and the checker finds broken ones."""
+"""A similarity from outside the package works everywhere, and the checker finds invalid ones."""
 
 from dataclasses import dataclass
 from typing import ClassVar

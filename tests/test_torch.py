@@ -41,7 +41,7 @@ def concatenated(preds, target, ignore=()):
 
 
 def known(result):
-    """What a comparison knows without its images."""
+    """The properties of a comparison that do not require its images."""
     return result.groups, result.merges, result.unmatched, result.overlap.pixels
 
 
@@ -152,7 +152,7 @@ def test_one_channel_is_a_foreground():
     assert both.result.score == 1
 
 
-# -- what other tools get wrong ------------------------------------------------------------------
+# -- differences from other tools ----------------------------------------------------------------
 
 
 def test_clusters_beyond_the_classes_count():
@@ -379,7 +379,7 @@ def test_ignored_pixels_leave_everything(ignored, kind):
     labels = ignored if isinstance(ignored, list) else [ignored]
     target[:, 2:4] = labels[-1]
     expected = probdice.compare(*concatenated(preds, target, ignore=labels))
-    # Nothing is asked of what the prediction says there.
+    # The prediction may have any values at excluded pixels.
     if kind == "labels":
         preds[:, 2:4] = 77
     else:
@@ -473,7 +473,7 @@ def test_metrics_without_pixels_are_nan(correspondence):
             metric.result  # noqa: B018
 
 
-# -- one correspondence an image -----------------------------------------------------------------
+# -- one correspondence per image ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
@@ -616,7 +616,7 @@ def test_equal_sides_score_1_in_torch_as_well():
     assert torch.equal(sums.reference_volumes, sums.prediction_volumes)
 
 
-# -- what is refused -----------------------------------------------------------------------------
+# -- invalid options and tensors -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -325,7 +325,7 @@ def test_a_missed_region_has_dice_0_and_an_additional_channel_its_mean_probabili
     # Channel 0: 0.2 + 0.2 of 4; channel 1: 0.1 + 0.1 + 0.1 + 0.9 of 3; the missed region: 1.
     assert loss(p, target).item() == pytest.approx((0.4 / 4 + 1.2 / 3 + 1) / 3, abs=1e-12)
     one = torch.tensor([[0, 0, 0, 0]])
-    # Both channels overlap it by 2; channel 0 is taken: 2 of 6, channel 1 a mean of 0.5.
+    # Both channels overlap the region by 2. Channel 0 is matched: 2 of 6. Channel 1 has mean 0.5.
     assert loss(p, one).item() == pytest.approx((2 / 6 + 0.5) / 2, abs=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""One version, wherever one asks."""
+"""The package and its metadata have the same version."""
 
 from importlib.metadata import version
 

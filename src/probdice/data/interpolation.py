@@ -16,9 +16,9 @@ from probdice.compiler.jit import inner, kernel
 
 __all__ = ["interpolate_labels", "interpolate_rows", "nearest_places"]
 
-# A position within this distance of a pixel centre, or of the edge of the field of view, is treated
-# as equal to it. Files store affine matrices in float32, whose rounding errors reach 1e-5 pixels in
-# large images.
+# A position within this distance of a pixel centre is moved to the centre, and a position at most
+# this far outside the field of view counts as inside. Files store affine matrices in float32, whose
+# rounding errors reach 1e-5 pixels in large images.
 ROUNDING = 1e-4
 
 Floats = NDArray[np.float64]
@@ -80,7 +80,7 @@ def interpolate_labels(
 def interpolate_rows(
     rows: NDArray[Any], grid: Grid, outside: int, invalid: NDArray[np.bool_], into: NDArray[Any]
 ) -> None:
-    """Interpolate rows of probabilities.
+    """Linearly interpolate rows of probabilities.
 
     A pixel that depends on an `invalid` source pixel gets the values of that source pixel. A pixel
     outside the field of view gets probability 1 in the row `outside`.

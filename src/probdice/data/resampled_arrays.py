@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 LARGEST = 2**21  # largest number of source pixels that are read at once
-SMALLEST = 2**12  # a tile of this many target pixels is not divided, whatever its source box
+SMALLEST = 2**12  # a tile with at most this many target pixels is never divided
 TILE = 2**18  # number of pixels in a chunk if the grids are rotated relative to each other
 TABLE = 2**20  # largest range of labels for which a lookup table is used
 ALIGNED = 1e-6  # a smaller matrix element means that two axes are perpendicular
@@ -43,7 +43,7 @@ Grid = tuple[Floats, Floats, Integers, Integers, Integers, Integers]
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The position in a source image of every pixel of a target grid.
+    """A mapping from the pixels of a target grid to positions in a source image.
 
     The target pixel i is at ``matrix @ i + offset``, in source pixels.
 
@@ -221,9 +221,9 @@ class _Resampled(DerivedArray):
             yield from self._tiles((*box[:axis], part, *box[axis + 1 :]))
 
     def source(self, box: Box) -> tuple[NDArray[Any], tuple[slice, ...], list[int]]:
-        """Return the source values on which a target box depends, their box, and an order of axes.
+        """Return the source values on which a target box depends, their box, and the axis order.
 
-        The image axes of the returned values are in this order, in which strides descend.
+        The image axes of the returned values are sorted by descending stride.
         """
         part = self.placement.source_box(box)
         values = np.asarray(self.array[(slice(None),) * self.first + part])

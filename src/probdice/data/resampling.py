@@ -33,7 +33,7 @@ __all__ = ["Interpolation", "as_interpolation", "placed", "resample", "same_latt
 
 Interpolation = Literal["linear", "nearest"]
 
-MOST_REGIONS = 2**13  # with this many regions, the probabilities of one block take 128 MB
+MOST_REGIONS = 2**13  # largest number of regions; with more, a block would take more than 128 MB
 
 
 def as_interpolation(value: object) -> Interpolation | None:
@@ -96,7 +96,7 @@ def resample(
 
 
 def placed(source: Geometry, target: Geometry) -> Placement:
-    """Return the position in a source image of every pixel of a target grid."""
+    """Return the mapping from the pixels of a target grid to positions in a source image."""
     axes = len(source.shape)
     to_source = np.linalg.inv(source.affine) @ target.affine
     return Placement(to_source[:axes, :axes], to_source[:axes, axes], source.shape, target.shape)

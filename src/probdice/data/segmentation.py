@@ -465,7 +465,8 @@ class Segmentation:
             properties, expected = ((s.crisp, s.labels, s.reading) for s in (image, first))
             if properties != expected:
                 raise InputError(
-                    f"images must have the same kind and regions, found {first!r} and {image!r}"
+                    f"images must all be label maps, or probabilistic with the same regions and "
+                    f"reading, found {first!r} and {image!r}"
                 )
             if image.ignore != first.ignore or dict(image.names) != dict(first.names):
                 raise InputError(

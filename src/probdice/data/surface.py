@@ -64,15 +64,15 @@ def surfaces_for(
             names = [structure.label for structure in space.structures if structure.vertices]
             raise GeometryError(
                 f"{surface.source}: is a surface of {surface.structure or 'an unknown structure'}, "
-                f"but the segmentations are on {', '.join(names) or 'voxels'}"
+                f"but the segmentations are defined on {', '.join(names) or 'voxels'}"
             )
     return sorted(surface_of.items(), key=lambda pair: pair[0])
 
 
 def _structure_of(space: VertexSpace, surface: Surface, used_structures: set[int]) -> int | None:
-    """Return the index of the structure that has the name of the surface, or None.
+    """Return the index of the structure with the same name as the surface, or None.
 
-    An unknown name matches any structure.
+    If the structure or the surface has no name, the two match.
     """
     candidates = [
         k

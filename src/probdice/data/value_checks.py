@@ -42,7 +42,9 @@ LARGEST = 2.0**63  # labels are 64-bit integers
 FORGIVEN = 0.5  # largest accepted excess of a value above 1 if sums are not required to be 1
 MANY = 100  # a map with at most this many labels is never treated as 8-bit probabilities
 WIDEST_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
-SMOOTH = 0.8  # smallest correlation of neighbouring volumes: 8-bit maps have ≥ 0.9, atlases 0.6
+# Smallest correlation between the volumes of consecutive labels in 8-bit probabilities. Measured
+# correlations are at least 0.9 in 8-bit probabilities and 0.6 in atlases.
+SMOOTH = 0.8
 ROUNDING = 1e-6  # a smaller missing probability is a rounding error, not background
 
 NORMALISE, BACKGROUND = (
@@ -209,7 +211,7 @@ class Fault:
         if not remedies:
             return [
                 "Divide probabilities by the value that means 1. Resample label maps by nearest "
-                "neighbour. For intensities of a scan, pass its segmentation instead"
+                "neighbour. If the values are intensities of a scan, pass its segmentation instead"
             ]
         message = list(remedies[0])
         for remedy in remedies[1:]:
@@ -223,7 +225,7 @@ class InvalidValues(InputError):
     Attributes
     ----------
     kind : str
-        The kind of invalid value.
+        "fraction", "infinite", "negative", "above", "nothing" or "sum", as in `Fault.problem`.
     problem : str
         The message without the file and the fix.
     """
@@ -326,7 +328,7 @@ def invalid_values(rows: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
 def _tests(
     rows: NDArray[Any], reading: Reading
 ) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.float64]]:
-    """Return a mask of the invalid pixels per kind of fault, and the sum of values per pixel."""
+    """Return one mask of invalid pixels per kind of fault, and the sum of the values per pixel."""
     limit = 1 + (FORGIVEN if reading in ("normalise", "background") else TOLERANCE)
     with np.errstate(invalid="ignore", over="ignore"):
         sums = rows.sum(axis=0, dtype=np.float64)

@@ -78,7 +78,7 @@ class Structure:
             return f"{self.name} differs from {other.name}"
         elements = "vertices" if self.vertices else "voxels"
         if self.size != other.size:
-            return f"{self.size} {elements} of {self.label} differ from {other.size}"
+            return f"{self.label} has values at {self.size} {elements}, expected {other.size}"
         if not np.array_equal(self._indices, other._indices):
             return f"the files have values at different {elements} of {self.label}"
         return ""

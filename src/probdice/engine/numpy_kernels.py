@@ -111,7 +111,7 @@ def _members(side: RowGroups, group: int) -> Integers:
 
 
 def _pixel_savings(p_alone: Floats, q_alone: Floats, pair: Floats) -> Floats:
-    """Return the saving of a pair of regions at every pixel, relative to the two single regions."""
+    """Return the saving at every pixel if two regions are matched instead of left unmatched."""
     return np.maximum((p_alone + q_alone - pair) / 2, 0)
 
 

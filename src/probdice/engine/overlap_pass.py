@@ -23,8 +23,8 @@ __all__ = ["Checked", "labels_overlap", "overlap", "overlap_pass"]
 
 Names = Mapping[int, str]
 
-FEW_PIXELS = 2**16  # smallest number of pixels for which a table of all pairs of bytes is faster
-MANY_PIXELS = 2**19  # above this number, listing the pairs that occur is faster than a conversion
+FEW_PIXELS = 2**16  # from this number on, labels of one byte are counted in a table of all pairs
+MANY_PIXELS = 2**19  # above this number, labels are not converted to int64, which would be slower
 FEW_CELLS = 2**14  # largest number of cells in a table of pairs of labels that fits in the cache
 FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 

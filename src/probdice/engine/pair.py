@@ -101,8 +101,8 @@ class Images:
             mask = mask.without_geometry() if isinstance(mask, Segmentation) else mask
         if prediction.ignore:
             raise InputError(
-                f"prediction must not ignore labels, found ignore={prediction.ignore}. Otherwise, "
-                f"it could exclude difficult pixels. Set ignore for the reference, or use ",
+                f"prediction must not ignore labels, found ignore={prediction.ignore}: ignored "
+                f"labels could exclude difficult pixels. Set ignore for the reference, or use ",
                 Option("mask", "FILE", python="mask=…"),
                 ".",
             )

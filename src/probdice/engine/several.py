@@ -36,8 +36,8 @@ R = TypeVar("R")
 
 BOX_VALUES = 2**21  # number of probabilities of one segmentation that are in memory at once
 
-# The decision of one segmentation at some pixels: the number of the class of each pixel (−1 without
-# a class), or the probabilities of all classes.
+# The decision of one segmentation at some pixels: the class number of each pixel (−1 for a pixel
+# without a class), or the probabilities of all classes.
 Decision = NDArray[np.int64] | NDArray[np.float64]
 
 
@@ -45,7 +45,7 @@ Decision = NDArray[np.int64] | NDArray[np.float64]
 class Content:
     """The order of a segmentation's regions, and a digest of the segmentation.
 
-    Both are independent of the numbers of its labels or channels.
+    Both are independent of the numbers of the labels and of the order of the channels.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Several:
                     segmentations[first], side, tolerance, interpolation, background
                 )
             except ProbdiceError as error:
-                raise error.prefixed(f"{first} and {name}, as reference and prediction: ") from None
+                raise error.prefixed(f"{first} (reference) and {name} (prediction): ") from None
             sides[name] = replace(aligned, ignore=())
             if aligned.ignore:
                 label_masks.append(WithoutLabels(aligned.array, aligned.ignore))

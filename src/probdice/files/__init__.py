@@ -242,7 +242,7 @@ def read_case(
 
 
 def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
-    """Read a mask of whole numbers from a file or an image. Pixels of value 0 are outside it."""
+    """Read a mask of whole numbers from a file or an image. Pixels with value 0 are outside."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"expected one mask file, found {len(parts)}")
@@ -270,7 +270,7 @@ def read_background_image(path: Readable) -> BackgroundImage:
 
 
 def read_surface(path: str) -> Surface:
-    """Read the surface mesh of one hemisphere, to show values per vertex on it."""
+    """Read the surface mesh of one hemisphere, on which the values of vertices are drawn."""
     with _naming(path):
         return surface_of(open_source(path, memory()))
 

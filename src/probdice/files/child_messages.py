@@ -1,7 +1,8 @@
 """Messages between this process and its child: JSON, errors, and arrays in shared memory.
 
-A message consists of a length in 8 bytes, followed by as many bytes of JSON. A corrupt file might
-take control of the child, so the parent checks every field and never unpickles data.
+A message consists of 8 bytes that contain the length of the JSON text in bytes, followed by this
+text. A corrupt file might take control of the child, so the parent checks every field and never
+unpickles data.
 """
 
 import json

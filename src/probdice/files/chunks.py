@@ -53,8 +53,8 @@ R = TypeVar("R")
 
 KEPT = 1 << 27  # largest free memory of one size that is kept for reuse, in bytes
 PIECES = 16  # largest number of free pieces of one size
-SLACK = 1 << 20  # number of bytes that codecs may add to a chunk
-WIDEST = 16  # filters of format 2 may store numbers that are this many times as wide
+SLACK = 1 << 20  # largest number of bytes that codecs may add to a chunk
+WIDEST = 16  # largest factor by which filters of format 2 may increase the size of a number
 ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # magic numbers of Zstandard frames
 ZSTD_BLOCK = 1 << 17  # largest decompressed size of a Zstandard block in bytes
 

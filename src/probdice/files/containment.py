@@ -78,9 +78,9 @@ __all__ = [
 # small frames, and 70 MB for its own tables.
 SECONDS, BYTES = 5.0, 5 << 25  # CPU time and memory for any file
 PER_BYTE = 4.0 / (1 << 20), 24  # CPU seconds and bytes of memory per byte of the file
-MOST = 600.0, 1 << 31  # most CPU seconds and bytes of memory that the size of a file may add
+MOST = 600.0, 1 << 31  # largest CPU time (s) and memory (bytes) that the size of a file may add
 PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
-WALL = 4.0, 60.0  # limit of wall time: seconds per second of CPU time, and a constant that is added
+WALL = 4.0, 60.0  # wall time limit in seconds: first value × CPU time limit + second value
 START = 120.0  # seconds of wall time until the child must be ready
 SCRATCH = 1 << 25  # size of the reused shared memory in bytes
 COMMAND = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
@@ -159,9 +159,10 @@ def run_in_child(
 
 
 def grant(nbytes: int) -> None:
-    """Allow the reader time and memory for `nbytes` of values, after checking their number.
+    """Allow the reader time and memory for `nbytes` bytes of values.
 
-    Outside the child process, this function does nothing.
+    Before a reader calls this function, it must check the declared number of values. Outside the
+    child process, this function does nothing.
     """
     if _granting is not None:
         _granting(nbytes)

@@ -1,8 +1,8 @@
 """Read DICOM SEG of types BINARY, LABELMAP and FRACTIONAL with highdicom (extra `dicom`).
 
 Arrays are transposed to (column, row, slice). The *segment number* of DICOM becomes the label of a
-region, and the *segment label* its name. The background is 0. Overlapping masks remain separate
-regions.
+region, and the *segment label* becomes its name. The label of the background is 0. Overlapping
+masks remain separate regions.
 """
 
 import math

@@ -63,7 +63,7 @@ class SharedPixels:
 
     @property
     def note(self) -> Note:
-        """The note that shared pixels are divided equally."""
+        """Note that reports the shared pixels, which are divided equally."""
         return Note(
             "claimed",
             (

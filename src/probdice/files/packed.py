@@ -73,7 +73,7 @@ def verify_stream(path: Path, start: int, stop: int, size: int) -> int:
     """Return the decompressed size of a zlib or gzip stream, after verifying its checksum.
 
     The stream is between the bytes `start` and `stop` of the file, and its expected decompressed
-    size is `size`. An error is raised if it is far larger.
+    size is `size`. An error is raised if the actual size is far larger.
     """
     with path.open("rb") as stream:
         stream.seek(start)

@@ -168,8 +168,8 @@ def region_names(paths: Sequence[str]) -> list[Label]:
 def _differences(paths: Sequence[str]) -> list[str]:
     """Return the differing parts of file names.
 
-    If any of these are empty or equal, return the file names without extensions or, if two of
-    those are equal, the paths.
+    If a differing part is empty, or two parts are equal, return the file names without extensions.
+    If two of these names are equal, return the paths.
     """
     stems = []
     for path in paths:

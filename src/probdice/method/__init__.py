@@ -1,1 +1,1 @@
-"""The mathematics of similarities, matching, merging, scores and chance, in NumPy."""
+"""The method: similarities of probabilities, matching, merging, scores and chance levels."""

@@ -22,14 +22,14 @@ __all__ = ["largest_total", "least_total"]
 
 Integers = NDArray[np.int64]
 
-LARGEST_DENSE = 2**16  # largest number of cells of a table that is solved as a dense table
+LARGEST_DENSE = 2**16  # a table with more cells is solved as a sparse table
 BITS = 60  # bits of the largest integer saving, so that the sum of two savings fits in 64 bits
-BIDS = 8  # largest mean number of bids per row, because prices may rise by small amounts
-PATIENCE = 48  # mean number of columns per row that searches visit before the auction with steps
+BIDS = 8  # largest mean number of bids per row; more bids could raise prices by only small amounts
+PATIENCE = 48  # columns that searches visit per row, on average, before the auction with steps
 STEPS = (
     (20, 32),
     (12, 200),
-)  # (bits by which a step is smaller than a typical saving, bids per row)
+)  # of each auction: log2(typical saving / step), and the largest mean number of bids per row
 
 
 def largest_total(
@@ -74,7 +74,8 @@ def largest_total(
     table = np.zeros(shape)
     table[rows, columns] = np.negative(savings)
     selected_pairs: Integers = (table.argmin(axis=1)[rows] == columns).nonzero()[0]
-    # The sum of the row minima is a lower bound. It is reached if their columns are all different.
+    # The sum of the row minima is a lower bound, which is reached if all minima are in different
+    # columns.
     if len(set(columns[selected_pairs].tolist())) == selected_pairs.size:
         return selected_pairs
     selected_pairs = (least_total(table)[rows] == columns).nonzero()[0]
@@ -143,7 +144,7 @@ def _augmented(
     # Searches are long if many choices are almost equally good and the choice depends on distant
     # rows. Bids that raise prices by a small extra step propagate the choice much faster. The
     # result is optimal except for these steps, whose effect the refinement then removes.
-    nearest = np.zeros(shape[1], np.int64)  # one row per column, to sort neighbours together
+    nearest = np.zeros(shape[1], np.int64)  # the first row of each column, by which to sort
     nearest[columns[::-1]] = rows[::-1]
     columns[:] = np.argsort(np.argsort(nearest, kind="stable"))[columns]
     savings <<= max(0, min(STEPS[0][0], BITS - int(savings.max()).bit_length()))

@@ -129,7 +129,7 @@ def bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int) 
     for w in range(waiting.size):
         _sort_descending(starts[waiting[w]], starts[waiting[w] + 1], savings, columns, index)
 
-    # A row takes its best column and raises the price v of that column until the second best column
+    # A row takes its best column and raises the price v of that column until the second-best column
     # is equally good, plus one step. A row that cannot raise the price of a column with an owner
     # needs a search.
     count = 0

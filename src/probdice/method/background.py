@@ -126,8 +126,8 @@ def _find(overlap: Overlap, background: Background, side: Side) -> int | None:
         problem, available = "label", "names only"
     raise InputError(
         named_background(background),
-        f": the regions of the {side} have {available} ({_listed(regions)}), so its background "
-        f"cannot be found by {problem}. Use ",
+        f": the regions of the {side} have {available} ({_listed(regions)}), so the background of "
+        f"the {side} cannot be found by {problem}. Use ",
         Option(
             "background",
             python='background={"reference": …, "prediction": …}',

@@ -69,7 +69,7 @@ class _Agreement:
     background: float = 0.0
 
     def chance(self, unit: float, *, has_background: bool) -> Chance:
-        """Return the chance levels of label maps. `unit` is the cost of each disagreement."""
+        """Return the chance levels of label maps. `unit` is the cost of a disagreeing pixel."""
         level = 1 - unit * (1 - self.foreground - self.background)
         remaining_share = 1 - self.background
         share = self.foreground / remaining_share if has_background and remaining_share > 0 else nan

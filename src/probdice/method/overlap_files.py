@@ -24,7 +24,7 @@ __all__ = ["overlap_from_dict", "read_overlap", "write_overlap"]
 HEADER = ("crisp", "names", "colours", "numbers", "origins")  # fields of a side in the file header
 ARRAYS = ("keys", "volumes", "losses", "likeliest")  # arrays of a side
 MOST_PACKED = 64  # largest compression ratio of keys and names
-SLACK = 2**16  # largest number of bytes of a stored array in addition to its values
+SLACK = 2**16  # largest number of bytes that a stored array may have in addition to its values
 
 # Exceptions that NumPy, zipfile, zlib and json raise for corrupt files.
 CORRUPT_FILE_ERRORS = (
@@ -161,7 +161,7 @@ def _file_content(stream: BinaryIO) -> dict[str, Any]:
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     array_names = {f"{side}_{field}" for side in SIDES for field in ARRAYS}
     array_names |= {"header", "rows", "columns", "savings"}
-    # With NumPy 1.26, earlier versions of probdice stored this option as an array.
+    # Earlier versions of probdice passed allow_pickle to NumPy 1.26, which stored it as an array.
     array_names.add("allow_pickle")
     if unknown := members.keys() - array_names:
         raise FormatError(f"corrupt file: unknown array {min(unknown)!r}")

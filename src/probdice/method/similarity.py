@@ -376,7 +376,7 @@ def _vectors(
     except ValueError:
         shapes = " and ".join(str(array.shape[1:]) for array in arrays)
         raise InputError(
-            f"p and q must have shapes that broadcast, apart from the axis of the regions, "
-            f"found {shapes}"
+            f"p and q must have shapes that can be broadcast together after the region axis is "
+            f"removed, found {shapes}"
         ) from None
     return first, second

@@ -27,7 +27,7 @@ __all__ = ["Boundaries", "BoundaryMean", "Members"]
 Floats = NDArray[np.float64]
 Members = Sequence[tuple[Label, ...]]  # the labels of each group
 
-SHOWN = 12  # groups in a printed result
+SHOWN = 12  # largest number of groups in a printed result
 
 
 @dataclass(frozen=True)

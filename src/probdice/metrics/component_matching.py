@@ -84,10 +84,14 @@ class Matches:
     """Per side and component, the number of parts and the overlap with the matched components.
 
     A row of `one_to_one` contains the number of pixels that the component and its match share, and
-    the sum of their sizes. A row of `many_to_one` contains the same two numbers for the component
-    and its match, for the component and the union of its parts, or for a component of which it is a
-    part and the union of that component's parts, whichever pair has the largest Jaccard index. Both
-    numbers are 0 for an unmatched component.
+    the sum of their sizes. A row of `many_to_one` contains the same two numbers for the pair with
+    the largest Jaccard index among three pairs:
+
+    - the component and its match;
+    - the component and the union of its parts;
+    - the component that contains it as a part, and the union of that component's parts.
+
+    Both numbers are 0 for an unmatched component.
     """
 
     parts: Both[NDArray[np.int64]]

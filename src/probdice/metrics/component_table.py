@@ -42,7 +42,8 @@ class ComponentRow:
     side : {"reference", "prediction"}
     label : str
         The class of the component: the reference labels of its group. If the reference lacks the
-        class, the label that `match` assigns to it, or else the prediction labels.
+        class, the reference labels are taken from `match`. If `match` does not list the class
+        either, the prediction labels are used, followed by "(prediction)".
     volume : float
         The size of the component, in the unit of the table.
     place : tuple of float

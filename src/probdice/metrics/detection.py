@@ -37,7 +37,7 @@ Table = Literal["reference", "prediction", "pairs"]
 # The thresholds of the 2018 Data Science Bowl and of COCO: 0.5, 0.55, … 0.95, rounded.
 THRESHOLDS = tuple(round(0.5 + 0.05 * k, 2) for k in range(10))
 CURVE = tuple(round(0.05 * k, 2) for k in range(21))
-SHOWN = 5  # splits in a printed detection
+SHOWN = 5  # largest numbers of splits and of merges in a printed result
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +47,7 @@ class Detection:
     A group of corresponding regions is *found* (a true positive) if its Jaccard index (or Dice
     coefficient) is at least the threshold and above 0. The background and regions of faint groups
     (`Group.faint`) are not instances. After merging, a group counts once, regardless of its number
-    of regions; `matched` holds the detection before merging. A quotient 0/0 is NaN.
+    of regions; `matched` is the detection before merging. A quotient 0/0 is NaN.
 
     Attributes
     ----------

@@ -180,5 +180,5 @@ def ratio(part: float, total: float) -> float:
 
 
 def clipped_ratio(part: float, total: float) -> float:
-    """Return a quotient, clipped to 1 because of rounding errors; NaN if the divisor is 0."""
+    """Return a quotient; NaN if the divisor is 0. Rounding errors above 1 are clipped to 1."""
     return min(part / total, 1.0) if total else nan

@@ -170,8 +170,8 @@ REGISTRY: dict[str, Measure] = {
             "foreground score",
             lambda result: result.foreground_score,
             needs_background=True,
-            remark="share of pixels with equal regions, among pixels that are foreground on at "
-            "least one side",
+            remark="share of pixels with corresponding regions, among pixels that are foreground "
+            "on at least one side",
         ),
         Measure(
             "adjusted_foreground_score",

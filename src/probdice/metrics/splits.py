@@ -22,8 +22,8 @@ class Split:
     Attributes
     ----------
     side : {"reference", "prediction"}
-        The side of the region. The prediction splits a region of the reference. A region of the
-        prediction merges several reference regions.
+        The side of the region. If it is "reference", the prediction splits the region. If it is
+        "prediction", the region merges several reference regions.
     region : int or str
         The label of the region.
     parts : tuple of int or str
