@@ -3,8 +3,8 @@ Masks, and labels to ignore
 ===========================
 
 A mask selects the pixels to compare; values outside it are not checked. ``ignore`` leaves out the
-pixels of a reference label that means *unknown*. Both options change every number, because a
-large background raises most numbers.
+pixels of a reference label that means *unknown*. Both options change every number.
+Excluding a large background lowers most numbers.
 """
 
 import numpy as np

@@ -16,7 +16,8 @@ print(f([0.9, 0.1], [0.8, 0.2]))
 print(f([0.2, 0.3, 0.5], [0.1, 0.6, 0.3]))
 
 # %%
-# With two regions, it falls linearly with the difference, for any value of the reference.
+# With two regions, the similarity falls linearly with the difference, for any value of the
+# reference.
 p = np.linspace(0, 1, 201)
 curves = Figure(figsize=(7, 3.2), layout="constrained")
 axes = curves.subplots()

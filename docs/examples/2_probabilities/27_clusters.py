@@ -2,7 +2,7 @@
 Clusters of a micrograph
 ========================
 
-K-means groups the colours of a stained section of the colon, which is part of scikit-image. Every
+K-means groups the colours of a stained section of the colon, a sample image of scikit-image. Every
 pixel gets a probability for each cluster from its distances to the cluster centres. The clusters
 have no agreed labels: two runs with three and five clusters number them differently.
 """

@@ -2,9 +2,9 @@
 Distances between boundaries
 ============================
 
-The reference is the silhouette of a horse that is part of scikit-image. One prediction is shifted
-by two pixels, and the other lacks the ends of two legs. The shifted prediction has
-the lower Dice, but the better HD95 and surface Dice.
+The reference is the silhouette of a horse, a sample image of scikit-image. One prediction is
+shifted by two pixels, and the other lacks the ends of two legs. The shifted prediction has the
+lower Dice, but the better HD95 and surface Dice.
 """
 
 import numpy as np

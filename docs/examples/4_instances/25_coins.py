@@ -2,9 +2,9 @@
 Coins in a photograph
 =====================
 
-Two programs segment the coins of a photograph that is part of scikit-image: one with edges
-and a watershed, the other with a threshold of the grey values. There is no ground truth. The
-watershed is taken as the reference, because it outlines every coin.
+Two programs segment the coins in a sample image of scikit-image. One program uses edges and a
+watershed; the other applies a threshold to the grey values. There is no ground truth. The watershed
+is taken as the reference, because it outlines every coin.
 """
 
 import numpy as np
