@@ -9,8 +9,8 @@ several methods.
 A folder of BIDS derivatives needs no pattern (`derivatives`), but a given pattern takes precedence.
 
 Two conventions of nnU-Net are supported. If a folder contains ``case.nii.gz``, then
-``case_0000.nii.gz`` is an image, not a segmentation. ``case.npz`` contains the probabilities that
-belong to this label map.
+``case_0000.nii.gz`` is an image, not a segmentation. ``case.npz`` contains the probabilities for
+the label map ``case.nii.gz``.
 """
 
 import re

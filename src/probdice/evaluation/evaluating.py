@@ -197,7 +197,7 @@ def evaluate(
         then compare the cases, one case per thread. The files must have the same paths on
         these workers.
     verify : bool, optional
-        Whether to recognise finished cases by the content of their files instead of the size and
+        Whether to recognise finished cases by the SHA-256 of their files instead of the
         modification time.
     parquet : bool, optional
         Whether to also write the tables as Parquet (requires pandas and pyarrow).
@@ -215,7 +215,8 @@ def evaluate(
     tolerance : float or iterable of float, optional
         Tolerances of the surface Dice in mm (in pixels for images without geometry).
     infinite : float, optional
-        The distance assigned to regions that are absent from one side; infinite by default.
+        The distance for regions that are absent from one side, in the unit of `tolerance`; infinite
+        by default.
     derived : mapping of str to label or sequence of labels, optional
         Unions of regions to compare in every case, as in `Comparison.derived`:
         ``{"whole tumour": (1, 2, 3)}``. A member that is absent from a case is empty in that case;
@@ -224,11 +225,11 @@ def evaluate(
         ``rank_by="dice:whole tumour"``.
     components : bool, label or iterable of labels, optional
         Whether to divide both sides into connected components (lesions), or the classes to divide.
-        Components are matched one-to-one and many-to-one within corresponding classes. In total and
-        per class, the table of cases contains the numbers of found, missed and false components, F1
-        and the panoptic quality with its two factors. components.csv contains one row per
+        Components are matched one-to-one and many-to-one within corresponding classes. The table of
+        cases contains the numbers of found, missed and false components, F1, and the panoptic
+        quality with its two factors, in total and per class. components.csv contains one row per
         component. Requires label maps and `background`.
-    connectivity : {4, 8, 6, 18, 26}, optional
+    connectivity : {2, 4, 8, 6, 18, 26}, optional
         The number of neighbours that are connected to a pixel; all neighbours by default.
     minimum_size : float, optional
         Minimum component size in mm³ (in pixels for 2-D images and images without geometry).

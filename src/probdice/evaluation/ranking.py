@@ -93,7 +93,7 @@ class Rank:
         The shares of resamples in which the method has place 1, 2, …; empty if the shares are
         withheld.
     value : float
-        The number by which the scheme orders the methods: the mean rank, the mean or median, or the
+        The value by which the scheme orders the methods: the mean rank, the mean or median, or the
         share of other methods that this method beats significantly. With several measures,
         "aggregate-then-rank" and "test-based" use the mean of the method's ranks by each measure.
     """

@@ -489,7 +489,7 @@ class Evaluation:
 
     @property
     def conclusion_sentences(self) -> tuple[str, ...]:
-        """The sentences of `conclusion`, starting with the most important one."""
+        """The sentences of `conclusion`, starting with the most important sentence."""
         return conclusion_sentences(self.summary)
 
     def cases_frame(self) -> "pandas.DataFrame":

@@ -71,10 +71,10 @@ class ReadOptions:
         Both((), ()),
         by_side("priority", as_priority, ()),
         Form("Reading", "NAMES", READING, by_side=EITHER_SIDE, advanced=True),
-        "Where masks overlap, assign the voxel to the first of these regions, such as "
-        "tumour,kidney.",
+        "Where masks overlap, assign each voxel to the first region in this list that contains it, "
+        "such as tumour,kidney.",
     )
-    # The labels of nested channels, of which the first is the background; empty without nesting.
+    # The labels of nested channels, starting with the background; empty if channels are not nested.
     nested: Both[tuple[int, ...]] = option(
         Both((), ()),
         by_side("nested", as_nested, ()),
@@ -105,10 +105,10 @@ class ReadOptions:
         """Reject options that cannot be combined."""
 
     def scale_of(self, side: Side) -> float | None:
-        """Return the scale that the user set for one side; None if there is none."""
+        """Return the scale that the user set for this side alone, or None."""
         return self.scale[side] if isinstance(self.scale, Both) else None
 
     @property
     def common_scale(self) -> float | None:
-        """The scale that the user set for both sides together; None if there is none."""
+        """The scale that the user set for both sides together, or None."""
         return None if isinstance(self.scale, Both) else self.scale
