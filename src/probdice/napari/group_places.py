@@ -34,7 +34,7 @@ def group_places(comparison: "Comparison") -> Integers:
 
     The image is divided into parts, eight along each axis. For each group, the part with the
     largest sum of |p − q| is chosen. The result is the pixel with the largest difference in that
-    part or, for two label maps, the middle one of the pixels that differ. For a group without any
+    part or, for two label maps, the middle pixel of those that differ. For a group without any
     difference, the result is a pixel in the part that contains most of the group.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The content of the widget: the headline, the notes, and the columns of the group table."""
+"""The texts of the widget: the headline, the notes, and the columns of the group table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ class GroupSummary:
 
     @classmethod
     def of(cls, comparison: Comparison) -> "GroupSummary":
-        """Compute the numbers and texts of a comparison."""
+        """Compute the summary of a comparison."""
         return cls(
             comparison.groups, _columns(comparison), _headline(comparison), _notes(comparison)
         )

@@ -183,7 +183,7 @@ def _neighbour_positions(
     place = np.full(len(table.side(other(side))), np.inf)
     place[order] = np.arange(order.size)
     best = np.full(len(table.side(side)), np.inf)
-    ascending = np.argsort(shares, kind="stable")  # the largest is written last
+    ascending = np.argsort(shares, kind="stable")  # so that the largest share is written last
     best[regions[ascending]] = place[neighbours[ascending]]
     return best
 
