@@ -37,7 +37,7 @@ def rank(
         ),
     ],
     column: Annotated[
-        str, option("Options", "NAME", "Column with the score; score by default.")
+        str, option("Options", "NAME", "Name of the column with the scores; score by default.")
     ] = "score",
     plot: Annotated[
         str | None, option("Options", "FILE", "Write the scatter plot as PNG, SVG or PDF.")

@@ -166,7 +166,7 @@ def evaluate(
         ``"nsd@1:tumour"``. The default is "foreground_dice" if `background` is given, else
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
-        Whether methods are ordered by their rank within a case, averaged over cases; by the mean of
+        How methods are ordered: by their rank within a case, averaged over cases; by the mean of
         their values (the median if a value is infinite); or by the share of other methods that they
         beat significantly.
     column : str, iterable of str or mapping, optional
@@ -203,7 +203,7 @@ def evaluate(
         Whether to also write the tables as Parquet (requires pandas and pyarrow).
     columns : str or iterable of str, optional
         The columns of table.md and table.tex: "place", "mean_rank", "stability", "wins",
-        "equal_labels", "cases" or names of measures. By default, all that apply to the run.
+        "equal_labels", "cases" or names of measures. By default, all columns that apply to the run.
     booktabs : bool, optional
         Whether table.tex uses the rules of the LaTeX package booktabs.
     indices : bool, optional
@@ -224,7 +224,7 @@ def evaluate(
         `boundaries`, the boundary distances of each union. To rank by a union, use
         ``rank_by="dice:whole tumour"``.
     components : bool, label or iterable of labels, optional
-        Whether to divide both sides into connected components (lesions), or the classes to divide.
+        True to divide both sides into connected components (lesions), or the classes to divide.
         Components are matched one-to-one and many-to-one within corresponding classes. The table of
         cases contains the numbers of found, missed and false components, F1, and the panoptic
         quality with its two factors, in total and per class. components.csv contains one row per
@@ -313,7 +313,7 @@ def evaluate_folders(
             target = folder_for_results(Path(results_folder), images)
             return _with_raters(run, reference, methods, raters, target, out)
     if reference is None:
-        raise InputError("reference is None, which requires raters. Pass a folder of references.")
+        raise InputError("reference is None, which requires raters. Pass raters or a folder.")
     return run.against(reference, methods, out=out, pattern=options.pattern)
 
 

@@ -518,7 +518,8 @@ class Evaluation:
             Whether to write cases.parquet and regions.parquet too (requires pandas and pyarrow).
         table_columns : sequence of str, optional
             The columns of table.md and table.tex, in addition to the method: names in
-            `publication_table.TABLE_COLUMNS` or names of measures. By default, all that apply.
+            `publication_table.TABLE_COLUMNS` or names of measures. By default, all columns that
+            apply.
         booktabs : bool, optional
             Whether table.tex uses the rules of the LaTeX package booktabs.
         """
@@ -662,7 +663,7 @@ class Evaluation:
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
         """Return the values of the given measures.
 
-        A case in which a scored method has no value is NaN for all methods.
+        If a scored method has no value for a case, the case is NaN for all methods.
         """
         scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
         scores = {}

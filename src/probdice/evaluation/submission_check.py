@@ -33,7 +33,7 @@ KINDS = {"labels": "a label map", "probabilities": "probabilities"}
 VALUE_FIXES = {
     "fraction": "Store a label map as whole numbers.",
     "infinite": "Replace NaN and infinite values.",
-    "negative": "Store probabilities instead of logits, and clip rounding errors to 0.",
+    "negative": "Store probabilities instead of logits, and clip negative rounding errors to 0.",
     "above": "Divide all values by the value that means probability 1.",
     "nothing": "Set one region, such as the background, to 1 at these voxels.",
     "sum": "Divide the values of every voxel by their sum.",

@@ -109,8 +109,8 @@ class CompareOptions(ReadOptions):
         None,
         as_penalty,
         Form("Metrics", "MM", COMPARING, float, advanced=True),
-        "Distance in mm for regions that are absent from one side; infinite by default. Requires "
-        "--boundaries.",
+        "Distance for regions that are absent from one side, in mm (in voxels for images without "
+        "geometry); infinite by default. Requires --boundaries.",
     )
     # The name of each derived region, and the labels or names of its members.
     derived: tuple[tuple[str, tuple[Label, ...]], ...] = option(

@@ -89,7 +89,8 @@ class EvaluateOptions(CompareOptions):
         None,
         as_folder,
         Form("Output", "DIR", path=True),
-        "Folder with the images that were segmented, one per case. The pages of cases show them.",
+        "Folder with the images that were segmented, one per case. The case pages show these "
+        "images.",
     )
     surface: tuple[str, ...] = option(
         (),

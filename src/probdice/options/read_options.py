@@ -71,8 +71,8 @@ class ReadOptions:
         Both((), ()),
         by_side("priority", as_priority, ()),
         Form("Reading", "NAMES", READING, by_side=EITHER_SIDE, advanced=True),
-        "Where masks overlap, assign each voxel to the first region in this list that contains it, "
-        "such as tumour,kidney.",
+        "Regions in descending order of priority, such as tumour,kidney. Where masks overlap, each "
+        "voxel is assigned to the region with the highest priority.",
     )
     # The labels of nested channels, starting with the background; empty if channels are not nested.
     nested: Both[tuple[int, ...]] = option(

@@ -154,7 +154,7 @@ def round_ticks(low: float, high: float) -> list[float]:
 
 
 def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
-    """Return the figure, or None if the stability of fewer than two methods is known."""
+    """Return the figure, or None if fewer than two methods have a known rank stability."""
     entries = [rank for rank in ranks if rank["shares"]]
     if len(entries) < 2:
         return None

@@ -90,7 +90,8 @@ class GroupRow:
 class UnmatchedRows:
     """The unmatched regions of one side in the plot.
 
-    `first` are always visible, and `others` are in a list that readers can open.
+    The regions in `first` are always visible. Those in `others` are in a list that readers can
+    open.
     """
 
     side: Side

@@ -57,7 +57,7 @@ def check_surfaces(
     if space is None:
         raise InputError(
             f"{surfaces[0].source}: a surface can only show values at vertices, but the "
-            f"segmentations are images on a grid, or their geometry is ignored"
+            f"segmentations are images on a grid, or their geometry is ignored. Remove the surface."
         )
     matching_surfaces = surfaces_for(space, surfaces, every=every)
     return space, matching_surfaces or surfaces_for(space, surfaces)

@@ -405,7 +405,7 @@ class RegionDice(Metric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison of the data of all processes."""
+        """The comparison over the data of all processes."""
         if self.correspondence == "image":
             raise InputError(
                 "every image has its own correspondence, so there is no single result. Use ",
