@@ -351,7 +351,7 @@ def _write(
         file_lines.append(f"{outputs.report}: report")
     if outputs.json is not None and outputs.json != "-":
         write_text(outputs.json, _as_json(result, inputs, metrics) + "\n")
-        file_lines.append(f"{outputs.json}: all numbers")
+        file_lines.append(f"{outputs.json}: all results")
     if outputs.csv is not None:
         write_text(outputs.csv, result.to_csv())
         file_lines.append(f"{outputs.csv}: one row per group")

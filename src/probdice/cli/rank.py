@@ -65,7 +65,7 @@ def rank(
                 return
         from probdice.cli.display import show
 
-        output_paths = {"scatter plot": plot, "all numbers": json}
+        output_paths = {"scatter plot": plot, "all results": json}
         show(
             *_table(study),
             file_lines=[f"{path}: {content}" for content, path in output_paths.items() if path],

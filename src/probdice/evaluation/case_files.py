@@ -222,7 +222,7 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Reject a * before {case}, unless it matches the same two or more characters in all cases."""
+    """Reject a * before {case}, unless it matches the same regions, at least two, in all cases."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
@@ -235,7 +235,7 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
     raise InputError(
         f"pattern {pattern!r}: a * before {CASE} must match one character that numbers the "
         f"regions, and all cases must have the same regions, but case {case} has only "
-        f"{listed(names, SHOWN)}. Replace * with the characters before {CASE}, with ? for any one "
+        f"{listed(names, SHOWN)}. Replace * with the exact text before {CASE}, with ? for any one "
         f"character, or with [123] for one of several characters."
     )
 

@@ -191,7 +191,7 @@ def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
 
 
 def _order_by_tests(costs: Costs, owners: Numbers, alpha: float, *, has_subjects: bool) -> Ordering:
-    """Order by the share of other methods that a method beats significantly, times −1."""
+    """Order by the negative share of other methods that a method beats significantly."""
     counted_costs, case_owners = costs.costs[:, costs.counted], owners[costs.counted]
     methods = counted_costs.shape[0]
     pairs = {}

@@ -548,7 +548,7 @@ class Evaluation:
             the N worst cases of every method by the first ranking measure and, with several
             methods, the N cases with the worst mean over methods.
         workers : int, optional
-            The number of threads; all cores by default. The pages do not depend on it.
+            The number of threads; all cores by default. The pages do not depend on this number.
         progress : callable, optional
             Called after every page with the number of finished pages, the total number of pages,
             and the problem with this page ("" if there is none).

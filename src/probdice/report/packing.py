@@ -261,7 +261,7 @@ def _step_note(step: int, words: PixelWords) -> list[str]:
     if step == 1:
         return []
     return [
-        f"The images show every {ordinal(step)} {words.one} along each axis. All numbers are "
+        f"The images show every {ordinal(step)} {words.one} along each axis. All results are "
         f"computed from all {words.many}."
     ]
 
