@@ -183,7 +183,6 @@ def _escaped(cell: Cell) -> Cell:
 
 
 def _wrap_cell(cell: Cell, width: int) -> Cell:
-    """Wrap a cell to the width of its column."""
     if len(cell) <= width:
         return cell
     style = cell.style if isinstance(cell, Text) else ""

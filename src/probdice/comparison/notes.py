@@ -151,7 +151,7 @@ def intensities(
 
 
 def _background_notes(result: Comparison) -> list[Note]:
-    """Return a note if neither side has the given background, or if a pair may be a background."""
+    """Return a note if neither side has the background, or if a pair may be the background."""
     if result.options.background is not None:
         if any(region is not None for region in result.background_regions):
             return []

@@ -174,7 +174,6 @@ def _cases_by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _matching_files(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[str]]:
-    """Return the files that match a pattern."""
     files = {}
     try:
         for file in folder.glob(pattern.glob):

@@ -279,7 +279,6 @@ def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
 
 
 def _default_measure(options: CompareOptions) -> MeasureName:
-    """Return the default measure that ranks the methods."""
     if options.background is not None:
         return "foreground_dice"
     return "score" if options.merge == "none" else "adjusted_score"

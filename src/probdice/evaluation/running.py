@@ -109,8 +109,6 @@ def _is_importable(similarity: Similarity) -> bool:
 
 
 def _with_absolute_paths(request: Request) -> Request:
-    """Return the same request with absolute paths."""
-
     def absolute(path: str) -> str:
         file, inside = split_inside(path)
         return os.path.abspath(file) + (f":{inside}" if inside else "")

@@ -80,7 +80,7 @@ class ReadOptions:
         by_side("nested", as_nested, ()),
         Form("Reading", "LABELS", COMPARING, by_side=EITHER_SIDE),
         "Read nested channels (whole ⊇ core ⊇ enhancing), such as sigmoid outputs. LABELS, such as "
-        "0,2,1,3, are the labels of the background, of each channel without the next one (whole "
+        "0,2,1,3, are the labels of the background, of each channel without the next (whole "
         "without core, core without enhancing), and of the last channel.",
     )
     max_bytes: int | None = option(

@@ -397,7 +397,6 @@ def consensus_of(
 def _weights(
     names: Sequence[str], weights: Sequence[float] | Mapping[str, float] | None
 ) -> dict[str, float]:
-    """Return a weight for every rater."""
     if weights is None:
         return dict.fromkeys(names, 1.0)
     weights_by_name = (

@@ -207,7 +207,7 @@ class Page:
 
     @property
     def names_differ(self) -> bool:
-        """Whether the plot has pairs whose names differ between the sides."""
+        """Whether the plot has pairs of regions with different names."""
         return any(row.reference != row.prediction for row in self.matched)
 
     @property
