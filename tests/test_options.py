@@ -67,7 +67,7 @@ def test_defaults():
         ({"nested": 3}, "nested must be labels"),
         ({"components": True}, "components require a background"),
         ({"components": 1.5, "background": 0}, "components must be labels or names"),
-        ({"connectivity": 7}, "connectivity must be 4 or 8"),
+        ({"connectivity": 7}, r"4 or 8 \(2-D\), or 6, 18 or 26"),
         ({"connectivity": 6}, "connectivity=6 has no effect without components"),
         ({"geometry_tolerance": -1}, "geometry_tolerance must be a non-negative number of pixels"),
         (

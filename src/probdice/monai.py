@@ -116,7 +116,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison of the data of all processes."""
+        """The comparison over the data of all processes."""
         return self._gathered().result
 
     @property

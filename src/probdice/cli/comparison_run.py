@@ -58,7 +58,7 @@ class MetricOptions:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files to write, what to print, and the command line, which the report shows.
+    """The files to write, the printing options, and the command line, which the report shows.
 
     If `json` is "-", the JSON is printed.
     """
@@ -116,7 +116,7 @@ def run(
 
 
 def _scheduler_context(inputs: Inputs) -> "AbstractContextManager[None]":
-    """Return a context that uses the Dask scheduler of --scheduler, or does nothing without one."""
+    """Return a context in which Dask uses the scheduler that --scheduler selects."""
     from contextlib import nullcontext
 
     if inputs.scheduler is None:
@@ -330,7 +330,7 @@ def _write(
                     into=partial(store.array, regions=not images.prediction.crisp)
                 )
                 store.describe(described_payload(segmentation, segmentation.array, geometry))
-        # The regions are printed, because most programs do not read their names from the file.
+        # The region order is printed, because most programs do not read region names from the file.
         regions = ", ".join(map(str, segmentation.regions))
         order = f" (region order: {regions})" if regions else ""
         file_lines.append(
@@ -351,7 +351,7 @@ def _write(
         file_lines.append(f"{outputs.report}: report")
     if outputs.json is not None and outputs.json != "-":
         write_text(outputs.json, _as_json(result, inputs, metrics) + "\n")
-        file_lines.append(f"{outputs.json}: all numbers")
+        file_lines.append(f"{outputs.json}: all results")
     if outputs.csv is not None:
         write_text(outputs.csv, result.to_csv())
         file_lines.append(f"{outputs.csv}: one row per group")

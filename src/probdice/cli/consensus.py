@@ -126,7 +126,7 @@ def consensus(
 
 
 def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
-    """Return the printed text: counts of raters and regions, a table of each, and the notes."""
+    """Return the printed text: counts and tables of raters and regions, and the notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.data.pixel_words import words_for_axes

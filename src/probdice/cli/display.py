@@ -81,7 +81,7 @@ def show(*parts: RenderableType, file_lines: Sequence[str] = ()) -> None:
     """Print parts to standard output, followed by one line per written file.
 
     On a terminal, lines are wrapped between words. Each entry of `file_lines` describes one file or
-    folder: the path, a colon and the content.
+    folder: the path, a colon and a description.
     """
     terminal = sys.stdout.isatty()
     screen = console(width=None if terminal else FILE_WIDTH)
@@ -95,7 +95,7 @@ def show(*parts: RenderableType, file_lines: Sequence[str] = ()) -> None:
 
 
 def wrap_lines(text: str | Text, width: int) -> Text:
-    """Break a text into lines between words. Words longer than a line, such as paths, are kept."""
+    """Break a text into lines between words. Words longer than a line remain whole."""
     text = Text(text) if isinstance(text, str) else text.copy()
     letters = list(text.plain)
     start = 0
@@ -120,7 +120,7 @@ def _settings(result: Comparison) -> str:
 
 
 def _headline(result: Comparison) -> Table:
-    """Return the summary table. Values that need images are omitted if there are no images."""
+    """Return the summary table, without values that require images that are not in memory."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")

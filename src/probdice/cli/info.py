@@ -1,4 +1,4 @@
-"""`probdice info`: describe the content of a file."""
+"""`probdice info`: describe a file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -110,7 +110,7 @@ def _container(file: str, contents: "Sequence[ContainedArray]") -> "list[Rendera
 
 @dataclass
 class _ValueStatistics:
-    """Statistics of the values. The last three fields are arrays with one number per region."""
+    """Statistics of the values. `volumes`, `minimum` and `maximum` have one entry per region."""
 
     count: int = 0
     zeros: int = 0

@@ -112,7 +112,7 @@ def sample_segmentation(
 def check_format(
     path: str, value: "Segmentation | NDArray[Any]", geometry: "Geometry | None" = None
 ) -> None:
-    """Check the format of an output file, by writing a value of one pixel to a temporary folder."""
+    """Check the format of an output file by writing one pixel to a temporary folder."""
     from probdice.errors import ProbdiceError
     from probdice.files import FORMATS
     from probdice.files.writing import check_vertices, payload_of

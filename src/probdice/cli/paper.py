@@ -30,7 +30,7 @@ def paper(
     seed: Annotated[int, option("Options", "N", "Seed of the random numbers.", minimum=0)] = 0,
     debug: DebugOption = False,
 ) -> None:
-    """Repeat the experiments of the paper and write figures, numbers and an HTML page.
+    """Repeat the experiments of the paper and write figures, numerical results and an HTML page.
 
     This command requires the extra 'paper', which provides photographs and segmentations.
     """

@@ -37,7 +37,7 @@ def rank(
         ),
     ],
     column: Annotated[
-        str, option("Options", "NAME", "Column with the score; score by default.")
+        str, option("Options", "NAME", "Name of the column with the scores; score by default.")
     ] = "score",
     plot: Annotated[
         str | None, option("Options", "FILE", "Write the scatter plot as PNG, SVG or PDF.")
@@ -65,7 +65,7 @@ def rank(
                 return
         from probdice.cli.display import show
 
-        output_paths = {"scatter plot": plot, "all numbers": json}
+        output_paths = {"scatter plot": plot, "all results": json}
         show(
             *_table(study),
             file_lines=[f"{path}: {content}" for content, path in output_paths.items() if path],

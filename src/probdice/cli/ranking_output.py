@@ -1,4 +1,4 @@
-"""Print the summary of an evaluation, from the content of summary.json."""
+"""Print the summary of an evaluation from summary.json."""
 
 from collections.abc import Sequence
 from math import inf, isnan
@@ -316,7 +316,7 @@ def _region_table(
 
 
 def _components(summary: dict[str, Any], out: str) -> list[RenderableType]:
-    """Return a heading and one table per class, with both ways to match components."""
+    """Return a heading and one table per class, for one-to-one and many-to-one matching."""
     components = summary["options"]["components"]
     rows = summary["components"]
     unit = next((row["unit"] for row in rows if row.get("unit")), "mm³ or voxels")

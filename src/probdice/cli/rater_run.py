@@ -178,7 +178,7 @@ class RaterRun:
             file_lines.append(f"{self.report}: report")
         if self.json is not None and self.json != "-":
             write_text(self.json, result.to_json() + "\n")
-            file_lines.append(f"{self.json}: all numbers")
+            file_lines.append(f"{self.json}: all results")
         if self.csv is not None:
             write_text(self.csv, agreement.to_csv())
             file_lines.append(f"{self.csv}: one row per region and pair of raters")

@@ -18,7 +18,7 @@ def show(
     all_: AllOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Print the comparison of one case of an evaluation, in the format of compare."""
+    """Print the comparisons of one case of an evaluation, in the same format as compare."""
     with reporting_errors(debug=debug):
         from probdice.cli.display import show_comparison
         from probdice.errors import in_command
@@ -31,7 +31,7 @@ def show(
         if not records:
             result.comparison(
                 case, method or next(iter(result.methods))
-            )  # raises the error that explains why
+            )  # raises an error that explains why there is no record
         for record in records:
             title = f"{case}: {record.method}"
             if record.failure is not None:

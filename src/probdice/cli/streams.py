@@ -55,7 +55,7 @@ def print_message(text: str) -> None:
 
 
 def write_output(text: str) -> None:
-    """Write and flush text to standard output. Unlike Rich, this raises an error on failure."""
+    """Write and flush text to standard output. Unlike Rich, raise an error on failure."""
     with printing():
         sys.stdout.write(text)
         sys.stdout.flush()

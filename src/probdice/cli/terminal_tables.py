@@ -126,7 +126,7 @@ class FittingTable:
         return max(map(len, self._texts(k)))
 
     def _preferred_width(self, k: int) -> int:
-        """Return the width that is kept for a column by omitting other columns."""
+        """Return the width below which other columns are omitted instead of narrowing this one."""
         if self.columns[k].numbers:
             return self._min_width(k)
         return max(self._min_width(k), min(self._max_width(k), PREFERRED_WIDTH))
@@ -183,7 +183,6 @@ def _escaped(cell: Cell) -> Cell:
 
 
 def _wrap_cell(cell: Cell, width: int) -> Cell:
-    """Wrap a cell to the width of its column."""
     if len(cell) <= width:
         return cell
     style = cell.style if isinstance(cell, Text) else ""

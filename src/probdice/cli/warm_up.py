@@ -41,7 +41,7 @@ def warm_up(debug: DebugOption = False) -> None:
 
 
 def _pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
-    """Yield pairs of label maps (of different integer types), of probabilities, and of both."""
+    """Yield pairs of arrays: label maps with several integer types, probabilities, or both."""
     import numpy as np
 
     generator = np.random.default_rng(0)

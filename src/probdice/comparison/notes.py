@@ -26,8 +26,9 @@ __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
 MANY = 100  # images with at most this many labels are assumed to be label maps
 SAMPLE = 1 << 16  # voxels in the middle of an image that are checked for label changes
 FEWEST = 100  # minimum number of pairs of neighbours for an estimate of label changes
-CHANGES = 0.75  # share of neighbours with different labels: scans have 0.8 to 1, tiny cells 0.65
-SCATTERED = 8  # times as many changes as compact regions; label maps: up to 5, photographs: 20
+# An image looks like a scan if its share of neighbours with different labels exceeds either limit.
+CHANGES = 0.75  # scans have shares of 0.8 to 1, and label maps of tiny cells have 0.65
+SCATTERED = 8  # multiple of the share of compact regions; label maps have up to 5, photographs 20
 FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
 
 
@@ -150,7 +151,7 @@ def intensities(
 
 
 def _background_notes(result: Comparison) -> list[Note]:
-    """Return a note if neither side has the given background, or if one should probably be set."""
+    """Return a note if neither side has the background, or if a pair may be the background."""
     if result.options.background is not None:
         if any(region is not None for region in result.background_regions):
             return []

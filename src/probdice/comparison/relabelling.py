@@ -143,11 +143,11 @@ def _sum_groups(
 def _labels_of_groups(
     overlap: Overlap, regions: Sequence[tuple[bool, int]]
 ) -> tuple[list[int | None], dict[int, str]]:
-    """Return the number of every group, or None, and the names of groups by channel.
+    """Return the integer label of every group (None without a label), and group names by channel.
 
     Each entry of `regions` is (False, reference region) or (True, unmatched prediction region). An
-    unmatched region keeps its number if the reference does not use that number; otherwise it gets a
-    new number.
+    unmatched region keeps its label if the reference does not use that label; otherwise it gets a
+    new label.
     """
     reference, prediction = overlap.reference, overlap.prediction
     reference_labels = {

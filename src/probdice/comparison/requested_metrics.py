@@ -44,8 +44,7 @@ class StoredMetric:
     compute : callable
         Computes the metric with the options of a comparison, and stores it in `Comparison.numbers`.
     read : callable
-        Restores the metric from JSON data and a comparison whose numbers have not been restored
-        yet.
+        Restores the metric from JSON data and from a comparison that has no stored values yet.
     detach : callable
         Returns the metric without references to the images.
     """

@@ -236,7 +236,7 @@ class Comparison:
         return replace(self, images=None, numbers=numbers)
 
     def compute(self, *names: str) -> None:
-        """Compute these attributes now, while the images are available.
+        """Compute the named attributes now, while the images are available.
 
         Parameters
         ----------
@@ -357,7 +357,7 @@ class Comparison:
 
     @property
     def explained(self) -> dict[Side, float]:
-        """Per side, the share of its variance that is explained by the other side.
+        """Per side, the share of its variance that the other side explains.
 
         ``explained["reference"]`` (reference explained) is the share of the variance of the
         reference that the prediction explains. It is 1 if the prediction only subdivides reference
@@ -593,7 +593,7 @@ class Comparison:
 
         Parameters
         ----------
-        connectivity : {4, 8, 6, 18, 26}, optional
+        connectivity : {2, 4, 8, 6, 18, 26}, optional
             Number of neighbours of a pixel. By default, diagonal neighbours are included.
 
         Examples

@@ -9,8 +9,8 @@ several methods.
 A folder of BIDS derivatives needs no pattern (`derivatives`), but a given pattern takes precedence.
 
 Two conventions of nnU-Net are supported. If a folder contains ``case.nii.gz``, then
-``case_0000.nii.gz`` is an image, not a segmentation. ``case.npz`` contains the probabilities that
-belong to this label map.
+``case_0000.nii.gz`` is an image, not a segmentation. ``case.npz`` contains the probabilities for
+the label map ``case.nii.gz``.
 """
 
 import re
@@ -174,7 +174,6 @@ def _cases_by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _matching_files(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.Match[str]]:
-    """Return the files that match a pattern."""
     files = {}
     try:
         for file in folder.glob(pattern.glob):
@@ -222,7 +221,7 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Reject a * before {case}, unless it matches the same two or more characters in all cases."""
+    """Reject a * before {case}, unless it matches the same regions, at least two, in all cases."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
@@ -235,7 +234,7 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
     raise InputError(
         f"pattern {pattern!r}: a * before {CASE} must match one character that numbers the "
         f"regions, and all cases must have the same regions, but case {case} has only "
-        f"{listed(names, SHOWN)}. Replace * with the characters before {CASE}, with ? for any one "
+        f"{listed(names, SHOWN)}. Replace * with the exact text before {CASE}, with ? for any one "
         f"character, or with [123] for one of several characters."
     )
 

@@ -95,7 +95,7 @@ class Request:
 
 
 def score_case(request: Request, threads: int) -> str:
-    """Compare the two sides of a job and return its journal line, which also records a failure."""
+    """Compare the two sides of a job and return its journal line, with any error."""
     start = time.perf_counter()
     try:
         comparison = compare_job(request.job, request.options, threads)

@@ -34,7 +34,7 @@ def conclusion(summary: Mapping[str, Any]) -> str:
 
 
 def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the sentences of the conclusion, starting with the most important one."""
+    """Return the sentences of the conclusion, starting with the most important sentence."""
     ranks = [rank for rank in summary["ranking"]["ranks"] if rank["place"] is not None]
     if not ranks:
         return ()
@@ -54,7 +54,7 @@ def conclusion_sentences(summary: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def summary_line(counts: Sequence[Mapping[str, Any]]) -> str:
-    """Count the scored, missing and failed cases of all methods.
+    """Return the numbers of scored, missing and failed cases of all methods as text.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], winners: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the methods that do not differ significantly from the winner, and the sentences."""
+    """Return the methods that do not differ significantly from the winner, and all sentences."""
     if len(winners) > 1:
         return [], []
     tests: dict[str, float | None] = {}

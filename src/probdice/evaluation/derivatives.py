@@ -35,8 +35,8 @@ def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple
     """Return the files of every case that have the first suffix in use; {} if no suffix is in use.
 
     If the files with this suffix differ in derivative entities such as `space` or `desc`, the files
-    that have none of these entities except `label` are used. An error is raised if there is no such
-    kind of file, or more than one.
+    without such entities (except `label`) are used. An error is raised unless exactly one type of
+    file remains.
     """
     kinds: dict[str, dict[str, dict[str, list[Path]]]] = {suffix: {} for suffix in suffixes}
     for subject in folder.glob("sub-*/"):
@@ -110,7 +110,7 @@ def _case(name: BidsName) -> str:
 
 
 def _choose_ending(folder: Path, endings: Mapping[str, object]) -> str:
-    """Return the only ending, or the only one without entities other than the region."""
+    """Return the only ending, or the only ending without entities other than the region."""
     if len(endings) == 1:
         return next(iter(endings))
     plain_endings = [ending for ending in endings if not set(_keys(ending)) - {REGION}]

@@ -167,7 +167,7 @@ def evaluate(
         ``"nsd@1:tumour"``. The default is "foreground_dice" if `background` is given, else
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
-        Whether methods are ordered by their rank within a case, averaged over cases; by the mean of
+        How methods are ordered: by their rank within a case, averaged over cases; by the mean of
         their values (the median if a value is infinite); or by the share of other methods that they
         beat significantly.
     column : str, iterable of str or mapping, optional
@@ -198,13 +198,13 @@ def evaluate(
         then compare the cases, one case per thread. The files must have the same paths on
         these workers.
     verify : bool, optional
-        Whether to recognise finished cases by the content of their files instead of the size and
+        Whether to recognise finished cases by the SHA-256 of their files instead of the
         modification time.
     parquet : bool, optional
         Whether to also write the tables as Parquet (requires pandas and pyarrow).
     columns : str or iterable of str, optional
         The columns of table.md and table.tex: "place", "mean_rank", "stability", "wins",
-        "equal_labels", "cases" or names of measures. By default, all that apply to the run.
+        "equal_labels", "cases" or names of measures. By default, all columns that apply to the run.
     booktabs : bool, optional
         Whether table.tex uses the rules of the LaTeX package booktabs.
     indices : bool, optional
@@ -216,7 +216,8 @@ def evaluate(
     tolerance : float or iterable of float, optional
         Tolerances of the surface Dice in mm (in pixels for images without geometry).
     infinite : float, optional
-        The distance assigned to regions that are absent from one side; infinite by default.
+        The distance for regions that are absent from one side, in the unit of `tolerance`; infinite
+        by default.
     derived : mapping of str to label or sequence of labels, optional
         Unions of regions to compare in every case, as in `Comparison.derived`:
         ``{"whole tumour": (1, 2, 3)}``. A member that is absent from a case is empty in that case;
@@ -224,12 +225,12 @@ def evaluate(
         `boundaries`, the boundary distances of each union. To rank by a union, use
         ``rank_by="dice:whole tumour"``.
     components : bool, label or iterable of labels, optional
-        Whether to divide both sides into connected components (lesions), or the classes to divide.
-        Components are matched one-to-one and many-to-one within corresponding classes. In total and
-        per class, the table of cases contains the numbers of found, missed and false components, F1
-        and the panoptic quality with its two factors. components.csv contains one row per
+        True to divide both sides into connected components (lesions), or the classes to divide.
+        Components are matched one-to-one and many-to-one within corresponding classes. The table of
+        cases contains the numbers of found, missed and false components, F1, and the panoptic
+        quality with its two factors, in total and per class. components.csv contains one row per
         component. Requires label maps and `background`.
-    connectivity : {4, 8, 6, 18, 26}, optional
+    connectivity : {2, 4, 8, 6, 18, 26}, optional
         The number of neighbours that are connected to a pixel; all neighbours by default.
     minimum_size : float, optional
         Minimum component size in mm³ (in pixels for 2-D images and images without geometry).
@@ -313,7 +314,7 @@ def evaluate_folders(
             target = folder_for_results(Path(results_folder), images)
             return _with_raters(run, reference, methods, raters, target, out)
     if reference is None:
-        raise InputError("reference is None, which requires raters. Pass a folder of references.")
+        raise InputError("reference is None, which requires raters. Pass raters or a folder.")
     return run.against(reference, methods, out=out, pattern=options.pattern)
 
 

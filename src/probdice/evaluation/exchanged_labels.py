@@ -153,5 +153,5 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
 
 
 def label_order(label: Label) -> tuple[int, int, list[tuple[int, str]]]:
-    """Return a sort key: numbers by size, then names."""
+    """Return a sort key: integer labels in ascending order, then names."""
     return (0, label, []) if isinstance(label, int) else (1, 0, natural(label))

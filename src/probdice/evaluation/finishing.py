@@ -44,7 +44,7 @@ class Progress:
     Attributes
     ----------
     doing : {"comparisons", "overlaps"}
-        The kind of task that is running and being counted; there is one task per case and method.
+        The type of task that is counted. There is one task per case and method.
         With ``correspondence="set"``, all overlaps are computed before the comparisons.
     total : int
         The total number of tasks.
@@ -69,7 +69,7 @@ class Progress:
 def file_identities(
     jobs: Sequence[Job], options: Mapping[str, CompareOptions], workers: int, verify: bool
 ) -> list[Inputs]:
-    """Return the identities of the files of every job, including the tables of names."""
+    """Return the file identities of every job, including the tables of names."""
 
     def identities(job: Job) -> Inputs:
         return inputs_of(job, options[job.method].names, verify=verify)
@@ -171,7 +171,7 @@ def _unchanged_records(
 ) -> dict[tuple[str, str], Record]:
     """Return the recorded results that have the same probdice version, options and files.
 
-    If a case has several lines, the last one is used.
+    If a case has several lines, the last line is used.
     """
     expected_options = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}

@@ -65,7 +65,7 @@ def methods_of(predictions: Mapping[str, Folder] | Folder) -> dict[str, str]:
 
 
 def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str]) -> Patterns:
-    """Return the pattern of the reference, of masks and images, and of every method."""
+    """Return the patterns for the reference, the masks, the images and every method."""
     methods = list(methods)
     if not isinstance(pattern, Mapping):
         return Patterns(pattern, pattern, pattern, dict.fromkeys(methods, pattern))

@@ -159,7 +159,7 @@ def _complete_length(path: Path) -> int:
 
 @contextmanager
 def _os_errors_with_path(path: Path, action: Literal["write", "read"] = "write") -> Iterator[None]:
-    """Raise errors of the operating system as `InputError` with the path of the file."""
+    """Convert operating-system errors to `InputError` with the path of the file."""
     try:
         yield
     except InputError as error:  # the path is not a regular file

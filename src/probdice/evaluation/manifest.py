@@ -84,7 +84,7 @@ class AllowedLabel(NamedTuple):
 class Manifest:
     """The required form of a submission to a challenge.
 
-    Create one with `Manifest.of` or `Manifest.read`. `check_submission` checks a folder of
+    Create a manifest with `Manifest.of` or `Manifest.read`. `check_submission` checks a folder of
     predictions against a manifest.
 
     Attributes
@@ -254,9 +254,7 @@ class Manifest:
         except OSError as error:
             raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
-            raise FormatError(
-                f"{path}: expected a manifest in JSON, found other content"
-            ) from error
+            raise FormatError(f"{path}: expected a manifest, but the file is not valid JSON") from error
         try:
             return cls.from_dict(content)
         except InputError as error:

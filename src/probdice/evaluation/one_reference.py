@@ -94,7 +94,7 @@ class Run:
     ) -> Evaluation:
         """Evaluate all methods against one reference.
 
-        `raters` are the methods that are raters, whose files are read like the reference.
+        `raters` lists the methods that are raters. Their files are read like the reference.
         """
         options = self.options
         plan = _plan(reference, methods, options, pattern, self.extra_columns, failures)
@@ -279,14 +279,13 @@ def folder_for_results(out: Path, images: Iterable[Folder]) -> Path:
 
 
 def _default_measure(options: CompareOptions) -> MeasureName:
-    """Return the default measure that ranks the methods."""
     if options.background is not None:
         return "foreground_dice"
     return "score" if options.merge == "none" else "adjusted_score"
 
 
 def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
-    """Reject a priority that names a region that no case has.
+    """Reject a priority with a region name that no case has.
 
     This function checks only sides with one file per region, because the names of these regions are
     known before the files are read. `_check_noted_priority` checks regions inside files.
@@ -303,7 +302,7 @@ def _check_priority(jobs: Sequence[Job], options: CompareOptions) -> None:
 
 
 def _check_noted_priority(records: Iterable[Record]) -> None:
-    """Reject a priority that names a region that no scored case has."""
+    """Reject a priority with a region name that no scored case has."""
     priority_notes: list[dict[Message, Message]] = [  # key: side, option, name
         {
             note.message[:3]: note.message
@@ -321,7 +320,7 @@ def _check_noted_priority(records: Iterable[Record]) -> None:
 def _check_records(
     records: Sequence[Record], options: CompareOptions, measures: tuple[str, ...]
 ) -> None:
-    """Reject options that name a label or region that no scored case has."""
+    """Reject options with a label or region that no scored case has."""
     _check_noted_priority(records)
     comparisons = [record.comparison for record in records if record.comparison is not None]
     if not comparisons:

@@ -78,8 +78,8 @@ def one_sided(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     Returns
     -------
     tuple of two arrays
-        The p-values, one per resample, of the alternative that differences are above 0, and of the
-        alternative that differences are below 0. The p-values are 1 if all differences are 0.
+        The p-values, one per resample, for the alternatives that the differences are above 0 and
+        that they are below 0. The p-values are 1 if all differences are 0.
 
     Examples
     --------

@@ -93,7 +93,7 @@ class Rank:
         The shares of resamples in which the method has place 1, 2, …; empty if the shares are
         withheld.
     value : float
-        The number by which the scheme orders the methods: the mean rank, the mean or median, or the
+        The value by which the scheme orders the methods: the mean rank, the mean or median, or the
         share of other methods that this method beats significantly. With several measures,
         "aggregate-then-rank" and "test-based" use the mean of the method's ranks by each measure.
     """
@@ -193,8 +193,7 @@ def joint_ranks(
     measures : mapping of str to Scores
         The values of every measure, with the same methods and cases.
     missing, scheme, alpha, subjects, resamples, seed
-        As in `ranks`. With "exclude", a method without any value of one of the measures is not
-        ranked.
+        As in `ranks`. With "exclude", a method that lacks all values of a measure is not ranked.
 
     Examples
     --------
@@ -246,8 +245,8 @@ def case_ranks(
 ) -> dict[str, Floats]:
     """Return the rank of every method within every case, averaged over the measures.
 
-    The rank is NaN for cases that are not ranked. The differences between these ranks are used to
-    test differences between methods if there are several measures.
+    The rank is NaN for cases that are not ranked. If there are several measures, the tests between
+    methods use the differences between these ranks.
 
     Parameters
     ----------
@@ -404,7 +403,7 @@ def _cases(table: Mapping[str, Floats]) -> int:
 
 
 def _without_values(tables: Iterable[Mapping[str, Floats]]) -> list[str]:
-    """Return the methods that have no value at all of at least one measure."""
+    """Return the methods that lack all values of at least one measure."""
     names = {
         name: None for table in tables for name, values in table.items() if np.isnan(values).all()
     }

@@ -44,11 +44,11 @@ class RankingScheme:
     Attributes
     ----------
     ordering : callable
-        Returns the function that orders the methods in every resample. The arguments are the costs
-        by every measure, the subject of every case, the significance level, and whether tests use
+        Returns the function that orders the methods in every resample. Its arguments are the costs
+        for every measure, the subject of every case, the significance level, and whether tests use
         one value per subject.
     descending : callable
-        Returns whether the method with the largest number is first. The argument is true if higher
+        Returns whether the method with the largest value is first. The argument is true if higher
         values of the measure are better.
     sentence : callable
         Returns the sentence in how.md. The arguments are the titles of the measures and the name of
@@ -191,7 +191,7 @@ def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
 
 
 def _order_by_tests(costs: Costs, owners: Numbers, alpha: float, *, has_subjects: bool) -> Ordering:
-    """Order by the share of other methods that a method beats significantly, times −1."""
+    """Order by the negative share of other methods that a method beats significantly."""
     counted_costs, case_owners = costs.costs[:, costs.counted], owners[costs.counted]
     methods = counted_costs.shape[0]
     pairs = {}

@@ -185,8 +185,8 @@ def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
         other = folders.setdefault(name.casefold(), name)
         if other != name:
             raise InputError(
-                f"raters: {other!r} and {name!r} differ only in case and would share a folder on "
-                f"macOS and Windows; rename one of them"
+                f"raters: {other!r} and {name!r} differ only in upper and lower case and would "
+                f"share a folder on macOS and Windows; rename one of them"
             )
 
 

@@ -94,11 +94,11 @@ class Record:
         return "" if self.failure is None else str(self.failure)
 
     def paths(self, role: Role) -> tuple[str, ...]:
-        """Return the full paths of the files of one side or of the mask."""
+        """Return the full paths of the files with a role: a side or the mask."""
         return {"reference": self.reference, "prediction": self.prediction, "mask": self.mask}[role]
 
     def files_of(self, role: Role) -> Iterator[tuple[str, int | None, str | None]]:
-        """Yield the full path, size and SHA-256 of every file of one side, or of the mask.
+        """Yield the full path, size and SHA-256 of every file with a role: a side or the mask.
 
         The names of companion files are relative to the folder of the named file.
         """
@@ -113,7 +113,7 @@ class Record:
         return self.of_comparison(REGISTRY[measure].compute)
 
     def of_comparison(self, compute: Callable[[Comparison], float]) -> float:
-        """Return a number computed from the comparison of this case; NaN if the case failed."""
+        """Return the result of `compute` for this case; NaN if the case failed."""
         return nan if self.comparison is None else compute(self.comparison)
 
 

@@ -69,7 +69,8 @@ def write_results(
         ("how.md", how_text(summary, files)),
         ("summary.json", as_json(summary)),  # written last, so its existence means a finished run
     ):
-        # Names that are not valid text have lone surrogates; their escapes are valid JSON.
+        # Names that are not valid text contain lone surrogates, which are escaped to keep the JSON
+        # valid.
         replace_file(out / name, text.encode(errors="backslashreplace"))
 
 

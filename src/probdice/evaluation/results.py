@@ -489,7 +489,7 @@ class Evaluation:
 
     @property
     def conclusion_sentences(self) -> tuple[str, ...]:
-        """The sentences of `conclusion`, starting with the most important one."""
+        """The sentences of `conclusion`, starting with the most important sentence."""
         return conclusion_sentences(self.summary)
 
     def cases_frame(self) -> "pandas.DataFrame":
@@ -518,7 +518,8 @@ class Evaluation:
             Whether to write cases.parquet and regions.parquet too (requires pandas and pyarrow).
         table_columns : sequence of str, optional
             The columns of table.md and table.tex, in addition to the method: names in
-            `publication_table.TABLE_COLUMNS` or names of measures. By default, all that apply.
+            `publication_table.TABLE_COLUMNS` or names of measures. By default, all columns that
+            apply.
         booktabs : bool, optional
             Whether table.tex uses the rules of the LaTeX package booktabs.
         """
@@ -547,7 +548,7 @@ class Evaluation:
             the N worst cases of every method by the first ranking measure and, with several
             methods, the N cases with the worst mean over methods.
         workers : int, optional
-            The number of threads; all cores by default. The pages do not depend on it.
+            The number of threads; all cores by default. The pages do not depend on this number.
         progress : callable, optional
             Called after every page with the number of finished pages, the total number of pages,
             and the problem with this page ("" if there is none).
@@ -662,7 +663,7 @@ class Evaluation:
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
         """Return the values of the given measures.
 
-        A case in which a scored method has no value is NaN for all methods.
+        If a scored method has no value for a case, the case is NaN for all methods.
         """
         scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
         scores = {}

@@ -1,9 +1,9 @@
 """Run cases in processes, and each case in threads, within the available cores and memory.
 
-There are `workers` slots. A slot is one core and an equal share of half of the machine's memory. A
-case takes one slot, or several slots if its images need more memory, and uses one thread per slot.
-Large cases therefore run one at a time on all cores, and small cases run in parallel on one core
-each. If fewer cases than free slots remain, the free slots are divided among these cases.
+There are `workers` slots. Each slot has one core, and the slots share half of the machine's memory
+equally. A case takes one slot, or several slots if its images need more memory, and uses one thread
+per slot. Large cases therefore run one at a time on all cores, and small cases run in parallel on
+one core each. If fewer cases than free slots remain, the free slots are divided among these cases.
 
 Images are read by worker processes, unless these cannot import the similarity. If a corrupt file
 crashes the process that reads it, only this case fails.
@@ -109,8 +109,6 @@ def _is_importable(similarity: Similarity) -> bool:
 
 
 def _with_absolute_paths(request: Request) -> Request:
-    """Return the same request with absolute paths."""
-
     def absolute(path: str) -> str:
         file, inside = split_inside(path)
         return os.path.abspath(file) + (f":{inside}" if inside else "")

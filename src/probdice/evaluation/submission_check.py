@@ -33,7 +33,7 @@ KINDS = {"labels": "a label map", "probabilities": "probabilities"}
 VALUE_FIXES = {
     "fraction": "Store a label map as whole numbers.",
     "infinite": "Replace NaN and infinite values.",
-    "negative": "Store probabilities instead of logits, and clip rounding errors to 0.",
+    "negative": "Store probabilities instead of logits, and clip negative rounding errors to 0.",
     "above": "Divide all values by the value that means probability 1.",
     "nothing": "Set one region, such as the background, to 1 at these voxels.",
     "sum": "Divide the values of every voxel by their sum.",
@@ -53,7 +53,7 @@ class Problem:
     cases : tuple of str
         The cases that have the problem.
     problem : str
-        A description of the problem, with the expected and the actual content.
+        A description of the problem, with the expected and the actual values.
     consequence : str
         The effect on the evaluation.
     fix : str
@@ -215,7 +215,7 @@ def _other_files(folder: Path, files: Mapping[str, tuple[str, ...]]) -> list[str
 def _content_problems(
     case: str, segmentation: Segmentation, manifest: Manifest
 ) -> Iterator[Problem]:
-    """Return the problems in the content of one case: kind, grid, values and labels."""
+    """Return the problems of one case with its type, grid, values and labels."""
     kind = kind_of(segmentation)
     if kind not in manifest.kinds and not _may_be_probabilities(segmentation):
         expected = " or ".join(KINDS[accepted_kind] for accepted_kind in manifest.kinds)

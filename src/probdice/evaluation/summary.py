@@ -1,4 +1,4 @@
-"""The content of summary.json: the options and results of an evaluation, without single cases."""
+"""The content of summary.json: the options and statistics of an evaluation."""
 
 import json
 import os
@@ -261,7 +261,7 @@ def with_names(options: CompareOptions, path_of: Callable[[str], str]) -> Compar
 
 
 def _measure_statistics(evaluation: "Evaluation", measure: str) -> dict[str, Any]:
-    """Return statistics, ranks and differences of the methods by one measure."""
+    """Return the statistics, ranks and differences of the methods for one measure."""
     worst_cases, values = evaluation.worst(measure), evaluation.values(measure)
     equal_labels = evaluation.equal_labels_means(measure)
     case_indices = {case: k for k, case in enumerate(evaluation.cases)}

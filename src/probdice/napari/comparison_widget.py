@@ -171,7 +171,6 @@ class ComparisonWidget(QWidget):
             box.setCurrentIndex(-1 if layer is None else self._choices.index(layer))
 
     def _chosen_layers(self) -> tuple[Layer | None, Layer | None]:
-        """Return the chosen reference and prediction."""
         rows = self.reference.currentIndex(), self.prediction.currentIndex()
         first, second = (self._choices[row] if row >= 0 else None for row in rows)
         return first, second

@@ -34,7 +34,7 @@ def group_places(comparison: "Comparison") -> Integers:
 
     The image is divided into parts, eight along each axis. For each group, the part with the
     largest sum of |p − q| is chosen. The result is the pixel with the largest difference in that
-    part or, for two label maps, the middle one of the pixels that differ. For a group without any
+    part or, for two label maps, the middle pixel of those that differ. For a group without any
     difference, the result is a pixel in the part that contains most of the group.
 
     Parameters
@@ -194,7 +194,7 @@ def _middle_pixels(
 
 
 def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[slice, ...]]]:
-    """Yield the number and the box of each part of the image that overlaps a block.
+    """Yield the index and the box of each image part that overlaps a block.
 
     The box is in the coordinates of the block.
     """
@@ -216,7 +216,7 @@ def _parts(block: Block, shape: tuple[int, ...]) -> Iterator[tuple[int, tuple[sl
 def _image_pixels(
     pixels: Integers, box: tuple[slice, ...], block: Block, shape: tuple[int, ...]
 ) -> Integers:
-    """Convert pixel numbers in a box of a block to pixel numbers of the image."""
+    """Convert flat pixel indices in a box of a block to flat pixel indices of the image."""
     sizes = tuple(part.stop - part.start for part in box)
     index = np.unravel_index(pixels, sizes)
     starts = [part.start + extent.start for part, extent in zip(box, block.box, strict=True)]

@@ -1,4 +1,4 @@
-"""The content of the widget: the headline, the notes, and the columns of the group table."""
+"""The texts of the widget: the headline, the notes, and the columns of the group table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class GroupColumn:
 
 @dataclass(frozen=True, eq=False)
 class GroupSummary:
-    """The texts and numbers of a comparison that the widget shows.
+    """The texts and numbers that the widget shows for a comparison.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class GroupSummary:
 
     @classmethod
     def of(cls, comparison: Comparison) -> "GroupSummary":
-        """Compute the numbers and texts of a comparison."""
+        """Compute the summary of a comparison."""
         return cls(
             comparison.groups, _columns(comparison), _headline(comparison), _notes(comparison)
         )
@@ -140,7 +140,7 @@ def _columns(comparison: Comparison) -> tuple[GroupColumn, ...]:
 
 
 def _amount(volume: float) -> str:
-    """Format a volume with four significant digits. Large and whole numbers become integers."""
+    """Format a volume. Numbers below 1000 have up to four significant digits."""
     return f"{volume:,.0f}" if volume >= 1000 or volume == round(volume) else f"{volume:.4g}"
 
 

@@ -80,7 +80,7 @@ class LayerGrid:
         return Geometry(shape, np.diag([*factors, 1.0]) @ self.matrix)
 
     def world(self, index: Sequence[float]) -> tuple[float, ...]:
-        """Return the world coordinates of a pixel."""
+        """Convert a pixel index to world coordinates."""
         point = self.matrix @ np.append(np.asarray(index, np.float64), 1.0)
         return tuple(float(x) for x in point[:-1])
 

@@ -43,8 +43,7 @@ class ShownGroups:
     labels : tuple of int
         The label of each group.
     channels : mapping
-        For probabilities, the labels of the channels of the reference and of the relabelled
-        prediction.
+        For probabilities, the channel labels of the reference and of the relabelled prediction.
     colormap : napari colormap
         The colours of all labels: the colormap of the reference if it is a Labels layer, and the
         colours of the report otherwise.

@@ -1,4 +1,4 @@
-"""Names and descriptions of boundary distances and of shares of boundaries within a tolerance."""
+"""Names and descriptions of boundary measures: distances, and shares within a tolerance."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -57,15 +57,15 @@ BOUNDARY_DISTANCES = {  # in the order of tables
 
 @dataclass(frozen=True)
 class BoundaryShare:
-    """The descriptions of a measure that is the share of the boundaries within a tolerance.
+    """The descriptions of a boundary share: the share of both boundaries within a tolerance.
 
     Attributes
     ----------
     title : str
         Title in text, figures and pages, and description in the help text of ``--boundaries``.
     definition : str
-        How the number is computed, for methods sections and pages. "{0}" is replaced by the
-        tolerances.
+        How the share is computed, for methods sections and HTML pages. The tolerances replace
+        "{0}".
     """
 
     title: str
@@ -109,7 +109,7 @@ def share_definitions(tolerances: str) -> str:
 
 
 def share_names(tolerances: Iterable[float]) -> tuple[str, ...]:
-    """Return the names of all shares at all tolerances, in the order of the engine.
+    """Return the names of all shares at all tolerances, in the order of `surface_summary`.
 
     Examples
     --------

@@ -153,7 +153,7 @@ def given_from_list(groups: Any) -> GivenGroups:
 
 
 def as_background(background: object) -> Background | None:
-    """Check the background: one label or name for both sides, or one for each side."""
+    """Check the background: a label or name for both sides, or a mapping of sides to labels."""
     if background is None:
         return None
     if isinstance(background, Both):
@@ -171,7 +171,7 @@ def as_background(background: object) -> Background | None:
 
 
 def as_tolerance(tolerance: object) -> float:
-    """Check a geometry tolerance, in pixels; None means the default."""
+    """Check a geometry tolerance, in pixels. For None, return the default."""
     if tolerance is None:
         return TOLERANCE
     if not (isinstance(tolerance, Real) and isfinite(tolerance) and float(tolerance) >= 0):
@@ -182,7 +182,7 @@ def as_tolerance(tolerance: object) -> float:
 
 
 def as_scale(scale: object) -> Scale:
-    """Check the scale (the value that means probability 1): one for both sides, or one per side."""
+    """Check the scale (the value that means probability 1), for both sides or per side."""
     if isinstance(scale, Mapping | Both):
         return by_side("scale", as_number, None)(scale)
     return as_number(scale)
@@ -241,7 +241,7 @@ def as_priority(priority: object) -> tuple[str, ...]:
 
 
 def as_components(labels: object) -> tuple[Label, ...] | None:
-    """Check the classes to divide into components: None for no class, an empty tuple for all."""
+    """Check the classes to divide into components. None means no class, and () means all."""
     if labels is None or labels is False:
         return None
     if labels is True:
@@ -262,13 +262,14 @@ def as_connected(connectivity: object) -> int | None:
         return None
     if isinstance(connectivity, bool) or connectivity not in CONNECTIVITIES:
         raise InputError(
-            f"connectivity must be 4 or 8 (2-D), or 6, 18 or 26 (3-D), found {connectivity!r}"
+            "connectivity must be 2 (1-D), 4 or 8 (2-D), or 6, 18 or 26 (3-D), found "
+            f"{connectivity!r}"
         )
     return index(cast(SupportsIndex, connectivity))
 
 
 def as_nested(labels: object) -> tuple[int, ...]:
-    """Check the labels of nested channels and return them. The first one is the background."""
+    """Check the labels of nested channels and return them. The first label is the background."""
     if isinstance(labels, str | Mapping) or not isinstance(labels, Iterable):
         raise InputError(f"nested must be labels, such as (0, 2, 1, 3), found {labels!r}")
     numbers = tuple(whole_number(label, "nested") for label in labels)
@@ -309,7 +310,7 @@ def as_max_bytes(max_bytes: object) -> int | None:
 
 
 def as_workers(workers: object) -> int | None:
-    """Check a number of threads or processes; None means the number of cores."""
+    """Check a number of threads or processes. None means one per core."""
     return _count(workers, "workers must be a positive integer")
 
 

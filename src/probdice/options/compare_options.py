@@ -109,8 +109,8 @@ class CompareOptions(ReadOptions):
         None,
         as_penalty,
         Form("Metrics", "MM", COMPARING, float, advanced=True),
-        "Distance in mm for regions that are absent from one side; infinite by default. Requires "
-        "--boundaries.",
+        "Distance for regions that are absent from one side, in mm (in voxels for images without "
+        "geometry); infinite by default. Requires --boundaries.",
     )
     # The name of each derived region, and the labels or names of its members.
     derived: tuple[tuple[str, tuple[Label, ...]], ...] = option(
@@ -209,10 +209,10 @@ class CompareOptions(ReadOptions):
         return replace(self, match=groups, merge="none")
 
     def between_raters(self) -> Self:
-        """Return the options for comparing two raters: those of the reference apply to both sides.
+        """Return the options for comparing two raters. Both sides use the values of the reference.
 
-        Given pairs or groups of prediction and reference labels do not apply to two raters. In this
-        case, the regions of raters are matched by overlap.
+        Pairs or groups of prediction and reference labels do not apply to two raters. If the user
+        gave them, the regions of the raters are matched by overlap.
         """
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         of_reference: dict[str, Any] = {

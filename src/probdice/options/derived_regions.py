@@ -1,4 +1,4 @@
-"""Checks of derived regions: names of unions, and the labels or names of their members."""
+"""Check derived regions, which are named unions of labels or names."""
 
 from collections.abc import Mapping, Sequence
 from operator import index

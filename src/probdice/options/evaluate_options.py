@@ -89,7 +89,8 @@ class EvaluateOptions(CompareOptions):
         None,
         as_folder,
         Form("Output", "DIR", path=True),
-        "Folder with the images that were segmented, one per case. The pages of cases show them.",
+        "Folder with the images that were segmented, one per case. The case pages show these "
+        "images.",
     )
     surface: tuple[str, ...] = option(
         (),
@@ -108,8 +109,9 @@ class EvaluateOptions(CompareOptions):
         OneOf("missing", get_args(MissingRule)),
         Form("Ranking", "RULE"),
         "How missing and failed cases of a method count. worst (the default): the method ranks "
-        "last for these cases; zero: the method ranks last, and the cases count as 0 in means; "
-        "exclude: the ranking excludes these cases for all methods.",
+        "last for these cases; zero: the method ranks last, and the cases count as 0 in means (as "
+        "infinite if lower values are better); exclude: the ranking excludes these cases for all "
+        "methods.",
     )
     rank_by: tuple[str, ...] = option(
         (),
@@ -176,7 +178,7 @@ class EvaluateOptions(CompareOptions):
     )
     verify: bool = flag(
         "Reading",
-        "Identify finished cases by file content instead of file size and modification time.",
+        "Recognise finished cases by the SHA-256 of their files instead of the modification time.",
         advanced=True,
     )
     parquet: bool = flag("Output", "Also write the tables as Parquet.", advanced=True)

@@ -71,16 +71,16 @@ class ReadOptions:
         Both((), ()),
         by_side("priority", as_priority, ()),
         Form("Reading", "NAMES", READING, by_side=EITHER_SIDE, advanced=True),
-        "Where masks overlap, assign the voxel to the first of these regions, such as "
-        "tumour,kidney.",
+        "Regions in descending order of priority, such as tumour,kidney. Where masks overlap, each "
+        "voxel is assigned to the region with the highest priority.",
     )
-    # The labels of nested channels, of which the first is the background; empty without nesting.
+    # The labels of nested channels, starting with the background; empty if channels are not nested.
     nested: Both[tuple[int, ...]] = option(
         Both((), ()),
         by_side("nested", as_nested, ()),
         Form("Reading", "LABELS", COMPARING, by_side=EITHER_SIDE),
         "Read nested channels (whole ⊇ core ⊇ enhancing), such as sigmoid outputs. LABELS, such as "
-        "0,2,1,3, are the labels of the background, of each channel without the next one (whole "
+        "0,2,1,3, are the labels of the background, of each channel without the next (whole "
         "without core, core without enhancing), and of the last channel.",
     )
     max_bytes: int | None = option(
@@ -105,10 +105,10 @@ class ReadOptions:
         """Reject options that cannot be combined."""
 
     def scale_of(self, side: Side) -> float | None:
-        """Return the scale that the user set for one side; None if there is none."""
+        """Return the scale that the user set for this side alone, or None."""
         return self.scale[side] if isinstance(self.scale, Both) else None
 
     @property
     def common_scale(self) -> float | None:
-        """The scale that the user set for both sides together; None if there is none."""
+        """The scale that the user set for both sides together, or None."""
         return None if isinstance(self.scale, Both) else self.scale

@@ -177,7 +177,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def colours(count: int) -> NDArray[np.float64]:
-    """Return one colour per region. Up to three are red, green and blue, as in the paper."""
+    """Return a colour per region. Up to three regions are red, green and blue, as in the paper."""
     if count <= 3:
         return np.eye(3)[:count] * 0.92
     cycle = NEUTRAL, *PALETTE

@@ -176,7 +176,6 @@ def _lab(image: Image) -> Image:
 
 
 def _with_consecutive_labels(labels: NDArray[Any]) -> Segmentation:
-    """Return a label map with consecutive labels from 1."""
     _, numbers = np.unique(labels, return_inverse=True)
     return Segmentation.from_labels(numbers.reshape(labels.shape).astype(np.int64) + 1)
 

@@ -233,9 +233,9 @@ def pair_weight(
     *,
     similarity: str = "absolute",
 ) -> PairWeight:
-    """Compute the weights of all pairs of regions, and the details of one pair.
+    """Compute the weights of all pairs of regions, and the details of `pair`.
 
-    The default is the first matched pair.
+    By default, `pair` is the first matched pair.
     """
     result = compare_quietly(reference, prediction, similarity, match="paper")
     matched = tuple(

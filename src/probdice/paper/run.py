@@ -46,7 +46,7 @@ def run_paper(
         The number of sheets, one per person.
     progress : callable, optional
         A function that is called with the name of the next step, the number of finished steps, and
-        the number of all steps.
+        the total number of steps.
 
     Returns
     -------

@@ -36,9 +36,9 @@ class Fit:
     intercept : float
         Intercept of the regression line.
     pearson : float
-        Pearson's correlation, or NaN if one kind of rank is constant.
+        Pearson's correlation, or NaN if all human ranks or all ranks by score are equal.
     spearman : float
-        Spearman's correlation, or NaN if one kind of rank is constant.
+        Spearman's correlation, or NaN if all human ranks or all ranks by score are equal.
     slope_interval : Interval
         95 % percentile bootstrap confidence interval of the slope.
     pearson_interval : Interval

@@ -1,4 +1,4 @@
-"""Charts of the correspondence and of the distribution of f."""
+"""Charts of the correspondence and the distribution of f."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["draw_correspondence", "draw_histogram", "draw_slices", "means_along"
 
 SAMPLED = 2**21  # largest number of pixels whose f is drawn
 BINS = 50
-APART = 0, (2.0, 1.5)  # dashes of the line of a pair that shares no pixel
+APART = 0, (2.0, 1.5)  # dash pattern for pairs that share no pixel
 AROUND = 1.1  # inches for headings and legend
 ROOMY, CLOSE = 0.42, 0.17  # inches per row if the volume is below or next to the name
 MAX_NAME_LENGTH = 24  # characters per name

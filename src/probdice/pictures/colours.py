@@ -6,8 +6,8 @@ safe palette. The palette starts with the colours of Okabe and Ito (2008). The o
 chosen one by one from a grid of saturated colours of medium lightness, each with a large CIEDE2000
 distance from the previous colours, black, white, the greys and the red of differences. Distances in
 deuteranopic and protanopic vision (Machado et al. 2009) count 1.6 times, and distances from black
-and white 1.3 times. Colours within 8.2 units of CIELAB of another colour, in any of these types of
-vision, were excluded.
+and white 1.3 times. Colours less than 8.2 CIELAB units away from another colour, in any of these
+types of vision, were excluded.
 
 Similarity has the same colour scale in all pictures and on all pages. A similarity of 0 is
 `DIFFERENT`, a red that is not in the palette. A similarity of 1 is white in pictures, the colour of
@@ -65,7 +65,7 @@ SHADES = ((1.0, 0.35), (0.0, 0.25), (1.0, 0.6), (0.0, 0.45))  # white or black, 
 
 @dataclass(frozen=True)
 class Colours:
-    """The colour (#RRGGBB) of each group of a comparison and of each region of both sides.
+    """The colours (#RRGGBB) of the groups of a comparison, and of the regions of both sides.
 
     Regions are in the order of `reference_labels` and `prediction_labels`. A merged region has a
     shade of the colour of its group.
@@ -92,10 +92,10 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
         The comparison.
     palette : {"given", "safe", "rgb"}, optional
         "given" uses the colours that the file or the label table of the reference defines, or else
-        those of the prediction. If several groups have the same defined colour, only the first one
-        uses it. All other groups have colour-blind safe colours. "safe" uses only colour-blind safe
-        colours. "rgb" uses red, green and blue for at most three groups, so that the colour of a
-        pixel shows the probabilities of all three groups.
+        those of the prediction. If several groups have the same defined colour, only the first
+        group uses it. All other groups have colour-blind safe colours. "safe" uses only
+        colour-blind safe colours. "rgb" uses red, green and blue for at most three groups, so that
+        the colour of a pixel shows the probabilities of all three groups.
 
     Returns
     -------

@@ -171,10 +171,10 @@ def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
 def _neighbour_positions(
     table: Overlap, shares: NDArray[np.float64], side: Side, order: Integers
 ) -> NDArray[np.float64]:
-    """Return, per region of a side, the position of the other side's region it overlaps most.
+    """Return, per region of a side, the position of the region that it overlaps most.
 
-    Positions are indices in `order`. They are infinite for regions without overlap and for regions
-    whose neighbour is not in `order`.
+    Positions are indices in `order`, which lists regions of the other side. They are infinite for
+    regions without overlap and for regions whose neighbour is not in `order`.
     """
     meeting = table.meeting
     regions, neighbours = (
@@ -183,7 +183,7 @@ def _neighbour_positions(
     place = np.full(len(table.side(other(side))), np.inf)
     place[order] = np.arange(order.size)
     best = np.full(len(table.side(side)), np.inf)
-    ascending = np.argsort(shares, kind="stable")  # the largest is written last
+    ascending = np.argsort(shares, kind="stable")  # so that the largest share is written last
     best[regions[ascending]] = place[neighbours[ascending]]
     return best
 

@@ -20,7 +20,7 @@ __all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stor
 
 DISTANCE_COLOURS = ("#3895FF", "#967AF0", "#D658C4", DIFFERENT)  # near to far
 MOST = 99.0  # percentile of the distances at which the scale ends
-CLOSE = 1.5  # up to this multiple of the percentile, the scale ends at the largest distance
+CLOSE = 1.5  # the scale ends at the largest distance if it is at most this times the percentile
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class Outline:
         return tuple(int(k) for k in np.floor(point + 0.5))
 
     def histogram(self, edges: Floats) -> Floats:
-        """Return the share of the area or length of both outlines per bin of distances.
+        """Return the share of both outlines, by area or length, in each bin of distances.
 
         The last bin includes all larger finite distances.
         """

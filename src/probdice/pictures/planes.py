@@ -104,7 +104,7 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
 
 
 def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry | None) -> Plane:
-    """Return the plane to show first: the one with the smallest pixels (in a tie, the first).
+    """Return the plane with the smallest pixels (in a tie, the first), which is shown first.
 
     If the pixel size is unknown, return the plane with the most pixels.
 

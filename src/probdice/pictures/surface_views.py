@@ -152,7 +152,8 @@ def _visible(
             front = np.argsort(depth, kind="stable")
             at, depth, closest_vertices = at[front], depth[front], closest_vertices[front]
             closer = depth > nearest[at]
-            # If a sample has several values, the last value, which is the closest, is kept.
+            # If a sample has several values, the last value, which is closest to the viewer, is
+            # kept.
             nearest[at[closer]] = depth[closer]
             vertices[at[closer]] = closest_vertices[closer]
     return vertices.reshape(rows, columns)

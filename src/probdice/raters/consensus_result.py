@@ -45,16 +45,16 @@ class Rater:
         The common region to which each non-empty region of the rater belongs. The keys are the
         labels of the rater.
     confusion : ndarray
-        The probability that the rater marks the common region of the row at a pixel where the
-        common region of the column is the true one. Each column sums to 1, or is NaN if the
-        expected number of pixels of the true region is 0. The order of regions is that of
+        The probability that the rater marks the common region of the row at a pixel whose true
+        region is the common region of the column. Each column sums to 1, or is NaN if the expected
+        number of pixels of the true region is 0. The order of regions is that of
         `Consensus.segmentation`.
     sensitivity : ndarray
-        For each common region, the probability that the rater marks the region at a pixel where
-        this region is the true one.
+        For each common region, the probability that the rater marks the region at a pixel where it
+        is the true region.
     specificity : ndarray
         For each common region, the probability that the rater does not mark the region at a pixel
-        where another region is the true one.
+        where another region is the true region.
     accuracy : float
         The expected share of pixels that the rater marks correctly.
 
@@ -180,7 +180,7 @@ class Consensus:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """The inter-rater agreement of all pairs, and of each rater with the mean of the others."""
+        """The agreement between raters, and of each rater with the mean of the others."""
         return agreement_of(self._panel)
 
     def entropy(self) -> NDArray[np.float32]:
@@ -397,7 +397,6 @@ def consensus_of(
 def _weights(
     names: Sequence[str], weights: Sequence[float] | Mapping[str, float] | None
 ) -> dict[str, float]:
-    """Return a weight for every rater."""
     if weights is None:
         return dict.fromkeys(names, 1.0)
     weights_by_name = (

@@ -82,7 +82,7 @@ class Model:
             sums = result.sum(axis=0)  # after each factor, to avoid underflow
             possible &= sums > 0
             np.divide(result, sums, out=result, where=possible)
-        # Outside the mask, raters may disagree in a way that θ excludes.
+        # Outside the mask, raters may have decisions with a probability of 0 under θ.
         result[:, ~possible] = 1 / self.regions
         return result
 

@@ -97,7 +97,7 @@ class Panel:
 
     @cached_property
     def contents(self) -> dict[str, Content]:
-        """The order of each rater's regions and a digest of the values, independent of labels."""
+        """The region order and the digest of each rater, which are independent of labels."""
         return self.several.contents()
 
     @cached_property
@@ -194,7 +194,7 @@ class Panel:
         return None if place is None or not regions.volumes[place] else int(regions.keys[place])
 
     def background_channel(self, common: Common) -> int | None:
-        """Return the position of the background in `Common.channels`; None if no rater has one."""
+        """Return the index of the background in `Common.channels`; None without a background."""
         for name in common.names:
             key = self.background_key(name)
             if key is not None:

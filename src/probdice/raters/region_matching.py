@@ -1,4 +1,4 @@
-"""Match the regions of several raters. The order and the labels of raters do not matter.
+"""Match the regions of several raters, regardless of their order and labels.
 
 The regions of a rater belong to distinct common regions. The matching maximises the sum, over all
 pairs of raters, of the overlaps of regions in the same common region. A local search starts from
@@ -69,8 +69,8 @@ def _overlap_with_others(
 ) -> Overlap:
     """Return the overlap of a rater's regions with the common regions, summed over other raters.
 
-    This equals the overlap of the concatenated images of the other raters with as many copies of
-    the rater's image.
+    This equals the overlap between the concatenated images of the other raters and copies of the
+    rater's image, one per other rater.
     """
     rater_volumes = volumes[i]
     crisp = all(side.dtype.kind == "i" for side in volumes)

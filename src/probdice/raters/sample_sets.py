@@ -169,7 +169,6 @@ def compare_sets(
 
 
 def _foreground_regions(panel: Panel) -> list[RegionAgreement]:
-    """Return the common regions except the background."""
     regions = list(regions_of(panel))
     background = panel.options.background
     if background is None:

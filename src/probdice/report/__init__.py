@@ -117,7 +117,7 @@ def write_evaluation(
         Surfaces on which to show values at vertices; each case uses the surfaces of its
         hemispheres.
     title : str, optional
-        The title of the report. The default contains the number of cases and methods.
+        The title of the report. The default contains the numbers of cases and methods.
     progress : callable, optional
         A function that is called after every case page with the number of finished pages, the total
         number of pages, and a description of the problem with this page ("" if there is none).

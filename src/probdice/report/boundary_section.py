@@ -29,7 +29,7 @@ HEIGHT = 20  # height of a histogram
 
 @dataclass(frozen=True)
 class BoundaryRow:
-    """One group, with its numbers, its histogram, and the pixel with the largest distance."""
+    """One group, with its boundary measures, histogram, and pixel with the largest distance."""
 
     number: int
     reference: str
@@ -106,7 +106,7 @@ def boundary_section(
 
 
 def _distances(outlines: list[Outline], viewer: dict[str, Any], most: float) -> dict[str, Any]:
-    """Return the largest distance at every outline pixel, in 255 steps."""
+    """Return the largest distance at every outline pixel, quantised to 255 steps."""
     shape = tuple(viewer["shape"])
     points = np.concatenate([points for one in outlines for points in one.points])
     distances = np.concatenate([distances for one in outlines for distances in one.distances])
@@ -136,7 +136,7 @@ def _sentences(boundaries: Boundaries) -> tuple[str, ...]:
     sentences = []
     if boundaries.levels:
         levels = ", ".join(f"{level:g}" for level in boundaries.levels)
-        sentences.append(f"Each number is the mean over the probability levels {levels}.")
+        sentences.append(f"Each value is the mean over the probability levels {levels}.")
     missing = boundaries.means["hd"].infinite
     if missing:
         groups = "group is" if missing == 1 else "groups are"

@@ -27,6 +27,6 @@ def shortened(text: object, most: int = MAX_NAME_LENGTH) -> str:
 
 
 def ordinal(n: int) -> str:
-    """1st, 2nd, 3rd, …"""
+    """Return an ordinal number, such as 1st, 2nd or 3rd."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th") if n % 100 // 10 != 1 else "th"
     return f"{n}{ending}"

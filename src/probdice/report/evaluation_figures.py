@@ -19,10 +19,10 @@ __all__ = ["IntervalPlot", "Stability", "interval_plot", "round_ticks", "stabili
 
 DIGITS = 3  # digits of the values beside the plot
 ROW, HEAD, FOOT = 44, 22, 26  # heights: row of a method, label of the raters, axis
-THIRD = 33  # labels within this per cent of an end of the axis are aligned to stay inside
+THIRD = 33  # per cent of the axis; a label this close to an end is aligned to stay inside
 INSET = 2.0  # empty margin on both sides of a plot, in per cent of its width
 TICKS = 6  # largest number of ticks on the axis of a plot
-LABEL = 28  # characters of the name of a method in a figure
+LABEL = 28  # largest number of characters of a method name in a figure
 LEFT, TOP, STEP, RADIUS = 190, 62, 62, 19  # layout of the rank stability figure, in pixels
 
 
@@ -145,7 +145,7 @@ def interval_plot(
 def round_ticks(low: float, high: float) -> list[float]:
     """Return at most `TICKS` equally spaced round numbers from `low` to `high`.
 
-    The distance between two numbers is 1, 2 or 5 times a power of ten.
+    The spacing is 1, 2 or 5 times a power of ten.
     """
     unit = 10.0 ** floor(log10((high - low) / TICKS))
     step = next(s * unit for s in (1, 2, 5, 10, 20) if (high - low) / (s * unit) <= TICKS - 1)
@@ -154,7 +154,7 @@ def round_ticks(low: float, high: float) -> list[float]:
 
 
 def stability_figure(ranks: list[dict[str, Any]], colours: dict[str, str]) -> Stability | None:
-    """Return the figure, or None if the stability of fewer than two methods is known."""
+    """Return the figure, or None if fewer than two methods have a known rank stability."""
     entries = [rank for rank in ranks if rank["shares"]]
     if len(entries) < 2:
         return None

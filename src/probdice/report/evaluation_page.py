@@ -59,7 +59,7 @@ class EvaluationPage:
     methods: tuple[tuple[str, str, str], ...]  # name, folder, colour
     measures: tuple[MeasureBlock, ...]
     first_measure: str  # the first ranking measure, which is shown first
-    scheme: str  # how methods are ordered
+    scheme: str  # how the scheme orders the methods
     rankings: tuple[Table, ...]  # rankings by all measures, by each measure and by each scheme
     rater_comparison: Table | None
     boundaries: Table | None
@@ -167,7 +167,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """Return the chance level of each measure that has one, averaged over all comparisons."""
+    """Return the chance levels of the score (the mean over all comparisons) and adjusted score."""
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):

@@ -17,7 +17,7 @@ __all__ = ["evaluation_settings"]
 
 
 def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
-    """Return the main options, others that differ from their defaults, and software versions."""
+    """Return the main options, other options with non-default values, and software versions."""
     summary = evaluation.summary
     options = CompareOptions.from_dict(summary["options"])  # with relative paths
     facts = [

@@ -1,4 +1,4 @@
-"""The headline of a page: the main numbers of a comparison, and sentences that explain them."""
+"""The headline of a page: the main measures of a comparison, and sentences that explain them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of the headline, with its name and a short explanation."""
+    """A measure in the headline: name, value and a short explanation."""
 
     name: str
     value: str
@@ -81,7 +81,7 @@ class Scale:
 
 
 def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
-    """Return the five numbers at the top of the page."""
+    """Return the five measures at the top of the page."""
     unmatched = sum(len(labels) for labels in comparison.unmatched.values())
     counts = unmatched_in_words(comparison)
     adjusted = decimal(available(lambda: comparison.adjusted_score))
@@ -96,7 +96,7 @@ def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
 
 
 def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
-    """Return the other numbers, which are shown below the first five."""
+    """Return the other measures, which are shown below the first five."""
     figures = [Figure("Score", decimal(available(lambda: comparison.score)), "1 means identical")]
     if comparison.merges:
         before = decimal(available(lambda: comparison.matched_score))
@@ -124,7 +124,7 @@ def scale_of(comparison: Comparison) -> Scale | None:
 
 
 def sentences_of(comparison: Comparison) -> tuple[Sentence, ...]:
-    """Return sentences that explain the numbers of the headline."""
+    """Return sentences that explain the measures in the headline."""
     return (
         Sentence(_score_sentence(comparison), "score"),
         *(Sentence(_explained_sentence(comparison, side), side) for side in SIDES),
@@ -226,7 +226,7 @@ def _caveat(comparison: Comparison) -> str:
 
 
 def _explained_sentence(comparison: Comparison, side: Side) -> str:
-    """Return a sentence about the share of one side that is explained by the other side."""
+    """Return a sentence about the share of one side that the other side explains."""
     opposite = other(side)
     try:
         share = comparison.explained[side]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pixels", "pixels_of"]
 
-MOST_BYTES = 6_000_000  # size limit of both sides together, before base64 encoding
+MOST_BYTES = 6_000_000  # size limit of both sides and f together, before base64 encoding
 MOST_BYTES_WITH_IMAGES = 7_000_000  # the same limit including background images
 LEAST_IMAGE_BYTES = 400_000  # bytes guaranteed for each background image
 MOST_LABELS = 2**27  # largest number of pixels of label maps
@@ -102,7 +102,7 @@ def pixels_of(
 
 
 def _first_step(comparison: Comparison, shape: tuple[int, ...]) -> int:
-    """Return the smallest step that limits the numbers of pixels and probabilities sufficiently."""
+    """Return the smallest step that satisfies the limits on pixels and probabilities."""
     channels = [len(comparison.labels(side)) for side in SIDES if not _crisp(comparison, side)]
     most = MOST_LABELS
     if channels:
@@ -261,7 +261,7 @@ def _step_note(step: int, words: PixelWords) -> list[str]:
     if step == 1:
         return []
     return [
-        f"The images show every {ordinal(step)} {words.one} along each axis. All numbers are "
+        f"The images show every {ordinal(step)} {words.one} along each axis. All results are "
         f"computed from all {words.many}."
     ]
 

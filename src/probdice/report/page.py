@@ -61,13 +61,13 @@ NO_SURFACE = (
 
 LISTED = 2000  # groups in the table
 PLOTTED = 500  # matched groups, and unmatched regions per side, in the plot of Dice
-APART = 3  # if a side has more unmatched regions, the plot hides all but the first in a list
+APART = 3  # a side with more unmatched regions shows only the first; a list contains the others
 WARNED = 2  # notes on the first screen
 MOST_JSON = 1_000_000  # largest result embedded in a page, in bytes before base64
 PRINTED = 30  # diagrams with more rows are not printed
 SHORT = 18  # largest number of characters of a name in the diagram
 ROW = 38  # height of a region in the diagram
-ABOVE = 34  # height of the column headings
+ABOVE = 34  # height of the column headings in the diagram
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class GroupRow:
 class UnmatchedRows:
     """The unmatched regions of one side in the plot.
 
-    `first` are always visible, and `others` are in a list that readers can open.
+    The regions in `first` are always visible. Those in `others` are in a list that readers can
+    open.
     """
 
     side: Side
@@ -115,7 +116,7 @@ class GroupDot:
 
 @dataclass(frozen=True)
 class Line:
-    """A line in the diagram between two regions, which are given by their positions in the list."""
+    """A line in the diagram between two regions, each given by its position in the list."""
 
     reference: int
     prediction: int
@@ -206,7 +207,7 @@ class Page:
 
     @property
     def names_differ(self) -> bool:
-        """Whether the plot has pairs whose names differ between the sides."""
+        """Whether the plot has pairs of regions with different names."""
         return any(row.reference != row.prediction for row in self.matched)
 
     @property

@@ -172,7 +172,7 @@ def _mean_dice(agreement: Agreement) -> tuple[str, float]:
 def _mean_of_shared(agreement: Agreement) -> float:
     """Return the mean Dice of the regions that at least two raters have.
 
-    Return NaN if there are no such regions or if there are no other regions.
+    Return NaN if there are no such regions, or if all regions belong to several raters.
     """
     dice = [one.mean_dice for one in agreement.regions if _rater_count(one) > 1]
     return float(np.mean(dice)) if 0 < len(dice) < len(agreement.regions) else nan
@@ -221,7 +221,7 @@ def _overlap(agreement: Agreement, words: PixelWords) -> list[str]:
 
 
 def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figure, ...]:
-    """Return the five numbers at the top of the page."""
+    """Return the five measures at the top of the page."""
     name, dice = _mean_dice(agreement)
     shared = _mean_of_shared(agreement)
     about = "mean over all pairs of raters"

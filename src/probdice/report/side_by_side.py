@@ -57,7 +57,7 @@ class PageLink:
 
 @dataclass(frozen=True)
 class MethodPanel:
-    """The names of the layers of a method (its regions and its similarity), and its measures."""
+    """A method: the names of its region layer and similarity layer, and its measures."""
 
     name: str
     regions: str

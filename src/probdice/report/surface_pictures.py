@@ -50,14 +50,14 @@ def check_surfaces(
     """Return the vertices of a comparison, and pairs of a structure's index and its surface.
 
     If `every` is True, each surface must belong to a structure of the images. Otherwise, at least
-    one surface must belong to a structure. An error is raised if this is not the case or if the
-    images are on a grid.
+    one surface must belong to a structure. An error is raised if a required surface is missing or
+    if the images are on a grid.
     """
     space = vertex_space_of(images)
     if space is None:
         raise InputError(
             f"{surfaces[0].source}: a surface can only show values at vertices, but the "
-            f"segmentations are images on a grid, or their geometry is ignored"
+            f"segmentations are images on a grid, or their geometry is ignored. Remove the surface."
         )
     matching_surfaces = surfaces_for(space, surfaces, every=every)
     return space, matching_surfaces or surfaces_for(space, surfaces)

@@ -185,7 +185,7 @@ def split(
     Returns
     -------
     Segmentation
-        Probabilities in which each cut has added one region at the end. The label of the new region
+        Probabilities. Each cut adds one region at the end. The label of the new region
         is a new integer, or the name of the split region followed by a number.
 
     Examples

@@ -28,7 +28,7 @@ def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 
 
 def clusters_of(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """Return the labels of the clusters: those of the classes, then numbers for more clusters."""
+    """Return the labels of the clusters: the labels of the classes, then consecutive integers."""
     return (*classes[:count], *range(len(classes), count))
 
 

@@ -106,7 +106,7 @@ class RegionDice(Metric):
     - ``score`` and ``matched_score`` (after and before merging), which for two label maps are the
       pixel accuracy under the correspondence;
     - ``chance`` and ``adjusted_score`` (NaN if both sides are soft);
-    - ``explained_reference``, the share of the reference that the prediction determines (1 if the
+    - ``explained_reference``, the share of the reference that the prediction explains (1 if the
       prediction only subdivides reference regions), and ``explained_prediction``, the same with the
       sides exchanged (NaN unless both sides are label maps);
     - ``accuracy`` (share of pixels that agree), and the means ``mean_accuracy``, ``mean_dice`` and
@@ -405,7 +405,7 @@ class RegionDice(Metric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison of the data of all processes."""
+        """The comparison over the data of all processes."""
         if self.correspondence == "image":
             raise InputError(
                 "every image has its own correspondence, so there is no single result. Use ",

@@ -17,7 +17,7 @@ OF_CHANCE = "chance", "adjusted_score"
 OF_FOREGROUND = "foreground_dice", "pooled_dice", "foreground_score"  # with a background
 OF_FOREGROUND_CLASSES = "foreground_accuracy", "foreground_iou"
 OF_LABELS = "explained_reference", "explained_prediction"
-STEP = 2**30  # numbers are summed as integer multiples of 2⁻⁶⁰, so the order does not matter
+STEP = 2**30  # values are summed as integer multiples of 2⁻⁶⁰, in any order
 
 
 def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:

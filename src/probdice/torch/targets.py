@@ -73,7 +73,7 @@ def average_to(
 
 
 def _probabilities(target: Tensor, axes: int, regions: int | None) -> Tensor:
-    """Check the channels of a soft target, and add the background of a single foreground."""
+    """Check the channels of a soft target. Add a background to a single foreground channel."""
     channels = target.shape[1] if target.dim() == 2 + axes else 0
     foreground = channels == 1 and (regions is None or regions == 2)
     if channels == 0 or not (foreground or regions is None or regions == channels):

@@ -1,14 +1,14 @@
 "use strict";
-// The contours of one side in a plane, as two SVG paths in pixels of the plane. One path is for all
-// groups except one, and the other path is for this group. Contours of label maps follow pixel
-// edges. Contours of probabilities are lines of equal probability of a group.
+// The contours of one side in a plane, as two SVG paths in pixels of the plane. The second path
+// contains the emphasised group, and the first path contains all other groups. Contours of label
+// maps follow pixel edges. Contours of probabilities are lines of equal probability of a group.
 function contoursOf({ data, scale, total }, state, { sizeOf, walk }) {
   const isShown = (group) => group >= -1 && group !== data.background && (selection.chosen === null || group === selection.chosen);
 
   function edges(entry, plane, group) {
     const [width, height] = sizeOf(plane);
     const [first, right, down] = walk(plane);
-    // An empty border around the plane closes contours that touch it.
+    // An empty border around the plane closes contours that reach the edge of the plane.
     const wide = width + 2;
     const groups = new Int32Array(wide * (height + 2)).fill(-9);
     for (let row = 0; row < height; row++) {

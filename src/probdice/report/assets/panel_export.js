@@ -1,10 +1,10 @@
 "use strict";
-// Elements of SVG, contours, and panels saved as PNG and SVG.
+// Create SVG elements and contours, and save panels as PNG and SVG.
 const LINES = { reference: "#35b6ff", prediction: "#ffb000" }; // visible on grey, distinguishable with colour blindness
 const FAINT = { width: 1, opacity: 0.55 }; // contours of groups that are not emphasised
 const widthOf = (side) => (side === "reference" ? 3 : 2);
 
-// Two paths per side: the contours of most groups, and the contours of the emphasised group.
+// Two paths per side: the contours of the emphasised group, and the contours of all other groups.
 function contourPaths(sides) {
   const path = (side, look) => svg("path", { class: "contour", fill: "none", stroke: LINES[side], ...look });
   const faint = sides.map((side) => path(side, { "stroke-width": FAINT.width, "stroke-opacity": FAINT.opacity }));

@@ -102,7 +102,8 @@ function placesOf({ data, strides, similarity, share }) {
 
   const middle = () => data.frame.map(([first, last]) => Math.floor((first + last) / 2));
 
-  // The locations of a group, worst first. Without differences, the location where it is largest.
+  // The locations of a group, worst first. If the group has no differences, the location where it is
+  // largest.
   return (group) => {
     if (!known.has(group)) {
       let places = find(group, true);

@@ -6,7 +6,7 @@
   if (!choice) return;
   const data = JSON.parse(document.getElementById("region-dice").textContent);
   const SHADES = 10; // steps of the colour scale of similarity
-  const PRINTED = 8; // most matrices on paper
+  const PRINTED = 8; // largest number of printed matrices
   const box = document.getElementById("region-matrix");
   const printed = [];
 

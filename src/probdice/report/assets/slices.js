@@ -6,7 +6,7 @@
   const [[top, bottom], [left, right]] = data.frame; // the displayed part of every slice
   const [high, wide] = [bottom - top + 1, right - left + 1];
   const pixels = width * height;
-  const FINE = 560; // least width of a canvas, so that outlines are thin
+  const FINE = 560; // smallest width of a canvas in pixels, so that outlines are thin
   const OUTSIDE = 255;
   const DIFFERENT = [255, 46, 99];
   const night = matchMedia("(prefers-color-scheme: dark)");
@@ -55,7 +55,7 @@
     }
   }
 
-  // On an image, the similarity has the colour of the image where it is 1.
+  // On an image, pixels with similarity 1 keep the colour of the image.
   function paintDifferences(target, layer, slice, opacity) {
     for (let k = 0; k < pixels; k++) {
       const value = layer.bytes[slice * pixels + k];
