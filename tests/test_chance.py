@@ -125,6 +125,32 @@ def test_a_rare_label_may_be_missing_among_the_samples(place):
     assert 0 < equal.chance < 1
 
 
+def test_given_groups_of_several_soft_regions():
+    # Every pixel has the same probabilities, so independent pixels have the score of the images.
+    reference = np.full((2, 40), [[0.25], [0.75]])
+    prediction = np.full((3, 40), [[0.25], [0.25], [0.5]])
+    result = compare(
+        reference,
+        prediction,
+        match={0: 0, 1: 0, 2: 1},
+        background={"reference": 1, "prediction": 2},
+    )
+    assert result.chance == pytest.approx(0.75)  # min(0.25, 0.5) + min(0.75, 0.5)
+    assert result.foreground_chance == pytest.approx(0.5)  # 0.25 / (1 − 0.5)
+
+
+def test_a_label_map_and_given_groups_of_several_soft_regions():
+    reference = [1, 1, 2, 2]
+    prediction = np.array(
+        [[0.5, 0.5, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.5, 0.5]]
+    )
+    earlier = compare(reference, prediction, match={0: 1, 1: 1, 2: 2})
+    result = compare(reference, prediction, match=earlier)
+    assert [group.prediction for group in result.groups] == [(0, 1), (2,)]
+    assert result.chance == pytest.approx(0.5)  # 0.5 · 0.625 + 0.5 · 0.375
+    assert result.chance_error == 0
+
+
 def test_the_adjusted_score_is_nan_if_chance_is_1():
     assert math.isnan(compare([1, 1], [2, 2]).adjusted_score)
     assert compare([1, 2], [1, 2]).adjusted_score == 1

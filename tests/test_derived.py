@@ -136,6 +136,32 @@ def test_members_that_a_side_lacks_are_empty_on_that_side():
         result.derived({"x": (1, 8)})
 
 
+ORGANS = {0: "background", 1: "liver", 2: "spleen"}
+
+
+@pytest.mark.parametrize("named", ["reference", "prediction"])
+def test_names_that_one_side_has_apply_to_both_sides(named):
+    names = {"reference": {}, "prediction": {}} | {named: ORGANS}
+    reference = Segmentation.from_labels([0, 0, 1, 1, 2, 2], names=names["reference"])
+    prediction = Segmentation.from_labels([0, 0, 1, 1, 1, 2], names=names["prediction"])
+    result = compare(reference, prediction, match="labels")
+    derived = result.derived({"liver": "liver", "both": ("liver", 2)})
+    assert derived.values() == {"liver": 0.8, "both": 1.0}
+
+
+def test_equal_numbers_with_different_names_are_different_members():
+    reference = Segmentation.from_labels([0, 0, 0, 0, 2, 2], names=ORGANS)
+    kidney = Segmentation.from_labels([0, 0, 1, 1, 2, 2], names=ORGANS | {1: "kidney"})
+    liver = Segmentation.from_labels([0, 0, 5, 5, 2, 2], names={0: "background", 5: "liver"})
+    for member in ("liver", 1):
+        derived = compare(reference, kidney, match="labels").derived({"liver": member})
+        assert derived["liver"].prediction == ()
+        assert isnan(derived["liver"].dice)
+        derived = compare(reference, liver, match="labels").derived({"liver": member})
+        assert derived["liver"].prediction == ("liver",)
+        assert derived["liver"].dice == 0
+
+
 @pytest.mark.parametrize("members", [{}, {"x": ()}, {"x": (1.5,)}, {"x": True}, (1, 2)])
 def test_members_are_labels_by_name(members):
     with pytest.raises(InputError, match="derived region"):

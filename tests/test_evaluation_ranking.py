@@ -144,6 +144,31 @@ def test_a_region_ranks(root: Path) -> None:
     assert "dice" in header
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"match": "labels"},
+        {"match": "labels", "correspondence": "set"},
+        {"match": {0: 0, 1: 1, 2: 2}},
+        {"match": "overlap", "correspondence": "set"},
+        {
+            "match": "labels",
+            "names": {"reference": {1: "liver", 2: "spleen"}},
+            "rank_by": "dice:liver",
+        },
+    ],
+)
+def test_a_false_region_has_dice_0_if_its_label_is_known(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    labels = np.array([[0, 0, 1, 1, 2, 2]])
+    save(tmp_path / "truth", {"a": labels, "b": np.array([[0, 0, 0, 0, 2, 2]])})
+    save(tmp_path / "mine", {"a": labels, "b": labels})
+    given: dict[str, Any] = {"rank_by": "dice:1", "workers": 1} | options
+    result = evaluate(tmp_path / "truth", tmp_path / "mine", **given)
+    assert result.values()["mine"].tolist() == [1.0, 0.0]
+
+
 def test_unknown_measures_name_the_option_or_the_regions(root: Path) -> None:
     with pytest.raises(InputError, match="jaccard requires a background; pass background=0"):
         run(root, rank_by="jaccard", background=None)

@@ -150,6 +150,15 @@ def test_regions_outside_a_mapping_may_be_merged():
     assert result.matched_score == 0.625
 
 
+def test_pairs_whose_reference_label_is_absent_do_not_join_other_pairs():
+    # The reference lacks 0, and 1 is its first region.
+    result = compare([1, 1, 1, 2, 2, 2], [5, 5, 7, 7, 0, 0], match={5: 1, 7: 0})
+    assert pairs(result) == [((1,), (5,)), ((2,), (0,)), ((), (7,))]
+    assert result.score == pytest.approx(4 / 6)
+    result = compare([0, 0, 0, 0, 2, 2], [0, 0, 1, 1, 2, 2], match={0: 0, 1: 1, 2: 2})
+    assert pairs(result) == [((0,), (0,)), ((2,), (2,)), ((), (1,))]
+
+
 def test_a_name_that_neither_side_has_is_rejected():
     with pytest.raises(ProbdiceError, match=r"match names 4, which neither side has.*has 1, 2"):
         compare(REFERENCE, SPLIT, match={5: 4})

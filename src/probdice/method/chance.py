@@ -22,13 +22,13 @@ from probdice.method.background import (
     find_background,
     foreground_share,
 )
-from probdice.method.groups import Groups, costs, group_volumes, known_from_table
+from probdice.method.groups import Groups, group_volumes
 from probdice.method.matching import GivenGroups, GivenPairs, Matching, Rule, knows
 from probdice.method.merging import sides_to_merge
 from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Passes
 from probdice.method.region_labels import Label
-from probdice.method.scoring import NeedsImages, correspond, key_lists, measure
+from probdice.method.scoring import NeedsImages, correspond, group_costs, key_lists, measure
 from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["Chance", "adjusted", "chance_of"]
@@ -83,19 +83,18 @@ def chance_of(
 
     `matched` is the correspondence before merging. It is reused if the matching fixes the groups.
     """
-    background, fixes_groups = matching.background, matching.fixes_groups
+    background = matching.background
     places, has_background = find_background(overlap, background), background is not None
     if overlap.crisp and matching.by_overlap:
         merged_sides = sides_to_merge(matching.merge)
         return _largest_with_largest(overlap, merged_sides, places).chance(
             overlap.unit, has_background=has_background
         )
-    if overlap.crisp and fixes_groups:
+    if overlap.crisp and matching.fixes_groups:
         return _given_agreement(overlap, matched, places).chance(
             overlap.unit, has_background=has_background
         )
-    has_soft_groups = fixes_groups and not known_from_table(overlap, matched).all()
-    if overlap.separable and not has_soft_groups:
+    if overlap.separable:
         try:
             independent = _independent(overlap, images)
             return _from_table(independent, matching, matched)
@@ -151,7 +150,7 @@ def _from_table(independent: Overlap, matching: Matching, matched: Groups) -> Ch
     else:
         result = correspond(independent, matching, None)
         groups, losses = result.groups, result.costs
-    losses = costs(independent, groups) if losses is None else losses
+    losses = group_costs(independent, groups, None) if losses is None else losses
     score = measure(independent, groups, losses, None).score
     if matching.background is None:
         return Chance(score)

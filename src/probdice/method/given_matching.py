@@ -95,12 +95,13 @@ def numbers_of_fixed(
     without a region are skipped.
     """
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
-    group_of: dict[Label, int] = {}
+    group_of: dict[tuple[int | None, Label | None], int] = {}
     for prediction_label, reference_label in fixed.pairs:
         i = overlap.reference.find(reference_label)
         j = overlap.prediction.find(prediction_label)
         _check_apart({"reference": [i], "prediction": [j]}, background, overlap)
-        number = group_of.setdefault(reference_label if i is None else i, len(group_of))
+        absent_label = reference_label if i is None else None
+        number = group_of.setdefault((i, absent_label), len(group_of))
         if i is not None:
             numbers["reference"][i] = number
         if j is not None:

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from probdice.errors import InputError, Option
 from probdice.method.background import Places, background_pair
 from probdice.method.overlap import Integers, Overlap, Regions
-from probdice.method.region_labels import listed
+from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both
 
-__all__ = ["LabelsBy", "label_pairs", "labels_by", "match_by_label"]
+__all__ = ["LabelsBy", "false_region", "label_pairs", "labels_by", "match_by_label"]
 
 LabelsBy = Literal["name", "number"]
 
@@ -74,6 +74,23 @@ def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
     rows, columns = np.concatenate([rows, i[by_number]]), np.concatenate([columns, j[by_number]])
     order = np.argsort(rows)
     return rows[order], columns[order]
+
+
+def false_region(overlap: Overlap, label: Label) -> int | None:
+    """Return the prediction region that corresponds to an empty reference region, or None.
+
+    Labels are compared as in `label_pairs`: if regions correspond by name, two regions with unique
+    names do not correspond by number.
+    """
+    reference, prediction = overlap.reference, overlap.prediction
+    name, number = reference.name_and_number(label)
+    is_named = labels_by(overlap) == "name" and name in reference.unique_names
+    if is_named and name in prediction.unique_names:
+        return prediction.find(name)
+    region = None if number is None else prediction.find(number)
+    if region is None or (is_named and prediction.name(region) in prediction.unique_names):
+        return None
+    return region
 
 
 def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, Integers]:

@@ -104,6 +104,16 @@ class Regions:
             return None
         return self.number_of(key) if isinstance(label, str) else self.names.get(key)
 
+    def name_and_number(self, label: Label) -> tuple[str | None, int | None]:
+        """Return the name and the number of the region with this number, name or label.
+
+        A channel that has neither a number nor a name is numbered by its index.
+        """
+        key = self._key_of(label)
+        if key is None:
+            return None, None
+        return self.names.get(key), key if key in self.unlabelled else self.number_of(key)
+
     def _key_of(self, label: Label) -> int | None:
         text = str(label)
         by_name = self._keys_by_name

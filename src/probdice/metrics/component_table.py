@@ -21,7 +21,7 @@ from probdice.metrics.component_matching import components_of, match_components
 from probdice.metrics.components import group_map
 from probdice.metrics.connectivity import as_connectivity
 from probdice.metrics.group_shares import background_masks
-from probdice.metrics.unions import unmatched_partners
+from probdice.metrics.unions import regions_of_label
 from probdice.text.formatting import decimal
 
 if TYPE_CHECKING:
@@ -319,11 +319,8 @@ def _selected_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[n
         return np.ones(groups.count, np.bool_)
     is_selected = np.zeros(groups.count, np.bool_)
     for label in labels:
-        region = result.overlap.reference.find(label)
-        if region is not None and groups.reference[region] >= 0:
-            is_selected[groups.reference[region]] = True
-        else:  # the reference lacks the label
-            is_selected[groups.prediction[unmatched_partners(result, label)]] = True
+        for side, regions in zip(SIDES, regions_of_label(result, label), strict=True):
+            is_selected[groups.numbers(side)[regions]] = True
     return is_selected
 
 

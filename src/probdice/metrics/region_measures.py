@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from math import nan
 from typing import TYPE_CHECKING
 
+from probdice.method.sides import SIDES
 from probdice.metrics.boundary_measures import boundary_rows, derived_boundary_rows
 from probdice.metrics.registry import REGION_NUMBERS
+from probdice.metrics.unions import regions_of_label
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -31,8 +33,8 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     Returns
     -------
     float
-        The value; NaN if neither side has the region, or if its group is faint. With
-        ``match="labels"``, a region that only the prediction has counts as missing from the
+        The value; NaN if neither side has the region, or if its group is faint. If the matching is
+        by labels or given, a region that only the prediction has counts as missing from the
         reference: its Dice is 0 and its distance is infinite.
 
     Examples
@@ -104,9 +106,8 @@ def region_labels(comparisons: Sequence["Comparison"]) -> set[str]:
 
 def _place(comparison: "Comparison", region: str) -> int | None:
     """Return the index of the group that contains a region; None if no group contains it."""
-    sides = ["reference", "prediction"] if comparison.match == "labels" else ["reference"]
-    for side in sides:
-        for number, group in enumerate(comparison.groups):
-            if any(str(label) == region for label in getattr(group, side)):
-                return number
+    groups = comparison.correspondence.groups
+    for side, regions in zip(SIDES, regions_of_label(comparison, region), strict=True):
+        for index in regions:
+            return int(groups.numbers(side)[index])
     return None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from probdice.errors import InputError, Option
+from probdice.method.label_matching import false_region
 from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label, listed
@@ -14,7 +15,7 @@ from probdice.options.derived_regions import Members, named_members
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
 
-__all__ = ["Members", "Union", "check_members", "unions_of", "unmatched_partners"]
+__all__ = ["Members", "Union", "check_members", "regions_of_label", "unions_of"]
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,8 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
     overlap, groups = result.overlap, result.correspondence.groups
     regions: Both[set[int]] = Both(set(), set())
     for label in labels:
-        region = overlap.reference.find(label)
-        if region is not None and groups.reference[region] >= 0:
-            regions.reference.add(region)
-        else:  # the reference lacks the label
-            regions.prediction.update(unmatched_partners(result, label))
+        for side, labelled in zip(SIDES, regions_of_label(result, label), strict=True):
+            regions[side].update(labelled)
     for group in {int(groups.reference[k]) for k in regions.reference}:
         members = set(groups.regions("reference", group).tolist())
         if not members <= regions.reference:
@@ -97,15 +95,29 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
     return regions
 
 
-def unmatched_partners(result: "Comparison", label: Label) -> list[int]:
-    """Return the prediction regions that correspond to a region absent from the reference."""
-    unmatched = set(result.correspondence.groups.unmatched("prediction").tolist())
-    overlap, match = result.overlap, result.options.match
-    spellings = [label, overlap.reference.counterpart(label)]
-    labels: list[Label | None] = []
-    if match == "labels":
-        labels = [label] if overlap.prediction.find(label) is not None else spellings
+def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
+    """Return the reference region with a label or, if it is empty, the regions that stand for it.
+
+    These are the prediction regions that correspond to the empty region. With ``match="labels"``, a
+    name that only the prediction has refers to its region and the reference region matched to it.
+    """
+    overlap, groups, match = result.overlap, result.correspondence.groups, result.options.match
+    reference, prediction = overlap.reference, overlap.prediction
+    region = reference.find(label)
+    if region is not None and groups.reference[region] >= 0:
+        return Both([region], [])
+    partners: list[int | None] = []
+    if match == "labels" and reference.knows(label):
+        partners = [false_region(overlap, label)]
+    elif match == "labels":
+        region = prediction.find(label)
+        if region is not None and 0 <= groups.prediction[region] < groups.matched:
+            return Both(groups.regions("reference", groups.prediction[region]).tolist(), [region])
+        partners = [region]
     elif isinstance(match, GivenPairs | GivenGroups):
-        labels = [partner for spelling in spellings for partner in match.partners(spelling)]
-    regions = [None if partner is None else overlap.prediction.find(partner) for partner in labels]
-    return [region for region in regions if region is not None and region in unmatched]
+        spellings = dict.fromkeys((label, *reference.name_and_number(label)))
+        partners = [
+            prediction.find(one) for spelling in spellings for one in match.partners(spelling)
+        ]
+    unmatched = set(groups.unmatched("prediction").tolist())
+    return Both([], [one for one in partners if one is not None and one in unmatched])
