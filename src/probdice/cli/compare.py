@@ -23,6 +23,7 @@ from probdice.cli.parameters import (
     option,
     with_options,
 )
+from probdice.engine.dask_schedulers import SCHEDULERS
 from probdice.options import CompareOptions
 
 __all__ = ["compare"]
@@ -62,7 +63,8 @@ def compare(
         option(
             "Comparison",
             "SCHEDULER",
-            "Run on Dask: threads, processes, or the address of a scheduler (tcp://host:8786). "
+            f"Run on Dask: {', '.join(SCHEDULERS)}, or the address of a scheduler "
+            "(tcp://host:8786). "
             "Requires a Zarr store on at least one side.",
             advanced=True,
         ),

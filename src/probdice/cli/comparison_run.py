@@ -127,11 +127,11 @@ def _scheduler_context(inputs: Inputs) -> "AbstractContextManager[None]":
 
 
 def _check_scheduler(images: "Images") -> None:
-    """Reject a scheduler if the comparison does not run on Dask."""
-    from probdice.engine.dask import runs_on_dask
+    """Reject a scheduler if the comparison runs in threads of this process without it."""
+    from probdice.engine.executors import uses_threads
     from probdice.errors import InputError, Option
 
-    if not runs_on_dask(images.blocks):
+    if uses_threads(images.blocks):
         raise InputError(
             Option("scheduler", python="a Dask scheduler"),
             " has no effect: neither side is a Zarr store. Remove it.",

@@ -1,55 +1,72 @@
 """Selection of a Dask scheduler: threads, processes or a cluster."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from probdice.data.machine import cores
 from probdice.errors import InputError, MissingExtraError
 
-__all__ = ["connected", "scheduled", "selected_scheduler"]
+__all__ = ["SCHEDULERS", "connected", "scheduled", "selected_scheduler"]
 
 TIMEOUT = 10  # time to wait for a scheduler, in seconds
 
 
-@contextmanager
-def scheduled(scheduler: str, workers: int | None = None) -> Iterator[None]:
-    """While this context is active, run passes over stores on a Dask scheduler.
+def scheduled(scheduler: str, workers: int | None = None) -> AbstractContextManager[Any]:
+    """Return a context in which passes over stores run on a scheduler.
 
-    `scheduler` is "threads", "processes" or the address of a cluster.
+    `scheduler` is a name in `SCHEDULERS` or the address of a Dask cluster.
     """
+    if scheduler in SCHEDULERS:
+        return SCHEDULERS[scheduler](workers or cores())
+    return connected(scheduler)
+
+
+@contextmanager
+def _in_threads(workers: int) -> Iterator[None]:
+    with _dask().config.set(scheduler="threads", num_workers=workers):
+        yield
+
+
+@contextmanager
+def _in_processes(workers: int) -> Iterator[None]:
+    """Use one pool of processes for all rounds, because a process takes seconds to start."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    dask = _dask()
+    with (
+        ProcessPoolExecutor(workers, get_context("spawn")) as pool,
+        dask.config.set(scheduler="processes", pool=pool),
+    ):
+        yield
+
+
+# The named values of `--scheduler`. Each function receives the number of workers.
+SCHEDULERS: dict[str, Callable[[int], AbstractContextManager[None]]] = {
+    "threads": _in_threads,
+    "processes": _in_processes,
+}
+
+
+def _dask() -> Any:
     try:
         import dask
     except ImportError:
         raise MissingExtraError(
             'a scheduler requires dask, which is not installed: pip install "probdice[dask]"'
         ) from None
-    if scheduler == "threads":
-        with dask.config.set(scheduler="threads", num_workers=workers or cores()):
-            yield
-    elif scheduler == "processes":
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
-
-        # All rounds use one pool, because a process takes seconds to start.
-        with (
-            ProcessPoolExecutor(workers or cores(), get_context("spawn")) as pool,
-            dask.config.set(scheduler="processes", pool=pool),
-        ):
-            yield
-    else:
-        with connected(scheduler):
-            yield
+    return dask
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Connect to the cluster at an address."""
     if "://" not in address:
+        names = ", ".join(map(repr, SCHEDULERS))
         raise InputError(
-            f"scheduler must be 'threads', 'processes' or an address such as tcp://host:8786, "
-            f"found {address!r}"
+            f"scheduler must be {names} or an address such as tcp://host:8786, found {address!r}"
         )
     try:
         from distributed import Client

@@ -18,7 +18,15 @@ from probdice.engine.grids import Block
 from probdice.engine.passes import Pass
 from probdice.engine.threads import run, watched, watcher
 
-__all__ = ["Executor", "Threads", "executor_for", "image_from_blocks", "run_pass", "using"]
+__all__ = [
+    "Executor",
+    "Threads",
+    "executor_for",
+    "image_from_blocks",
+    "run_pass",
+    "uses_threads",
+    "using",
+]
 
 R = TypeVar("R")
 Visit = Callable[[Blocks, Block], NDArray[Any]]
@@ -79,6 +87,11 @@ def run_pass(
     if watch is not None:
         watch(1, 1)
     return task.add((result,))
+
+
+def uses_threads(blocks: Blocks) -> bool:
+    """Return whether passes over these blocks run in threads, because nothing else is selected."""
+    return _executor.get() is None and isinstance(executor_for(blocks, None), Threads)
 
 
 def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) -> Executor:

@@ -89,9 +89,8 @@ class Outlines:
         """Return the distances between the two surfaces of every group, at every level.
 
         The axes of the result are the groups, the levels (one if both sides are label maps) and the
-        measures. The measures are hd, assd, masd, the percentiles, and nsd at each tolerance. All
-        measures are NaN if both surfaces are empty. If one surface is empty, distances are infinite
-        and nsd is 0.
+        measures, in the order of `summarise`. All measures are NaN if both surfaces are empty. If
+        one surface is empty, distances are infinite and shares are 0.
         """
         groups, count = len(self.groups.reference), 1 if self.crisp else len(levels)
         sets = (
@@ -148,7 +147,7 @@ class _Pairs:
         return cls(Both(*sides), sets, boxes, sizes, blocks.order, shapes, workers)
 
     def numbers(self, percentiles: Floats, tolerances: Floats) -> Floats:
-        """Return one row per pair with hd, assd, masd, the percentiles, and nsd per tolerance."""
+        """Return one row per pair with the measures of `summarise`."""
         shares = surface_summary.SHARES * tolerances.size
         columns = surface_summary.STATISTICS + percentiles.size + shares
         table = np.empty((len(self.sets), columns))

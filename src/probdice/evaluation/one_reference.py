@@ -27,6 +27,7 @@ from probdice.evaluation.pairing import Job, Missing, pair
 from probdice.evaluation.publication_table import check_columns
 from probdice.evaluation.rater_comparison import RaterComparison
 from probdice.evaluation.record import Record
+from probdice.evaluation.result_files import write_results
 from probdice.evaluation.results import Evaluation
 from probdice.evaluation.subjects import subjects_of
 from probdice.evaluation.tables import ExtraColumns
@@ -107,12 +108,7 @@ class Run:
         target = folder_for_results(Path(out), [reference, *methods.values(), *optional_folders])
         with locked(target):
             result = self._results(plan, target, target, rater_comparison, raters)
-            result.write(
-                target,
-                parquet=options.parquet,
-                table_columns=options.columns,
-                booktabs=options.booktabs,
-            )
+            write_results(result, target, options)
         return result
 
     def _results(

@@ -10,6 +10,7 @@ from probdice.errors import InputError
 from probdice.evaluation.conclusion import conclusion
 from probdice.evaluation.ranking_schemes import RANKING_SCHEMES
 from probdice.metrics.registry import MISSING_RULES
+from probdice.options import EvaluateOptions
 from probdice.text.escaping import markdown, printable, tex
 from probdice.text.formatting import decimal, percent
 
@@ -30,9 +31,9 @@ Summary = Mapping[str, Any]
 Rank = Mapping[str, Any]
 
 
-def table_md(summary: Summary, columns: Sequence[str] = ()) -> str:
+def table_md(summary: Summary, options: EvaluateOptions) -> str:
     """Return the ranking as a Markdown table, with the conclusion, remarks and notes."""
-    heads, rows = _table(summary, columns)
+    heads, rows = _table(summary, options.columns)
     lines = [
         f"| {' | '.join(heads)} |",
         f"|{'|'.join('---' if head == 'method' else '---:' for head in heads)}|",
@@ -43,16 +44,16 @@ def table_md(summary: Summary, columns: Sequence[str] = ()) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def table_tex(summary: Summary, columns: Sequence[str] = (), *, booktabs: bool = False) -> str:
+def table_tex(summary: Summary, options: EvaluateOptions) -> str:
     """Return the ranking as a LaTeX tabular. The conclusion, remarks and notes follow as comments.
 
-    With `booktabs`, the table requires this LaTeX package. Otherwise, it requires no package.
+    With the option `booktabs`, the table requires this LaTeX package. Otherwise, it requires none.
     """
-    heads, rows = _table(summary, columns)
+    heads, rows = _table(summary, options.columns)
     alignment = "".join("l" if head == "method" else "r" for head in heads)
-    top, middle, bottom = RULES[booktabs]
+    top, middle, bottom = RULES[options.booktabs]
     lines = [
-        *([r"% requires \usepackage{booktabs}"] if booktabs else []),
+        *([r"% requires \usepackage{booktabs}"] if options.booktabs else []),
         rf"\begin{{tabular}}{{{alignment}}}",
         top,
         " & ".join(map(tex, heads)) + r" \\",

@@ -1,6 +1,6 @@
 """Write the tables, how.md, summary.json and the pages of an evaluation."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from probdice.evaluation.tables import (
     component_rows,
     region_rows,
 )
-from probdice.options import as_workers
+from probdice.options import EvaluateOptions, as_workers
 
 if TYPE_CHECKING:
     import pandas
@@ -38,15 +38,11 @@ __all__ = ["cases_frame", "regions_frame", "write_pages", "write_results"]
 PAGE = "report.html"  # in the results folder
 
 
-def write_results(
-    evaluation: "Evaluation",
-    out: Path,
-    *,
-    parquet: bool,
-    columns: Sequence[str],
-    booktabs: bool,
-) -> None:
-    """Write all tables, how.md and summary.json. Each file is written completely or not at all."""
+def write_results(evaluation: "Evaluation", out: Path, options: EvaluateOptions) -> None:
+    """Write all tables, how.md and summary.json. Each file is written completely or not at all.
+
+    Only the options of the tables have an effect: `parquet`, `columns` and `booktabs`.
+    """
     raters = () if evaluation.rater_comparison is None else evaluation.rater_comparison.files
     files = files_csv(evaluation.records, raters, out)
     summary = evaluation.summary
@@ -59,13 +55,13 @@ def write_results(
         _write_components(evaluation, out, {})
         replace_file(out / "strata.csv", as_csv(summary["components"], STRATA))
     replace_file(out / "files.csv", files)
-    if parquet:
+    if options.parquet:
         replace_file(out / "cases.parquet", as_parquet(cases_frame(evaluation)))
         replace_file(out / "regions.parquet", as_parquet(regions_frame(evaluation)))
     replace_file(out / "ranking.csv", ranking_csv(summary))
     for name, text in (
-        ("table.md", table_md(summary, columns)),
-        ("table.tex", table_tex(summary, columns, booktabs=booktabs)),
+        ("table.md", table_md(summary, options)),
+        ("table.tex", table_tex(summary, options)),
         ("how.md", how_text(summary, files)),
         ("summary.json", as_json(summary)),  # written last, so its existence means a finished run
     ):

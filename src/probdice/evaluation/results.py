@@ -44,7 +44,13 @@ from probdice.files.sources import natural
 from probdice.method.matching import GivenGroups
 from probdice.method.region_labels import Label, listed
 from probdice.metrics.registry import REGISTRY
-from probdice.options import CompareOptions, MissingRule, Scheme, given_from_list
+from probdice.options import (
+    CompareOptions,
+    EvaluateOptions,
+    MissingRule,
+    Scheme,
+    given_from_list,
+)
 from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
@@ -523,7 +529,8 @@ class Evaluation:
         booktabs : bool, optional
             Whether table.tex uses the rules of the LaTeX package booktabs.
         """
-        write_results(self, Path(out), parquet=parquet, columns=table_columns, booktabs=booktabs)
+        options = EvaluateOptions(parquet=parquet, columns=tuple(table_columns), booktabs=booktabs)
+        write_results(self, Path(out), options)
 
     def report(
         self,

@@ -35,8 +35,8 @@ def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:
     Examples
     --------
     >>> from probdice.metrics.boundary_measures import boundary_names
-    >>> boundary_names([1, 2.5])
-    ('hd', 'hd95', 'assd', 'masd', 'nsd@1', 'nsd@2.5')
+    >>> boundary_names([1, 2.5])[-2:]
+    ('nsd@1', 'nsd@2.5')
     """
     return (*DISTANCES, *share_names(tolerances))
 

@@ -112,8 +112,8 @@ def agreement(
         The same as for `consensus`. With a background, the result includes foreground measures.
         Without a background, pixels outside the field of view of a rater are excluded, and a note
         reports their number.
-    similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        The similarity of two probability vectors.
+    similarity : str or Similarity, optional
+        The similarity of two probability vectors, as in `compare`.
 
     Returns
     -------

@@ -68,8 +68,9 @@ class RegionDice(Metric):
         Converts floating-point `preds` to probabilities: ``"softmax"`` for logits of several
         channels, ``"sigmoid"`` for logits of a single foreground. By default, `preds` contains
         probabilities.
-    similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        Any similarity other than absolute requires ``correspondence="image"``.
+    similarity : str or Similarity, optional
+        As in `probdice.compare`. Any similarity other than absolute requires
+        ``correspondence="image"``.
     match, merge
         As in `probdice.compare`. ``match="labels"`` is for supervised training.
         ``merge="prediction"`` assigns several clusters to one class (many-to-one).

@@ -48,7 +48,11 @@ def summarise(
     tolerances: Floats,
     into: Floats,
 ) -> None:
-    """Write statistics of the distances in both directions. Distances are reordered in place."""
+    """Write statistics of the distances in both directions. Distances are reordered in place.
+
+    The order is that of `options.boundary_distances.STATISTICS`, followed by the percentiles and by
+    the shares at each tolerance.
+    """
     last = STATISTICS + percentiles.size
     if reference.empty or prediction.empty:
         both = reference.empty == prediction.empty

@@ -132,11 +132,17 @@ def _tile_of(value: Value, two: TwoValues | None) -> Callable[..., None]:
                 s1 = add(s1, p1[k], y)
                 s2 = add(s2, p2[k], y)
                 s3 = add(s3, p3[k], y)
-            for a, sums in enumerate((s0, s1, s2, s3)):
-                for b in range(SIDE):
-                    into[a, b] += sums[b]
+            _add_to(into, (s0, s1, s2, s3))
 
     return tile
+
+
+@inlined
+def _add_to(into: Sums, rows: tuple[Four, Four, Four, Four]) -> None:
+    """Add the sums of a part of the pixels, one tuple per row of p."""
+    for a, sums in enumerate(rows):
+        for b in range(SIDE):
+            into[a, b] += sums[b]
 
 
 @inlined
