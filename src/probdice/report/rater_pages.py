@@ -90,7 +90,13 @@ def write_consensus(
         {"page": page},
         style="assets/page.css",
         extra_styles=("assets/evaluation.css",),
-        scripts=("assets/numbers.js", "assets/tables.js", "assets/region_matrix.js", *slices),
+        scripts=(
+            "assets/numbers.js",
+            "assets/tables.js",
+            "assets/region_matrix.js",
+            *slices,
+            "assets/paper.js",
+        ),
     )
     write_page(Path(path), text)
 
