@@ -1133,8 +1133,7 @@ def test_a_printed_evaluation_has_headings_on_every_page_and_no_blank_page(visit
     assert len(with_cases) > 2
     for text in with_cases:
         assert re.search(r"Case Method Score", text)
-    # Content ends anywhere on the last page.
-    assert max(blank_shares(printed(page, tmp_path / "page.pdf", 30))[:-1]) < 1 / 3
+    assert max(blank_shares(printed(page, tmp_path / "page.pdf", 30))) < 1 / 3
 
 
 def test_printed_images_equal_those_on_the_screen(visit, picture, tmp_path):
@@ -1184,11 +1183,34 @@ def test_many_regions_take_few_pages_with_headings_and_little_blank_space(visit,
     sheets = printed(page, tmp_path / "page.pdf", 30)
     assert len(sheets) <= 8
     assert page.locator(".groups tbody tr").count() == regions
-    # Content ends anywhere on the last page.
-    assert max(blank_shares(sheets)[:-1]) < 1 / 3
+    assert max(blank_shares(sheets)) < 1 / 3
     for text in printed(page, tmp_path / "page.pdf", text=True)[1:]:
         if len(re.findall(r"^\d+ \d+ 0\.\d{4} ", text, re.MULTILINE)) > 5:
             assert re.search(r"Reference\s+Prediction\s+Dice", text)
+
+
+@pytest.mark.parametrize("which", ["picture", "scan", "volume", "raters", "side by side"])
+def test_no_printed_page_is_more_than_a_third_blank(visit, request, which, tmp_path):
+    if which == "raters":
+        rng = np.random.default_rng(0)
+        raters = {name: rng.integers(0, 4, (90, 120)) for name in "abc"}
+        probdice.consensus(raters).report(tmp_path / "raters.html")
+        page = visit(tmp_path / "raters.html", ready="body[data-ready]")
+    elif which == "side by side":
+        pages = request.getfixturevalue("run")[1].parent.glob("*_cases/*-all.html")
+        page = visit(sorted(pages)[0], ready="body[data-ready]")
+    else:
+        page = visit(file_of(request, which))
+    assert max(blank_shares(printed(page, tmp_path / "page.pdf", 30))) < 1 / 3
+
+
+def test_printing_changes_nothing_on_the_screen(visit, volume):
+    page = visit(volume.file)
+    page.evaluate("scrollTo(0, 500)")
+    look = "[scrollY, document.body.offsetWidth, document.documentElement.scrollHeight]"
+    before = page.evaluate(look)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(look) == before
 
 
 # --- Firefox

@@ -127,7 +127,7 @@ def _per_side(
             common_value = parse(word)
         else:
             raise typer.BadParameter(
-                f"expected reference: or prediction: before the value, found {word!r}",
+                f"expected 'reference:' or 'prediction:' before the value, found {word!r}",
                 param_hint=option,
             )
     if common_value is None or not side_values:

@@ -53,7 +53,7 @@ KINDS = {  # by suffix: the intent, and whether the values are labels
 
 
 def _recognises(source: Source) -> bool:
-    """Return whether a NIfTI-2 header has an intent code or a header extension of CIFTI."""
+    """Return whether a NIfTI-2 file has a CIFTI intent code or a CIFTI header extension."""
     head = source.head
     if head[4:7] not in (b"n+2", b"ni2") or len(head) < HEADER + 12:
         return False

@@ -20,10 +20,10 @@ is sealed against shrinking.
 
 **Limits.** Reading a file may take `SECONDS` of CPU time and `BYTES` of memory, plus additional
 time and memory in proportion to the file size. After checking a header, a reader calls `grant` to
-get time and memory for the values, up to `max_bytes`. The child's CPU time is limited on POSIX
-(SIGPROF), and its memory on Linux (RLIMIT_DATA). The parent limits the wall time on all systems. If
-no child can be started (for example on Windows), readers run in this process and a warning is
-issued.
+get time and memory for the values, whose size cannot exceed `max_bytes`. The child's CPU time is
+limited on POSIX (SIGPROF), and its memory on Linux (RLIMIT_DATA). The parent limits the wall time
+on all systems. If no child can be started (for example on Windows), readers run in this process and
+a warning is issued.
 """
 
 import atexit

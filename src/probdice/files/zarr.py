@@ -144,7 +144,7 @@ def _check_no_intensities(array: Any, store: str, level: Level) -> None:
 
 
 def _inside(group: Any) -> Iterator[str]:
-    """Yield the paths of all images and arrays in a group, without the levels of images."""
+    """Yield the paths of all images in a group, and of arrays that are not levels of an image."""
     try:
         members = sorted(group.members(max_depth=None))
     except Exception:  # the server does not support listing

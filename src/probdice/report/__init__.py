@@ -158,7 +158,7 @@ def write_evaluation(
         evaluation, file, selection, again, images or {}, progress, words, as_surfaces(surface)
     )
     page = evaluation_page(evaluation, pages, title)
-    scripts = ("assets/numbers.js", "assets/tables.js", "assets/evaluation.js")
+    scripts = tuple(f"assets/{name}.js" for name in ("numbers", "tables", "evaluation", "paper"))
     text = render(
         "evaluation.html",
         {"page": page},

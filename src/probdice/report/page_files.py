@@ -52,7 +52,7 @@ def write_comparison(
     page = page_of(
         comparison, title, notice, words, layers, command, surfaces, every_surface=every_surface
     )
-    names = (*ALWAYS, *WITH_IMAGES) if page.viewer else ALWAYS
+    names = (*ALWAYS, *(WITH_IMAGES if page.viewer else ()), "paper")
     scripts = tuple(f"assets/{name}.js" for name in names)
     values = {"page": page, "links": links}
     text = render("comparison.html", values, style="assets/page.css", scripts=scripts)

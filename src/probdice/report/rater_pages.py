@@ -90,7 +90,13 @@ def write_consensus(
         {"page": page},
         style="assets/page.css",
         extra_styles=("assets/evaluation.css",),
-        scripts=("assets/numbers.js", "assets/tables.js", "assets/region_matrix.js", *slices),
+        scripts=(
+            "assets/numbers.js",
+            "assets/tables.js",
+            "assets/region_matrix.js",
+            *slices,
+            "assets/paper.js",
+        ),
     )
     write_page(Path(path), text)
 
@@ -320,14 +326,15 @@ def _region_table(consensus: Consensus, channels: list[int]) -> Table:
         name = shortened(region.label, 40)
         cells = [_rater_cell(consensus, region, k) for k in agreement.order]
         count = sum(cell.about != ABSENT for cell in cells)
-        ml = size if region.pixel_volume is None else size * region.pixel_volume / 1000
+        amount = size if region.pixel_volume is None else size * region.pixel_volume / 1000
+        text = f"{amount:,.0f}" if amount >= 1000 else f"{amount:.4g}"  # without exponents
         rows.append(
             (
                 Cell(name, name, colour=colours[channel]),
                 Cell(count, f"{count} of {len(cells)}"),
                 _dice_cell(region.mean_dice),
                 _dice_cell(region.lowest_dice),
-                Cell(ml, f"{ml:,.4g}".replace(",", "\u202f")),
+                Cell(amount, text.replace(",", "\u202f")),
                 *cells,
             )
         )

@@ -191,7 +191,7 @@ def write_side_by_side(
         {"page": page, "links": links},
         style="assets/page.css",
         extra_styles=("assets/evaluation.css",),
-        scripts=SLICE_SCRIPTS if slices.panels else (),
+        scripts=(*SLICE_SCRIPTS, "assets/paper.js") if slices.panels else (),
     )
     write_page(path, text, alone=True)
 

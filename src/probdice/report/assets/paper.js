@@ -1,0 +1,50 @@
+"use strict";
+// Before printing, choose a size of the content at which no sheet of A4 is more than a third blank.
+// If there is none, also change the number of columns of pictures that are side by side.
+// The content is laid out in columns as large as a sheet, which the browser breaks like pages.
+(() => {
+  const SIZES = [1, 0.97, 1.03, 0.94, 1.06, 0.91, 1.09, 0.88, 1.12, 0.85, 1.16, 1.2, 1.24, 1.28, 1.32, 1.36, 1.4, 1.45, 1.5, 1.55, 1.6];
+  const BLANK = 0.31; // largest blank share of a sheet
+  const [WIDTH, HEIGHT, GAP] = [186, 273, 20].map((millimetres) => (millimetres / 25.4) * 96); // A4 within its margins
+  const ROUNDING = 2; // browsers round the height of the paper
+  const PARTS = "h1, h2, h3, p, li, dt, dd, pre, th, td, figcaption, canvas, svg, img";
+  const body = document.body;
+  const columns = document.querySelector(".sides") ? [3, 2, 1] : [3];
+  const layouts = columns.flatMap((number) => SIZES.map((size) => [number, size]));
+
+  // The largest blank share of a sheet, or infinity if the content does not fit into the sheets.
+  function blankShare(size, height) {
+    const lengths = { width: WIDTH / size, height: height / size, columnGap: GAP / size };
+    for (const [name, length] of Object.entries(lengths)) body.style[name] = `${length}px`;
+    body.style.zoom = size;
+    const { left, top } = body.getBoundingClientRect();
+    const ends = []; // of the content of every sheet
+    for (const part of body.querySelectorAll(PARTS)) {
+      for (const box of part.getClientRects()) {
+        const sheet = Math.max(0, Math.floor((box.left - left + 1) / (WIDTH + GAP)));
+        ends[sheet] = Math.max(ends[sheet] ?? 0, (box.bottom - top) / height);
+      }
+    }
+    const tables = [...body.querySelectorAll("table")].map((table) => table.getClientRects()[0]?.width ?? 0);
+    return Math.max(...ends) > 1.01 || Math.max(...tables) > WIDTH + 2 ? Infinity : 1 - Math.min(...ends);
+  }
+
+  window.addEventListener("beforeprint", () => {
+    const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.media);
+    const media = rules.map((rule) => rule.media.mediaText);
+    const scrolled = [scrollX, scrollY];
+    rules.forEach((rule, k) => (rule.media.mediaText = media[k].includes("print") ? "all" : "not all"));
+    body.style.cssText = "margin: 0; columns: 1; column-fill: auto";
+    let [best, least] = ["", Infinity];
+    for (const [columns, size] of layouts) {
+      body.style.setProperty("--columns", columns);
+      let blank = blankShare(size, HEIGHT);
+      if (blank < BLANK) blank = Math.max(blank, blankShare(size, HEIGHT + ROUNDING));
+      if (blank < least) [best, least] = [`--size: ${size}; --columns: ${columns}`, blank];
+      if (least < BLANK) break;
+    }
+    rules.forEach((rule, k) => (rule.media.mediaText = media[k]));
+    body.style.cssText = best;
+    scrollTo(...scrolled);
+  });
+})();
