@@ -2,8 +2,9 @@
 
     python -m benchmarks.paired REVISION [--only soft_pairs …] [--rounds 3]
 
-Both versions run the benchmarks of `benchmarks/speed.py` alternately, each in a new process. The
-ratio of a row is the shortest time of the working tree, divided by the shortest time of the
+Both versions run the benchmarks alternately, each in a new process. Without --only, these are the
+benchmarks of `benchmarks/speed.py`. `--only updates` runs the updates of `benchmarks/training.py`.
+The ratio of a row is the shortest time of the working tree, divided by the shortest time of the
 revision. Rows without a time, such as memory, are left out.
 """
 
@@ -14,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.speed import BENCHMARKS
 
 ROOT = Path(__file__).parents[1]
 UNUSABLE = ("likeliest",)  # imports modules that earlier revisions lack
+TRAINING = ("updates",)  # benchmarks of training.py, which require the extra `torch`
 IN_SECONDS = {"s": 1.0, "ms": 1e-3}
 
 
@@ -27,7 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [work.__name__ for work in BENCHMARKS if work.__name__ not in UNUSABLE]
     parser.add_argument("revision")
-    parser.add_argument("--only", nargs="*", default=names, choices=names, metavar="NAME")
+    parser.add_argument(
+        "--only", nargs="*", default=names, metavar="NAME", choices=[*names, *TRAINING]
+    )
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -55,15 +60,27 @@ def extract(revision: str, folder: Path) -> None:
 
 def measure(source: Path, names: list[str], folder: Path) -> dict[str, float]:
     """Run benchmarks with the given sources, and return the seconds of each row."""
-    rows = folder / "rows.json"
-    command = [sys.executable, "-m", "benchmarks.speed", "--only", *names, "--json", str(rows)]
-    environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}"}
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    training = [name for name in names if name in TRAINING]
+    passes = [name for name in names if name not in TRAINING]
+    rows = []
+    for module, chosen in (("speed", passes), ("training", training)):
+        if chosen:
+            rows += _rows(source, [f"benchmarks.{module}", "--only", *chosen], folder)
     return {
         row["work"]: row["seconds"] or row["value"] * IN_SECONDS[row["unit"]]
-        for row in json.loads(rows.read_text())
+        for row in rows
         if row["seconds"] or row["unit"] in IN_SECONDS
     }
+
+
+def _rows(source: Path, arguments: list[str], folder: Path) -> list[dict[str, Any]]:
+    """Run a module of benchmarks with the given sources, and return its rows."""
+    file = folder / "rows.json"
+    command = [sys.executable, "-m", *arguments, "--json", str(file)]
+    environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}"}
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    rows: list[dict[str, Any]] = json.loads(file.read_text())
+    return rows
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from probdice.engine.kernels.rows import (
     survey_rest,
     volume,
 )
-from probdice.engine.kernels.tiles import PADDING, pair_sums_of
+from probdice.engine.kernels.tiles import PADDING, load_part, pair_sums_of
 
 STEP = 1024  # pixels whose logits stay in the cache while every pair of rows is visited
 UNIT = math.log(2) / math.sqrt(2)  # converts a difference of base-2 logits to a distance
@@ -373,9 +373,11 @@ def pixels(
             present[k] = mean[k] = square[k] = far[k] = real(0)
         listed = 0
         for g in range(count):
+            load_part(p, p_from + step, q, q_from + step, STEP, 2 * g, 2 * count)
             a = join(p, p_from, p_from + step, p_members[p_groups[g] : p_groups[g + 1]], p_scratch)
             b = join(q, q_from, q_from + step, q_members[q_groups[g] : q_groups[g + 1]], q_scratch)
             absences = _zeros(a) + _zeros(b)
+            load_part(p, p_from + step, q, q_from + step, STEP, 2 * g + 1, 2 * count)
             if absences == 2 * step:
                 continue
             differences[g] += difference(a, b)

@@ -152,3 +152,18 @@ def _load(rows: Rows, start: int, line: int, stop_line: int) -> None:
     for i in range(rows.shape[0]):
         for k in range(line, stop_line):
             prefetch(rows, i, start + k * pixels)
+
+
+@inlined
+def load_part(
+    p: Rows, p_start: int, q: Rows, q_start: int, size: int, part: int, parts: int
+) -> None:
+    """Load one of several equal parts of the next `size` pixels of all rows into the cache.
+
+    The parts should be requested at different times. Requesting all lines at once would delay the
+    computation.
+    """
+    lines = -(-size * p.itemsize // LINE)
+    line, stop_line = part * lines // parts, (part + 1) * lines // parts
+    _load(p, p_start, line, stop_line)
+    _load(q, q_start, line, stop_line)
