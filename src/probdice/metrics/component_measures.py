@@ -160,8 +160,8 @@ def component_definition(
         f"false. Panoptic quality (pq) is F1 (recognition quality) times the mean Jaccard index of "
         f"found components (segmentation quality, sq). In many-to-one matching (names that end "
         f"with _many), a component is a part of a component of the other side if more than half of "
-        f"it is inside that component. The component and each of its parts are then assigned the "
-        f"Jaccard index of the component and the union of its parts, unless the index with the "
-        f"one-to-one match is larger. Over the classes of a case, counts are summed and other "
+        f"it is inside that component. The Jaccard index between the component and the union of "
+        f"its parts is then assigned to the component and to each part whose one-to-one match does "
+        f"not have a larger Jaccard index. Over the classes of a case, counts are summed and other "
         f"measures are averaged."
     )

@@ -84,8 +84,9 @@ def pairs(
 
     The number of pixels at which a region is the most probable is added to `p_likeliest` or
     `q_likeliest`. A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both
-    regions are present. ℓ(a, b) is 1 − f of the vectors (a, 1 − a) and (b, 1 − b). Without a floor, ℓ(p_i, 0) is 1 at
-    these pixels, so the saving is ½ (1 + f). Return, per side, whether the values are valid.
+    regions are present. ℓ(a, b) is 1 − f of the vectors (a, 1 − a) and (b, 1 − b). Without a floor,
+    ℓ(p_i, 0) is 1 at these pixels, so the saving is ½ (1 + f). Return, per side, whether the values
+    are valid.
     """
     p_sound = q_sound = True
     p_count, q_count = p.shape[0], q.shape[0]
