@@ -106,7 +106,7 @@ def test_invalid_files_are_rejected(files, tmp_path):
     assert done.code == 2 and "is also an input file (FILES" in done.message
     np.save(tmp_path / "small.npy", np.zeros((2, 2), np.uint8))
     done = run("consensus", files[0], tmp_path / "small.npy")
-    assert done.code == 1 and "anna and small" in done.message
+    assert done.code == 1 and "anna (reference) and small (prediction)" in done.message
 
 
 @pytest.mark.parametrize("command", ["consensus", "agree"])

@@ -599,7 +599,7 @@ def test_masked_pixels_are_left_out_of_averages():
         ({"activation": "relu"}, "activation must be"),
         ({"similarity": "dice"}, "similarity must be"),
         ({"measure": "foreground"}, "requires a background, such as background=0"),
-        ({"background": -1}, "background must be a class, 0, 1, …, found -1"),
+        ({"background": -1}, r"background must be a class index \(0, 1, …\), found -1"),
         ({"similarity": "aitchison"}, "aitchison requires measure=\"score\", found 'dice'"),
         (
             {"similarity": "aitchison", "measure": "score", "activation": None},

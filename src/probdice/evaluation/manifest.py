@@ -254,7 +254,7 @@ class Manifest:
         except OSError as error:
             raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"{path}: not a manifest: the file is not valid JSON") from error
+            raise FormatError(f"{path}: expected a manifest, found invalid JSON") from error
         try:
             return cls.from_dict(content)
         except InputError as error:

@@ -1,7 +1,7 @@
 """Messages between this process and its child: JSON, errors, and arrays in shared memory.
 
 A message consists of 8 bytes that contain the length of the JSON text in bytes, followed by this
-text. A corrupt file might take control of the child, so the parent checks every field and never
+text. A malicious file might take control of the child, so the parent checks every field and never
 unpickles data.
 """
 

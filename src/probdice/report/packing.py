@@ -267,7 +267,7 @@ def _step_note(step: int, words: PixelWords) -> list[str]:
 
 
 def _omissions(comparison: Comparison, digits: int, words: PixelWords) -> tuple[str, ...]:
-    """Return sentences about other information that the images omit."""
+    """Return sentences about omitted regions and rounding."""
     sentences = []
     for side in SIDES:
         number = len(comparison.labels(side))

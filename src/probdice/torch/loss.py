@@ -134,7 +134,9 @@ class RegionDiceLoss(nn.Module):
         if self.background is not None and (
             type(self.background) is not int or self.background < 0
         ):
-            raise InputError(f"background must be a class, 0, 1, …, found {self.background!r}")
+            raise InputError(
+                f"background must be a class index (0, 1, …), found {self.background!r}"
+            )
         if self.measure == "foreground" and self.background is None:
             raise InputError('measure="foreground" requires a background, such as background=0')
         if self.class_weights is not None and (self.measure, self.match) != ("dice", "labels"):
