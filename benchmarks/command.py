@@ -44,7 +44,7 @@ def _seconds_of(folder: Path, suffix: str) -> tuple[list[float], list[float]]:
     own.mkdir()
     paths = [str(own / f"{name}{suffix}") for name in ("reference", "prediction")]
     for seed, path in enumerate(paths):
-        _make(path, seed)
+        make(path, seed)
     commands = (
         [str(Path(sys.executable).with_name("probdice")), "compare", *paths],
         [sys.executable, "-c", READ, *paths],
@@ -54,7 +54,7 @@ def _seconds_of(folder: Path, suffix: str) -> tuple[list[float], list[float]]:
     return list(compare), list(read)
 
 
-def _make(path: str, seed: int) -> None:
+def make(path: str, seed: int) -> None:
     """Write smooth regions with noisy probabilities, like the output of a network."""
     rng = np.random.default_rng(seed)
     axes = np.ogrid[tuple(slice(-1, 1, n * 1j) for n in SHAPE)]

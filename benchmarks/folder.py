@@ -27,7 +27,7 @@ def folder() -> list[Row]:
     """Measure runs with one and two workers. All cases are links to the same two files."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        _make(root)
+        make(root, CASES)
         _evaluate(root, 2)  # compiles the kernels
         unpacking, first, one, two = least(
             lambda: _unpack(root),
@@ -44,7 +44,8 @@ def folder() -> list[Row]:
     ]
 
 
-def _make(root: Path) -> None:
+def make(root: Path, cases: int) -> None:
+    """Write the files of all cases, which are links to the files of the first case."""
     generator = np.random.default_rng(0)
     for name, sharpness in (("reference", 3.0), ("prediction", 2.5)):
         (root / name).mkdir()
@@ -56,7 +57,7 @@ def _make(root: Path) -> None:
         first = root / name / "case0.nii.gz"
         nibabel.save(nibabel.Nifti1Image(p.astype(np.float32), np.eye(4)), first)
         os.link(first, root / f"one {name}" / first.name)
-        for k in range(1, CASES):
+        for k in range(1, cases):
             os.link(first, root / name / f"case{k}.nii.gz")
 
 

@@ -41,19 +41,24 @@ def faster(work: str, seconds: float, other: float, tool: str, goal: str = "") -
     return Row(work, other / seconds, f"× faster than {tool}", goal, seconds)
 
 
-def least(*works: Callable[[], Any], rounds: int) -> list[float]:
+def least(
+    *works: Callable[[], Any], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """Return the shortest time of each function in seconds. The functions run alternately."""
     best = [float("inf")] * len(works)
     for _ in range(rounds):
         for k, work in enumerate(works):
-            start = time.perf_counter()
+            start = clock()
             work()
-            best[k] = min(best[k], time.perf_counter() - start)
+            best[k] = min(best[k], clock() - start)
     return best
 
 
-def run(benchmarks: Sequence[Benchmark], description: str) -> None:
-    """Measure all rows and print a Markdown table. Options insert it into a page or write JSON."""
+def run(benchmarks: Sequence[Benchmark], description: str, marker: str = "figures") -> None:
+    """Measure all rows and print a Markdown table. Options insert it into a page or write JSON.
+
+    `marker` is the name of the two comments of the page between which the table is inserted.
+    """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     names = [benchmark.__name__ for benchmark in benchmarks]
     parser.add_argument("--only", nargs="*", default=names, choices=names, metavar="NAME")
@@ -72,7 +77,7 @@ def run(benchmarks: Sequence[Benchmark], description: str) -> None:
     if options.into is not None:
         from fuzz.figures import put
 
-        put(options.into, "figures", "\n".join(lines))
+        put(options.into, marker, "\n".join(lines))
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
 

@@ -49,14 +49,9 @@ def regions(*shape: int, seed: int) -> torch.Tensor:
 
 def logits(soft: bool) -> Row:
     """Measure one batch of logits of 27 clusters, with labels or soft targets."""
-    target = regions(8, 128, 128, seed=0)
-    clusters = torch.nn.functional.one_hot(regions(8, 128, 128, seed=1), CLASSES).movedim(-1, 1)
-    preds = 4 * clusters + torch.randn(clusters.shape, generator=torch.Generator().manual_seed(2))
+    preds, target, metric = logits_and_metric(soft)
     prediction = np.ascontiguousarray(preds.softmax(1).movedim(1, 0).numpy())
     reference = prediction if soft else target.numpy()
-    if soft:
-        target = preds.softmax(1)
-    metric = metric_of_logits()
     update, softmax, overlap = least(
         lambda: metric.update(preds, target),
         lambda: preds.softmax(1),
@@ -65,6 +60,14 @@ def logits(soft: bool) -> Row:
     )
     work = f"RegionDice.update, logits (8, 27, 128, 128), {'soft targets' if soft else 'labels'}"
     return times(work, update, softmax + overlap, "torch softmax + overlap", "at most 1.5 ×")
+
+
+def logits_and_metric(soft: bool) -> tuple[torch.Tensor, torch.Tensor, RegionDice]:
+    """Return one batch of logits and targets, and a metric that computes the softmax."""
+    target = regions(8, 128, 128, seed=0)
+    clusters = torch.nn.functional.one_hot(regions(8, 128, 128, seed=1), CLASSES).movedim(-1, 1)
+    preds = 4 * clusters + torch.randn(clusters.shape, generator=torch.Generator().manual_seed(2))
+    return preds, preds.softmax(1) if soft else target, metric_of_logits()
 
 
 def metric_of_logits() -> RegionDice:
