@@ -157,7 +157,7 @@ def test_a_reference_is_required_without_raters(folders):
 def summary_of(sentences):
     """The parts of summary.json that a conclusion needs, for methods ranked in this order."""
     ranks = [
-        {"method": name, "place": k, "kept": None, "mean_rank": k}
+        {"method": name, "place": k, "stability": None, "mean_rank": k}
         for k, name in enumerate(sentences, 1)
     ]
     pairs = [("a", name, 0.01) for name in sentences if name != "a"]
@@ -172,7 +172,7 @@ def summary_of(sentences):
         "measures": {"score": {"methods": entries}, "mean_dice": {"methods": entries}},
         "ranking": {
             "ranks": ranks,
-            "differences": [{"first": a, "second": b, "p_holm": p} for a, b, p in pairs],
+            "differences": [{"first": a, "second": b, "p_corrected": p} for a, b, p in pairs],
             "schemes": {},
         },
         "rater_comparison": {"sentences": sentences},

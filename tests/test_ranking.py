@@ -41,7 +41,7 @@ def test_ranks_equal_a_hand_computation(rule: MissingRule) -> None:
     assert [rank.place for rank in ranking] == [1, 1, 3]
     assert [(rank.n, rank.last) for rank in ranking] == [(4, 0), (4, 0), (4, 1)]
     assert {rank.place_interval.kind for rank in ranking} == {"withheld"}
-    assert all(math.isnan(rank.kept) and rank.shares == () for rank in ranking)
+    assert all(math.isnan(rank.stability) and rank.shares == () for rank in ranking)
 
 
 def test_cases_that_one_method_lacks_may_be_excluded_for_all() -> None:
@@ -83,7 +83,7 @@ def test_rank_stability_is_the_share_of_resamples_with_each_place() -> None:
         better = (sums < sums["abc".index(rank.method)]).sum(axis=0)
         expected = [float(np.mean(better == place)) for place in range(3)]
         assert rank.shares == pytest.approx(tuple(expected))
-        assert rank.place is not None and rank.kept == rank.shares[rank.place - 1]
+        assert rank.place is not None and rank.stability == rank.shares[rank.place - 1]
 
 
 def test_a_method_that_always_wins_is_first_in_every_resample() -> None:
@@ -92,7 +92,7 @@ def test_a_method_that_always_wins_is_first_in_every_resample() -> None:
     ranking = ranks({"low": base, "high": base + 1, "other": generator.permutation(base)})
     best = ranking[0]
     assert (best.method, best.place, best.mean_rank) == ("high", 1, 1.0)
-    assert (best.kept, best.shares) == (1.0, (1.0, 0.0, 0.0))
+    assert (best.stability, best.shares) == (1.0, (1.0, 0.0, 0.0))
     assert (best.place_interval.low, best.place_interval.high) == (1.0, 1.0)
     assert best.place_interval.kind == "percentile"
 
@@ -243,7 +243,7 @@ def test_challengers_ideal_task_has_the_same_stable_order_by_every_scheme(scheme
     generator = np.random.default_rng(0)
     scores = {f"A{k}": generator.uniform(1 - k / 10, 1.09 - k / 10, 50) for k in range(1, 6)}
     ranking = ranks(scores, scheme=scheme)
-    assert [(rank.method, rank.place, rank.kept) for rank in ranking] == [
+    assert [(rank.method, rank.place, rank.stability) for rank in ranking] == [
         (f"A{k}", k, 1.0) for k in range(1, 6)
     ]
     if scheme == "test-based":

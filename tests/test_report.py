@@ -756,7 +756,7 @@ def test_the_page_of_an_evaluation_shows_statistics_failures_and_missing_cases(
             assert f"{summary.mean:.4f}" in words and f"{summary.interval.low:.4f}" in words
     for rank in evaluation.ranks():
         assert f"mean rank {rank.mean_rank:.2f} over 8 cases" in words
-        assert f"place {rank.place} in {percent(rank.kept)} of samples" in words
+        assert f"place {rank.place} in {percent(rank.stability)} of samples" in words
     assert "Missing and failed cases rank last (missing: worst)." in words
     assert "“good”: 1 missing and 1 failed of 8 cases, which rank last" in words
     assert "With 6 cases, 95 % confidence intervals may be too narrow." in words

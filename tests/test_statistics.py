@@ -165,7 +165,12 @@ def test_only_shared_cases_are_paired() -> None:
 
 def test_equal_methods_have_a_p_value_of_1() -> None:
     pair = pair_of(SCORES, SCORES)
-    assert (pair.p, pair.p_holm, pair.mean, pair.reason) == (1.0, 1.0, 0.0, "all differences are 0")
+    assert (pair.p, pair.p_corrected, pair.mean, pair.reason) == (
+        1.0,
+        1.0,
+        0.0,
+        "all differences are 0",
+    )
     assert pair.interval.kind == "percentile"
 
 
@@ -186,7 +191,7 @@ def test_zero_differences_are_excluded_and_counted() -> None:
 def test_fewer_than_six_pairs_are_not_tested() -> None:
     three = {"a": SCORES[:5], "b": [0.0] * 5, "c": [1.0] * 5}
     for pair in differences(three):
-        assert math.isnan(pair.p) and math.isnan(pair.p_holm)
+        assert math.isnan(pair.p) and math.isnan(pair.p_corrected)
         assert pair.reason == "5 cases, fewer than 6: no result could be significant"
         assert pair.interval.kind == "withheld"
         assert not math.isnan(pair.mean)
@@ -203,8 +208,8 @@ def test_all_pairs_are_corrected_together() -> None:
     scores = {"a": base, "b": base + generator.normal(0.1, 0.1, 12), "c": base + 0.3}
     pairs = differences(scores)
     assert [(pair.first, pair.second) for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert [pair.p_holm for pair in pairs] == list(holm([pair.p for pair in pairs]))
-    assert pairs[1].p_holm == pytest.approx(3 * 2 / 2**12)
+    assert [pair.p_corrected for pair in pairs] == list(holm([pair.p for pair in pairs]))
+    assert pairs[1].p_corrected == pytest.approx(3 * 2 / 2**12)
 
 
 def test_an_undefined_bca_interval_uses_percentiles_with_a_reason() -> None:

@@ -33,7 +33,7 @@ for method, summary in evaluation.summaries("adjusted_score").items():
     )
 for difference in evaluation.differences("adjusted_score"):
     names = f"{difference.first} − {difference.second}"
-    print(f"{names}: {difference.mean:.3f}, p = {difference.p_holm:.4f}")
+    print(f"{names}: {difference.mean:.3f}, p = {difference.p_corrected:.4f}")
 
 # %%
 frame = evaluation.cases_frame()

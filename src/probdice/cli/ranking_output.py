@@ -153,7 +153,7 @@ def _method_table(
         ]
         if several_methods:
             mean_rank = "–" if rank["mean_rank"] is None else f"{rank['mean_rank']:.2f}"
-            stability = "–" if rank["kept"] is None else percent(rank["kept"], 0)
+            stability = "–" if rank["stability"] is None else percent(rank["stability"], 0)
             cells = [_number_text(rank["place"]), *cells, mean_rank, stability]
         else:
             quartiles = f"{decimal(row['lower_quartile'])} {decimal(row['upper_quartile'])}"
@@ -270,7 +270,7 @@ def _lowest_first(pair: dict[str, Any]) -> float:
 
 
 def _place(rank: dict[str, Any]) -> str:
-    stability = "" if rank["kept"] is None else f" {percent(rank['kept'], 0)}"
+    stability = "" if rank["stability"] is None else f" {percent(rank['stability'], 0)}"
     return f"{_number_text(rank['place'])}{stability}"
 
 
@@ -294,7 +294,7 @@ def _difference_table(rows: Sequence[dict[str, Any]]) -> FittingTable:
             _signed_decimal(row["median"] if row["mean"] is None else row["mean"]),
             _interval(row["interval"], _signed_decimal),
             _probability(row["p"]),
-            _probability(row["p_holm"]),
+            _probability(row["p_corrected"]),
         )
     return table
 

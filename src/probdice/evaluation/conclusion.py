@@ -79,8 +79,8 @@ def _winner_sentence(
     details = [_mean(summary, winners[0])] if len(summary["rank_by"]) == 1 else []
     if len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
-    if rank["kept"] is not None:
-        details.append(f"first in {percent(rank['kept'], 0)} of bootstrap samples")
+    if rank["stability"] is not None:
+        details.append(f"first in {percent(rank['stability'], 0)} of bootstrap samples")
     return f"{_quoted(winners[0])} is first by {title_list} ({'; '.join(details)}){overlap}."
 
 
@@ -134,7 +134,7 @@ def _separation(
         names = (pair["first"], pair["second"])
         if winners[0] in names:
             other = names[0] if names[1] == winners[0] else names[1]
-            tests[other] = pair["p_holm"]
+            tests[other] = pair["p_corrected"]
     other_methods = [method for method in order if method in tests]
     untested_methods = [method for method in other_methods if tests[method] is None]
     if other_methods and len(untested_methods) == len(other_methods):

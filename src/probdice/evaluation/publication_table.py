@@ -154,7 +154,7 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
         ),
         "wins": ("significant wins", lambda rank: decimal(shares[rank["method"]], 2)),
         "mean_rank": ("mean rank", lambda rank: decimal(rank["mean_rank"], 2)),
-        "stability": ("rank stability", lambda rank: percent(rank["kept"], 0)),
+        "stability": ("rank stability", lambda rank: percent(rank["stability"], 0)),
         "cases": ("cases", scored),
     }
 

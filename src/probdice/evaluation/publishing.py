@@ -34,9 +34,10 @@ __all__ = ["ALL", "files_csv", "how_text", "ranking_csv"]
 RANKING = (
     *("measure", "scheme", "place", "method", "value", "mean", "median", "infinite", "ci_low"),
     *("ci_high", "n", "mean_equal_labels", "mean_rank", "mean_rank_low", "mean_rank_high"),
-    *("place_low", "place_high", "kept", "ranked_cases", "last", "cases", "scored", "failed"),
+    *("place_low", "place_high", "stability", "ranked_cases", "last", "cases", "scored", "failed"),
     *("missing", "remarks"),
 )
+RANK_KEYS = ("place", "method", "value", "mean_rank", "stability", "last")  # as in summary.json
 ALL = "all"  # the ranking by all measures together
 FILES = ("role", "method", "case", "file", "bytes", "sha256")
 
@@ -74,7 +75,7 @@ def _rank_row(
     return {
         "measure": measure,
         "scheme": summary["scheme"],
-        **{key: rank[key] for key in ("place", "method", "value", "mean_rank", "kept", "last")},
+        **{key: rank[key] for key in RANK_KEYS},
         **values,
         "mean_rank_low": rank["mean_rank_interval"]["low"],
         "mean_rank_high": rank["mean_rank_interval"]["high"],

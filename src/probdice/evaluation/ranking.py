@@ -86,7 +86,7 @@ class Rank:
         The bootstrap confidence interval of the mean rank, from the same resamples for all methods.
     place_interval : Interval
         The bootstrap confidence interval of the place, from the same resamples.
-    kept : float
+    stability : float
         Rank stability: the share of resamples in which the method has the same place; NaN if rank
         stability is withheld.
     shares : tuple of float
@@ -105,7 +105,7 @@ class Rank:
     place: int | None
     mean_rank_interval: Interval = field(default_factory=lambda: withheld(0, of_subjects=False))
     place_interval: Interval = field(default_factory=lambda: withheld(0, of_subjects=False))
-    kept: float = nan
+    stability: float = nan
     shares: tuple[float, ...] = ()
     value: float = nan
 
@@ -376,7 +376,7 @@ def _with_stability(rank: Rank, places: Numbers, means: Floats, methods: int) ->
         rank,
         mean_rank_interval=percentiles(means[~np.isnan(means)], FEW_VALUES),
         place_interval=percentiles(places, FEW_VALUES),
-        kept=float(shares[(rank.place or 1) - 1]),
+        stability=float(shares[(rank.place or 1) - 1]),
         shares=tuple(shares.tolist()),
     )
 

@@ -122,7 +122,7 @@ class Difference:
         The statistic of the two-sided test of `paired_test`.
     p : float
         The p-value of the test.
-    p_holm : float
+    p_corrected : float
         The p-value after Holm's correction for multiple comparisons (all pairs of methods).
     reason : str
         The reason why there is no test, a remark on the test, or "".
@@ -138,7 +138,7 @@ class Difference:
     interval: Interval
     statistic: float
     p: float
-    p_holm: float
+    p_corrected: float
     reason: str = ""
     subjects: int | None = None
 
@@ -250,7 +250,7 @@ def differences(
         for first, second in combinations(table, 2)
     ]
     corrected_p = corrected([pair.p for pair in pairs])
-    return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected_p, strict=True))
+    return tuple(replace(pair, p_corrected=p) for pair, p in zip(pairs, corrected_p, strict=True))
 
 
 def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
@@ -310,7 +310,7 @@ def _difference(
         interval=interval(pair_gaps, owners, resamples=resamples, seed=seed),
         statistic=statistic,
         p=p,
-        p_holm=nan,
+        p_corrected=nan,
         reason=reason,
         subjects=None if owners is None else subject_gaps.size,
     )

@@ -34,7 +34,7 @@ __all__ = [
     "with_relative_paths",
 ]
 
-FORMAT = 4  # version of summary.json
+FORMAT = 5  # version of summary.json
 PACKAGES = ("numpy", "scipy", "numba", "nibabel")  # packages whose versions are recorded
 KEYS: dict[str, type] = {  # required keys and their types, in addition to the format
     "options": dict,
@@ -49,6 +49,7 @@ KEYS: dict[str, type] = {  # required keys and their types, in addition to the f
     "rank_by": list,
     "scheme": str,
     "titles": dict,
+    "test": str,
     "external_columns": list,
     "jobs": list,
     "others": dict,
@@ -65,7 +66,6 @@ KEYS: dict[str, type] = {  # required keys and their types, in addition to the f
     "derived": list,
     "components": list,
 }
-UNNAMED_TEST = "Wilcoxon signed-rank test"  # used by older summaries, which do not name it
 INFINITE = "\x00inf"  # cannot occur in a name
 
 
@@ -230,7 +230,6 @@ def read_summary(out: Folder) -> dict[str, Any]:
         )
     if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
         raise InputError(invalid_summary(path))
-    content.setdefault("test", UNNAMED_TEST)
     return content
 
 

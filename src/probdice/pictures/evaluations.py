@@ -254,7 +254,7 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: PlotReque
         shift = 0.12 * (methods.index(method) / len(methods) - 0.5)  # separates tied methods
         places = [(rank.place or len(methods)) + shift for rank in ranks]
         ax.plot(columns, places, "-", color=colours[method], linewidth=1.6, zorder=2)
-        areas = [160 * (1.0 if isnan(rank.kept) else rank.kept) + 8 for rank in ranks]
+        areas = [160 * (1.0 if isnan(rank.stability) else rank.stability) + 8 for rank in ranks]
         ax.scatter(columns, places, s=areas, color=colours[method], zorder=3, linewidths=0)
         ax.annotate(names[method], (columns[-1] + 0.12, places[-1]), va="center", fontsize=8)
     titles = [f"{scheme}\n(used)" if scheme == evaluation.scheme else scheme for scheme in SCHEMES]

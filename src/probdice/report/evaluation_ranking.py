@@ -95,7 +95,7 @@ def _statistics(
         cells = (
             method_cell(rank["method"], colours),
             place_cell(rank, details=True),
-            cell_of(rank["kept"], lambda share: percent(share, 0)),
+            cell_of(rank["stability"], lambda share: percent(share, 0)),
             cell_of(entry["mean"]),
             interval_cell(entry["interval"]),
             *([cell_of(entry["equal_labels"])] if differing else []),
@@ -131,7 +131,7 @@ def _differences(name: str, differences: list[dict[str, Any]], test: str) -> Tab
             text_cell(shortened(entry["second"])),
             cell_of(entry["median"] if entry["mean"] is None else entry["mean"], signed),
             interval_cell(entry["interval"], signed),
-            Cell(entry["p_holm"], _probability(entry["p_holm"]), entry["reason"]),
+            Cell(entry["p_corrected"], _probability(entry["p_corrected"]), entry["reason"]),
             Cell(entry["n"], str(entry["n"])),
         )
         for entry in differences
@@ -183,7 +183,7 @@ def ranking_by_all(summary: dict[str, Any], colours: dict[str, str]) -> Table:
         (
             method_cell(rank["method"], colours),
             place_cell(rank, details=True),
-            cell_of(rank["kept"], lambda share: percent(share, 0)),
+            cell_of(rank["stability"], lambda share: percent(share, 0)),
             cell_of(rank["mean_rank"], lambda mean: decimal(mean, 2)),
         )
         for rank in summary["ranking"]["ranks"]

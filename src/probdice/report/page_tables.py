@@ -98,7 +98,7 @@ def place_cell(rank: dict[str, Any], *, details: bool = False) -> Cell:
         return Cell(None, "–", "no ranked case" if details else "")
     text = f"{rank['place']:g}"
     if not details:
-        about = "" if rank["kept"] is None else f"stability {percent(rank['kept'], 0)}"
+        about = "" if rank["stability"] is None else f"stability {percent(rank['stability'], 0)}"
         return Cell(rank["place"], text, about)
     about = f"mean rank {rank['mean_rank']:.2f} over {quantity(rank['n'], 'case')}"
     if rank["last"]:
