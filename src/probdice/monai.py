@@ -176,8 +176,8 @@ class RegionDiceHandler(IgniteMetricHandler):
             save_details=False,
         )
         if value is not None and value not in metric.keys:
-            known = ", ".join(metric.keys)
-            raise InputError(f"value must be one of {known}, found {value!r}")
+            allowed = ", ".join(metric.keys)
+            raise InputError(f"value must be one of {allowed}, found {value!r}")
 
     def attach(self, engine: Engine, name: str | None = None) -> None:
         """Compute the metric at the end of every epoch of an engine.

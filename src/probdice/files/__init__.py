@@ -435,16 +435,16 @@ def _format(source: Source) -> Format:
             )
     if description:
         raise FormatError("not a segmentation file: it is ", *description)
-    known = ", ".join(file_format.name for file_format in FORMATS if file_format is not JPEG)
-    raise FormatError(f"unknown file format {start}; probdice reads {known}")
+    readable = ", ".join(file_format.name for file_format in FORMATS if file_format is not JPEG)
+    raise FormatError(f"unknown file format {start}; probdice reads {readable}")
 
 
 def _format_of_suffix(path: str) -> Format:
     for file_format in FORMATS:
         if path.lower().endswith(file_format.writes) and file_format.write is not None:
             return file_format
-    known = ", ".join(suffix for file_format in FORMATS for suffix in file_format.writes)
-    raise InputError(f"unsupported file name suffix for writing: expected one of {known}")
+    writable = ", ".join(suffix for file_format in FORMATS for suffix in file_format.writes)
+    raise InputError(f"unsupported file name suffix for writing: expected one of {writable}")
 
 
 @contextmanager

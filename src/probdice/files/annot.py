@@ -154,22 +154,22 @@ def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np
     table have the same colour, the first row is used. Pairs are converted in blocks to save memory.
     """
     numbers = {0: UNLABELLED} | {colour: entry.label for entry, colour in reversed(rows)}
-    known = np.array(sorted(numbers))
-    of_known = np.array([numbers[colour] for colour in known.tolist()], np.int32)
+    colours_in_table = np.array(sorted(numbers))
+    labels_in_table = np.array([numbers[colour] for colour in colours_in_table.tolist()], np.int32)
     count = len(pairs)
     labels = np.full(count, MISSING, np.int32)
     for start in range(0, count, BLOCK):
         vertices, colours = pairs[start : start + BLOCK].T.astype(np.int64)
         if vertices.min() < 0 or vertices.max() >= count:
             raise corrupt(f"its vertices are not numbered from 0 to {count - 1}")
-        places = np.searchsorted(known, colours).clip(max=known.size - 1)
-        unknown = known[places] != colours
+        places = np.searchsorted(colours_in_table, colours).clip(max=colours_in_table.size - 1)
+        unknown = colours_in_table[places] != colours
         if unknown.any():
             raise corrupt(
                 f"vertex {vertices[unknown][0]} has the value {colours[unknown][0]}, which is not "
                 f"in the colour table"
             )
-        labels[vertices] = of_known[places]
+        labels[vertices] = labels_in_table[places]
     if labels.min() == MISSING:
         raise corrupt(f"its vertices are not numbered from 0 to {count - 1}")
     return labels

@@ -63,16 +63,16 @@ def label_table(path: str | os.PathLike[str]) -> Path | None:
     the most entities with the file is used.
     """
     file = Path(path)
-    own = BidsName.of(file.name)
-    if own is None or own.suffix != LABELS or not own.value("sub"):
+    file_name = BidsName.of(file.name)
+    if file_name is None or file_name.suffix != LABELS or not file_name.value("sub"):
         return None
-    for folder in _folders(file, f"sub-{own.value('sub')}"):
+    for folder in _folders(file, f"sub-{file_name.value('sub')}"):
         tables = {
             table: len(name.entities)
             for table in sorted(folder.glob(f"*{LABELS}.tsv"))
             if (name := BidsName.of(table.name)) is not None
             and name.suffix == LABELS
-            and set(name.entities) <= set(own.entities)
+            and set(name.entities) <= set(file_name.entities)
         }
         if tables:
             return max(tables, key=lambda table: tables[table])

@@ -120,8 +120,8 @@ def conforms(value: object, kind: Any) -> bool:
         return value in arguments
     if is_typeddict(kind):
         fields = get_type_hints(kind, include_extras=True)
-        known = isinstance(value, dict) and set(value) == set(fields)
-        return known and all(conforms(value[name], fields[name]) for name in fields)  # type: ignore[index]
+        has_fields = isinstance(value, dict) and set(value) == set(fields)
+        return has_fields and all(conforms(value[name], fields[name]) for name in fields)  # type: ignore[index]
     if isinstance(value, list) and origin is list:
         return all(conforms(item, arguments[0]) for item in value)
     if isinstance(value, list) and origin is tuple:
@@ -215,8 +215,10 @@ def library_failure(library: str, reason: str) -> FormatError:
 
 def error_to_dict(error: Exception, library: str) -> dict[str, Any]:
     """Convert the error of a reader to a dictionary for JSON."""
-    ours = isinstance(error, ProbdiceError)
-    if NO_MEMORY.search(str(error.__cause__)) or (isinstance(error, MemoryError) and not ours):
+    is_expected = isinstance(error, ProbdiceError)
+    if NO_MEMORY.search(str(error.__cause__)) or (
+        isinstance(error, MemoryError) and not is_expected
+    ):
         error = library_failure(library, TOO_MUCH)
     if type(error).__name__ in ERRORS:
         message = [part if isinstance(part, str) else asdict(part) for part in error.args]

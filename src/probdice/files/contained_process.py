@@ -150,11 +150,11 @@ class _Limits:
         """Allow time and memory for `nbytes` additional bytes."""
         self.seconds += PER_VALUE[0] * nbytes
         self.nbytes += PER_VALUE[1] * nbytes
-        factor, more = WALL
+        factor, extra_seconds = WALL
         left = max(0.1, self.seconds - (time.process_time() - self.used))
         # If the parent is killed, the limit of wall time ends a reader that waits without using
         # CPU time.
-        machine.limit_time(left, factor * self.seconds + more)
+        machine.limit_time(left, factor * self.seconds + extra_seconds)
         machine.limit_memory(self.before + self.nbytes)
 
     def lift(self) -> None:

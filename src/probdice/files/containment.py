@@ -258,8 +258,8 @@ class _Child:
 
     def answer(self, request: dict[str, Any], returns: Any, max_bytes: int) -> ReaderResult:
         """Return the answer to a request. End the child if there is no valid answer."""
-        factor, more = WALL
-        deadline = time.monotonic() + more + factor * request["seconds"]
+        factor, extra_seconds = WALL
+        deadline = time.monotonic() + extra_seconds + factor * request["seconds"]
         descriptor = None
         try:
             self._send(request)

@@ -84,13 +84,13 @@ def with_description(image: Image, text: object) -> Image:
         *(AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError),
     ) as error:
         raise corrupt(f"its description is invalid ({error})") from error
-    known = {key: colour for key, colour in colours.items() if COLOUR.fullmatch(colour)}
+    valid_colours = {key: colour for key, colour in colours.items() if COLOUR.fullmatch(colour)}
     return replace(
         image,
         array=array,
         regions=0 if kind == "probabilities" else None,
         affine=affine,
-        colours={**image.colours, **known},
+        colours={**image.colours, **valid_colours},
     )
 
 
@@ -143,16 +143,16 @@ def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.floa
     """
     affine = image.affine
     if "affine" in content:
-        given = content["affine"]
-        if affine is None and given is not None:
-            return np.array(given, dtype=np.float64)
-        if affine is not None and given is None and (np.abs(affine) == np.eye(len(affine))).all():
+        stored = content["affine"]
+        if affine is None and stored is not None:
+            return np.array(stored, dtype=np.float64)
+        if affine is not None and stored is None and (np.abs(affine) == np.eye(len(affine))).all():
             return None
     if affine is None or len(affine) == axes + 1:
         return affine
     # The other axes have length 1. If the affine mixes them with the image axes, another program
     # has changed it.
-    kept, further = [*range(axes), len(affine) - 1], [*range(axes, len(affine) - 1)]
-    if affine[np.ix_(kept, further)].any() or affine[np.ix_(further, kept)].any():
+    image_axes, other_axes = [*range(axes), len(affine) - 1], [*range(axes, len(affine) - 1)]
+    if affine[np.ix_(image_axes, other_axes)].any() or affine[np.ix_(other_axes, image_axes)].any():
         return affine
-    return affine[np.ix_(kept, kept)]
+    return affine[np.ix_(image_axes, image_axes)]

@@ -240,10 +240,10 @@ def _divided(
 
 
 def _no_masks(priority: Sequence[str], value: float | None) -> InputError:
-    found = "probabilities" if value is None else f"{value:g}"
+    content = "probabilities" if value is None else f"{value:g}"
     return InputError(
         priority_option(priority),
-        f" applies to masks of 0 and 1, found {found}. For probabilities, pass ",
+        f" applies to masks of 0 and 1, found {content}. For probabilities, pass ",
         NORMALISE,
         " or ",
         BACKGROUND,

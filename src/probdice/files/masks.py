@@ -137,9 +137,9 @@ def label_map_by_priority(
             f" leaves {undecided} shared pixels unassigned, because it names none of their masks. "
             f"Add names of these regions: {listed([shown[k] for k in last], 20)}.",
         )
-    given = [label for label in labels if label is not None and 0 < label < 2**63]
-    if len(given) == len(masks):
-        numbers, called = given, {given[k]: name for k, name in names.items()}
+    positive_labels = [label for label in labels if label is not None and 0 < label < 2**63]
+    if len(positive_labels) == len(masks):
+        numbers, called = positive_labels, {positive_labels[k]: name for k, name in names.items()}
     else:
         numbers = list(range(1, len(masks) + 1))
         called = {number: str(label) for number, label in zip(numbers, shown, strict=True)}

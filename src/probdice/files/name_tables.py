@@ -300,12 +300,16 @@ def _named_labels(
     if not table and (words := [label for label in entries if not isinstance(label, int)]):
         raise InputError(f"the keys of names must be whole numbers, found {listed(words)}")
     present = labels_in(segmentation)
-    known = [label for label in entries if label in present]
-    if not known and required:
+    labels_with_entry = [label for label in entries if label in present]
+    if not labels_with_entry and required:
         raise _none(entries, sorted(present), "labels")
-    chosen = {int(label): entries[label].name for label in (known if table else entries)}
+    chosen = {
+        int(label): entries[label].name for label in (labels_with_entry if table else entries)
+    }
     names = {**segmentation.names, **chosen}
-    colours = {int(label): colour for label in known if (colour := entries[label].colour)}
+    colours = {
+        int(label): colour for label in labels_with_entry if (colour := entries[label].colour)
+    }
     return replace(segmentation, names=names, colours={**segmentation.colours, **colours})
 
 
@@ -313,18 +317,18 @@ def _named_regions(segmentation: Segmentation, entries: Mapping[Label, Entry]) -
     by_text = {str(label): entry for label, entry in entries.items()}
     labels, names = list(segmentation.labels), dict(segmentation.names)
     colours = dict(segmentation.colours)
-    known = False
+    has_entry = False
     for k, region in enumerate(segmentation.regions):
         label = region if labels[k] is None else labels[k]
         entry = by_text.get(str(label)) or by_text.get(str(region))
         if entry is None:
             continue
-        known, names[k] = True, entry.name
+        has_entry, names[k] = True, entry.name
         if isinstance(label, int):  # a channel without a label gets its index as its label
             labels[k] = label
         if entry.colour:
             colours[k] = entry.colour
-    if not known:
+    if not has_entry:
         raise _none(entries, segmentation.regions, "regions")
     return replace(segmentation, labels=tuple(labels), names=names, colours=colours)
 

@@ -153,7 +153,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
     Pillow does not verify the checksums of the values, and it rejects images with long comments.
     """
     view = memoryview(content)
-    kept, values = [view[:8]], []
+    chunks, values = [view[:8]], []
     start = 8
     kind = b""
     while kind != b"IEND":
@@ -167,13 +167,13 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
             name = kind.decode() if kind.isalpha() else repr(kind)
             raise corrupt(f"wrong checksum of chunk {name} at byte {start}")
         if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
-            kept.append(view[start:stop])
+            chunks.append(view[start:stop])
             if kind == b"IDAT":
                 values.append(view[start + 8 : stop - 4])
         start = stop
-    if bytes(kept[1][4:8]) != b"IHDR" or len(kept[1]) != 25:
+    if bytes(chunks[1][4:8]) != b"IHDR" or len(chunks[1]) != 25:
         raise corrupt("it does not start with a header")
-    width, height, depth, colour, interlaced = struct.unpack(">IIBB2xB", kept[1][8:21])
+    width, height, depth, colour, interlaced = struct.unpack(">IIBB2xB", chunks[1][8:21])
     samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 1)
     shape = (height, width)
     needed = _rows_size(width, height, depth * samples, bool(interlaced))
@@ -184,7 +184,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
     for piece in unpack_pieces(values):
         unpacked += len(piece)
         if unpacked >= needed:
-            return b"".join(kept)
+            return b"".join(chunks)
     raise corrupt("its compressed values end too early")
 
 

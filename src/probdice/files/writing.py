@@ -75,12 +75,12 @@ def described_payload(value: Segmentation, array: Any, geometry: Geometry | None
 def check_vertices(file_format: Format, payload: Payload) -> None:
     """Reject values per vertex if the format stores only images on a grid."""
     if payload.geometry is not None and not payload.geometry.on_grid and not file_format.surfaces:
-        known = ".annot, .label.gii or .dlabel.nii"
+        suffixes = ".annot, .label.gii or .dlabel.nii"
         if not payload.labels:
-            known = ".func.gii or .dscalar.nii"
+            suffixes = ".func.gii or .dscalar.nii"
         raise InputError(
             f"the format ({file_format.name}) cannot store the vertices of a surface. "
-            f"Write {known}."
+            f"Write {suffixes}."
         )
 
 

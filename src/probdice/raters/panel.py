@@ -282,8 +282,12 @@ class Panel:
                 i, j = ranked_names.index(first), ranked_names.index(second)
                 meeting = comparison.overlap.meeting
                 rows, columns = places[i][meeting.rows], places[j][meeting.columns]
-                known = (rows >= 0) & (columns >= 0)  # backgrounds are not matched here
-                rows, columns, savings = rows[known], columns[known], meeting.savings[known]
+                is_matched = (rows >= 0) & (columns >= 0)  # backgrounds are not matched here
+                rows, columns, savings = (
+                    rows[is_matched],
+                    columns[is_matched],
+                    meeting.savings[is_matched],
+                )
                 tables[i, j] = Pairs(rows, columns, savings)
                 tables[j, i] = Pairs(columns, rows, savings)
         return volumes, tables

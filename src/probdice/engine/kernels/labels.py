@@ -157,14 +157,14 @@ def _occurring(counts: Indices, low: int) -> Indices:
     labels = 0
     for count in counts:
         labels += count > 0
-    kept = np.empty((2, labels), np.int64)
+    occurring = np.empty((2, labels), np.int64)
     place = 0
     for k in range(counts.size):
         if counts[k] > 0:
-            kept[0, place], kept[1, place] = low + k, counts[k]
+            occurring[0, place], occurring[1, place] = low + k, counts[k]
             counts[k] = place
             place += 1
-    return kept
+    return occurring
 
 
 @kernel

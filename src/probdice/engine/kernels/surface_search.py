@@ -58,11 +58,11 @@ def find_distances(
     extents = _extents(other, shapes)
     seed = -1
     for n in range(first, last):
-        own = part.configurations[n]
-        start, stop = shapes.element_starts[own], shapes.element_starts[own + 1]
+        configuration = part.configurations[n]
+        start, stop = shapes.element_starts[configuration], shapes.element_starts[configuration + 1]
         place = part.starts[n] - start
         cell = place_of(part.cells[n], other.counts[0, 1], other.counts[0, 2])
-        shared = halves_of(other, 0, cell[0], cell[1], cell[2]) == own
+        shared = halves_of(other, 0, cell[0], cell[1], cell[2]) == configuration
         count = 0 if shared else _find_neighbours(other, shapes, cell, near)
         for e in range(start, stop):
             weights[place + e] = shapes.sizes[e]

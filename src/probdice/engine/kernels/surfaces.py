@@ -86,7 +86,7 @@ def collect(
     blank = np.full(width, sets.size - 1, np.int32)
     mixed = np.ones(width, np.bool_)  # whether a cell may have a surface
     corners = np.empty(8, np.int64)
-    found = 0
+    count = 0
     for i in range(i_low, i_low + counts[0]):
         for j in range(j_low, j_low + counts[1]):
             a = codes[i, j] if i >= 0 and j >= 0 else blank
@@ -119,12 +119,12 @@ def collect(
                     visited |= configuration
                     if starts[configuration] == starts[configuration + 1]:
                         continue
-                    if found < cells.size:
-                        numbers[found] = number
-                        cells[found] = place + k
-                        configurations[found] = configuration
-                    found += 1
-    return found
+                    if count < cells.size:
+                        numbers[count] = number
+                        cells[count] = place + k
+                        configurations[count] = configuration
+                    count += 1
+    return count
 
 
 @inlined
@@ -366,11 +366,11 @@ def _mark(pyramid: Pyramid, i: int, j: int, k: int) -> None:
         if shifts[level, 2] > shifts[level - 1, 2]:
             half |= k & 1
             k >>= 1
-        known = halves_of(pyramid, level, i, j, k)
+        halves = halves_of(pyramid, level, i, j, k)
         if level <= pyramid.brick:
-            pyramid.bricks[_address(pyramid, level, i, j, k)] = known | 1 << half
+            pyramid.bricks[_address(pyramid, level, i, j, k)] = halves | 1 << half
         else:
             node = (i * counts[level, 1] + j) * counts[level, 2] + k
-            pyramid.nodes[pyramid.offsets[level] + node] = known | 1 << half
-        if known:
+            pyramid.nodes[pyramid.offsets[level] + node] = halves | 1 << half
+        if halves:
             break
