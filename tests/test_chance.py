@@ -7,6 +7,9 @@ import pytest
 from oracles import chance, one_hot
 
 from probdice import Aitchison, Segmentation, compare
+from probdice.comparison.comparing import compare_images
+from probdice.engine.pair import Images
+from probdice.options import CompareOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::probdice.ProbdiceWarning")
 
@@ -123,6 +126,15 @@ def test_a_rare_label_may_be_missing_among_the_samples(place):
     named = Segmentation.from_probabilities(probabilities, names=[9, 10, 11])
     equal = compare(labels, named, similarity=Aitchison(0.01), match="labels")
     assert 0 < equal.chance < 1
+
+
+def test_a_region_whose_given_partner_is_absent_has_none_by_chance():
+    # Region 5 of the prediction belongs to region 1, which this image lacks, so no pixel agrees.
+    prediction = Segmentation.from_probabilities(np.ones((1, 40)), labels=[5])
+    images = Images.of(Segmentation.from_labels([2] * 40), prediction)
+    options = CompareOptions.of(match={5: 1}, similarity="aitchison")
+    result = compare_images(images, options, of_many=True)
+    assert (result.score, result.chance) == (0, 0)
 
 
 def test_given_groups_of_several_soft_regions():

@@ -19,6 +19,14 @@ SOFT_REFERENCE = np.array([[0.9, 0.7, 0.2, 0.1], [0.1, 0.3, 0.8, 0.9]])
 SOFT_SPLIT = np.array([[0.6, 0.5, 0.1, 0.0], [0.3, 0.3, 0.1, 0.1], [0.1, 0.2, 0.8, 0.9]])
 
 
+def test_undefined_values_are_restored_from_a_dict():
+    result = compare([0, 0], [0, 0], background=0)  # one region: nothing to explain
+    restored = Comparison.from_dict(result.to_dict())
+    assert math.isnan(restored.explained["reference"])
+    assert math.isnan(restored.foreground_chance)
+    assert restored.to_json() == result.to_json()
+
+
 def results():
     """One of every kind."""
     earlier = compare(REFERENCE, SPLIT, merge="both")

@@ -30,6 +30,18 @@ def test_a_refinement_explains_everything_and_is_explained_in_part():
     assert compare(coarse, fine).explained["prediction"] == pytest.approx(1 / 9)
 
 
+@pytest.mark.parametrize(("dtype", "amplitude"), [("f4", 1e-6), ("f8", 1e-6), ("f8", 1e-8)])
+def test_a_nearly_certain_region_explains_no_rounding_errors(dtype, amplitude):
+    """Region 1 has probability 2, 2, 0, 0 times the amplitude where the reference is 1, 0, 0, 0.
+
+    The squared correlation of (2, 2, 0, 0) with (1, 0, 0, 0) is 1/3.
+    """
+    foreground = amplitude * np.tile([2.0, 2, 0, 0], 50_000)
+    prediction = np.stack([1 - foreground, foreground]).astype(dtype)
+    result = compare(np.tile([1, 0, 0, 0], 50_000), prediction)
+    assert result.explained["reference"] == pytest.approx(1 / 3, abs=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_least_squares_of_probabilities(dtype):
     p, q = soft(3, 500, 0, dtype), soft(5, 500, 1, dtype)

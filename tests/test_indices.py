@@ -478,3 +478,10 @@ def test_pairs_of_pixels_by_counting_them(a, b):
         assert indices.rand_precision == approx(np.mean(first[second]), **EXACT)
     else:
         assert isnan(indices.rand_precision)
+
+
+def test_kappa_of_one_group_is_undefined_for_probabilities_too():
+    prediction = np.full((3, 7), [[0.1], [0.3], [0.6]])  # rounding made κ 1.5
+    result = compare([0] * 7, prediction, merge="both")
+    assert len(result.groups) == 1
+    assert np.isnan(result.indices().kappa)

@@ -164,3 +164,11 @@ def test_many_labels_are_matched_as_arrays() -> None:
     calls = Overlap.compare(regions, match="labels")
     assert calls.score == 1.0
     assert "_places" not in regions.reference.__dict__  # no Python object per label
+
+
+def test_labels_of_channels_may_need_unsigned_integers():
+    reference = np.array([2**63, 2**64 - 1, 5], np.uint64)
+    prediction = Segmentation.from_probabilities(np.eye(3), labels=[2**64 - 1, 2**63, 5])
+    result = compare(reference, prediction, match="labels")
+    assert result.score == pytest.approx(1 / 3)
+    assert result.unmatched == {"reference": (), "prediction": ()}

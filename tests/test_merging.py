@@ -2,12 +2,20 @@
 
 import math
 import time
+from functools import partial
 
 import numpy as np
 import pytest
+from oracles import one_hot
 
-from probdice import Aitchison, Segmentation, compare, overlap
+from probdice import Absolute, Aitchison, Segmentation, compare, overlap
 from probdice.engine.pair import Images
+from probdice.files.inputs import as_segmentation
+from probdice.method.groups import costs
+from probdice.method.matching import pairs_as_groups
+from probdice.method.merging import merge_unmatched
+from probdice.method.scoring import joined_losses
+from probdice.method.sides import SIDES
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
 SPLIT = [7, 7, 5, 5, 5, 9, 9, 9]
@@ -113,24 +121,37 @@ def test_gains_within_rounding_tie():
     assert merges(result)[:2] == [("prediction", 2, (0,)), ("prediction", 3, (1,))]
 
 
-def test_merging_one_side_adds_neighbours_on_the_other():
+@pytest.mark.parametrize("form", [Segmentation.from_labels, one_hot])
+def test_merging_one_side_adds_neighbours_on_the_other(form):
     """After 2 is merged into the group of 5, a region that overlaps only 2 overlaps the group."""
-    reference = [1, 1, 1, 1, 2, 2, 2, 2]
-    prediction = Segmentation.from_labels([5, 5, 5, 5, 5, 5, 6, 6], names={9: "kidney"})
-    result = compare(reference, prediction, match={"kidney": 2}, merge="both")
-    assert pairs(result) == [((1, 2), (5, 6))]
-    assert merges(result) == [("reference", 2, (5,)), ("prediction", 6, (1, 2))]
-    assert [merge.gain for merge in result.merges] == [0, 0.25]
-    soft = [np.stack([np.asarray(side) == k for k in labels]).astype(float)
-            for side, labels in ((reference, (1, 2)), (prediction.array, (5, 6)))]  # fmt: skip
-    named = Segmentation.from_probabilities([*soft[1], np.zeros(8)], names=[5, 6, "kidney"])
-    again = compare(
-        Segmentation.from_probabilities(soft[0], names=[1, 2]),
-        named,
-        match={"kidney": 2},
-        merge="both",
+    sides = np.array([[1, 1, 1, 1, 2, 2, 2, 2], [5, 5, 5, 5, 5, 5, 6, 6]])
+    images = Images.of(*(as_segmentation(form(side), "reference") for side in sides))
+    table = images.overlap(Absolute())
+    groups = pairs_as_groups(table, np.array([0]), np.array([0]))
+    merged, _, joins = merge_unmatched(
+        table, groups, costs(table, groups), SIDES, partial(joined_losses, table, images)
     )
-    assert merges(again) == merges(result)
+    assert [(join.side, join.region, join.into) for join in joins] == [
+        ("reference", 1, (0,)),
+        ("prediction", 1, (0, 1)),
+    ]
+    assert [join.gain for join in joins] == [0, 0.25]
+    assert merged.count == 1
+
+
+def test_a_region_whose_given_partner_is_absent_is_not_merged():
+    # The prediction calls two pixels 1, but the reference has no region 1.
+    reference, prediction = [2, 2, 2, 2, 2, 3, 3, 3], [1, 1, 2, 2, 2, 3, 3, 4]
+    soft = one_hot(np.array(prediction))  # labels 1 to 4
+    soft = Segmentation.from_probabilities(soft, labels=[1, 2, 3, 4])
+    for side in (prediction, soft):
+        result = compare(reference, side, match={1: 1, 2: 2}, merge="both")
+        assert pairs(result) == [((2,), (2,)), ((3,), (3, 4)), ((), (1,))]
+        assert result.unmatched == {"reference": (), "prediction": (1,)}
+        assert (result.score, result.matched_score) == (6 / 8, 5 / 8)
+    # The prediction has no region 2, so region 2 of the reference is missed.
+    result = compare(reference, [3] * 8, match={2: 2}, merge="both")
+    assert pairs(result) == [((3,), (3,)), ((2,), ())]
 
 
 def test_a_prediction_of_one_region_fits_any_merged_reference():

@@ -214,6 +214,14 @@ def test_a_class_that_is_predicted_but_absent_is_0_where_labels_correspond():
     assert torch.isnan(values["iou_2"])
 
 
+def test_a_background_class_keeps_its_values_if_its_number_is_predicted_elsewhere():
+    metric = RegionDice(2, match="labels", background={"reference": 0, "prediction": 1})
+    metric.update(torch.tensor([[1, 1, 0, 0]]), torch.tensor([[0, 0, 0, 1]]))
+    values = metric.compute()  # class 0 and cluster 1 share two of three and two pixels
+    assert [values[f"{name}_0"] for name in ("accuracy", "dice", "iou")] == [2 / 3, 0.8, 2 / 3]
+    assert (values["dice_1"], values["mean_dice"]) == (0, 0.4)
+
+
 def test_merged_classes_have_the_values_of_their_group():
     target, preds = torch.tensor([[0, 0, 0, 1]]), torch.tensor([[1, 1, 1, 1]])
     metric = RegionDice(2, merge="reference")

@@ -1,7 +1,7 @@
 """Convert a comparison to built-in Python types and back."""
 
 from dataclasses import asdict, fields, replace
-from math import inf, isfinite, nan
+from math import inf, isfinite, isnan, nan
 from operator import index
 from typing import Any
 
@@ -219,8 +219,8 @@ def _volume(value: Any) -> float | None:
 
 
 def _number(value: Any) -> float:
-    """Return a finite number, or NaN for null."""
-    if value is None:
+    """Return a finite number, or NaN for null and NaN."""
+    if value is None or (isinstance(value, float) and isnan(value)):
         return nan
     if not isinstance(value, int | float) or not isfinite(value):
         raise InputError(f"not a complete comparison: expected a number, found {value!r}")

@@ -23,7 +23,7 @@ from probdice.method.background import (
     foreground_share,
 )
 from probdice.method.groups import Groups, group_volumes
-from probdice.method.matching import GivenGroups, GivenPairs, Matching, Rule, knows
+from probdice.method.matching import GivenGroups, Matching
 from probdice.method.merging import sides_to_merge
 from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Passes
@@ -262,7 +262,9 @@ def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Pass
     ]
     halves = [images.drawn(part) for part in parts]
     matching_half = halves[0].overlap(overlap.similarity)
-    rule = _sample_rule(matching_half, matching.match, overlap, matched)
+    rule = matching.match
+    if rule == "labels":  # the sample may lack rare labels
+        rule = GivenGroups(_labelled(overlap, matched))
     sample_groups = correspond(matching_half, replace(matching, match=rule), halves[0]).groups
     sample_matching = GivenGroups(_labelled(matching_half, sample_groups))
     scoring_half = halves[1].overlap(overlap.similarity)
@@ -304,16 +306,6 @@ def _probabilities(sample: NDArray[Any], keys: Sequence[int]) -> Floats:
         return np.isin(sample, keys).astype(np.float64)
     total: Floats = sample[list(keys)].sum(axis=0, dtype=np.float64)
     return total
-
-
-def _sample_rule(sample: Overlap, rule: Rule, overlap: Overlap, matched: Groups) -> Rule:
-    """Adapt the rule to a sample of the pixels, which may lack rare labels."""
-    if rule == "labels":
-        return GivenGroups(_labelled(overlap, matched))
-    if isinstance(rule, GivenPairs):
-        pairs = [pair for pair in rule.pairs if all(knows(sample, name) for name in pair)]
-        return GivenPairs(tuple(pairs)) if pairs else "overlap"
-    return rule
 
 
 def _labelled(

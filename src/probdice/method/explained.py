@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from probdice.method.overlap import Floats, Overlap
 from probdice.method.pixel_passes import Moments
-from probdice.method.sides import SIDES, Side, other
+from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["explained_by_counts", "explained_by_moments"]
 
@@ -35,31 +35,55 @@ def explained_by_counts(overlap: Overlap) -> dict[Side, float]:
 def explained_by_moments(moments: Moments, pixels: int) -> dict[Side, float]:
     """Compute the R² of the least-squares regression of each side on the other side."""
     shares: dict[Side, float] = {}
-    means = moments.volumes.map(lambda volumes: volumes / pixels)
+    volumes = moments.volumes
+    cross = moments.cross_products - np.outer(volumes.reference, volumes.prediction / pixels)
+    covariances = Both(
+        _covariance(moments.products.reference, volumes.reference, cross, pixels),
+        _covariance(moments.products.prediction, volumes.prediction, cross.T, pixels),
+    )
     for side in SIDES:
         predictor = other(side)
-        cross_products = moments.cross_products if side == "reference" else moments.cross_products.T
-        covariance = cross_products - np.outer(moments.volumes[side], means[predictor])
-        variance = _variance(moments.products[side], moments.volumes[side], pixels)
+        covariance = cross if side == "reference" else cross.T
+        variance = _variance(covariances[side], volumes[side], pixels)
         if variance <= CONSTANT * pixels:
             shares[side] = nan
             continue
-        products = moments.products[predictor]
-        if products is None:  # for a label map, regression predicts the mean within each label
-            volumes = moments.volumes[predictor]
-            occupied = volumes > 0
-            explained_variance = float(np.sum(covariance[:, occupied] ** 2 / volumes[occupied]))
+        predictor_covariance = covariances[predictor]
+        if predictor_covariance is None:  # regression predicts the mean within each label
+            occupied = volumes[predictor] > 0
+            squares = covariance[:, occupied] ** 2
+            explained_variance = float(np.sum(squares / volumes[predictor][occupied]))
         else:
-            predictor_covariance = products - np.outer(moments.volumes[predictor], means[predictor])
             explained_variance = _explained_variance(covariance, predictor_covariance)
         shares[side] = min(max(explained_variance / variance, 0.0), 1.0)
     return shares
 
 
-def _variance(products: Floats | None, volumes: Floats, pixels: int) -> float:
+def _covariance(
+    products: Floats | None, volumes: Floats, cross: Floats, pixels: int
+) -> Floats | None:
+    """Return the covariance of the regions of one side, or None for a label map.
+
+    The rows of `cross` are the covariances of these regions with the other side. If the regions sum
+    to a constant, the largest region is computed from the other regions, also in `cross`. Where its
+    probability is nearly 1, its own variance is smaller than the rounding errors of its moments.
+    """
+    if products is None:
+        return None
+    covariance: Floats = products - np.outer(volumes, volumes / pixels)
+    if covariance.sum() <= CONSTANT * pixels:
+        largest = int(volumes.argmax())
+        for rows in (covariance, covariance.T, cross):
+            rows[largest] = 0
+            rows[largest] = -rows.sum(axis=0)
+    return covariance
+
+
+def _variance(covariance: Floats | None, volumes: Floats, pixels: int) -> float:
     """Return the trace of the covariance matrix of one side. For a label map, Σ p² equals Σ p."""
-    squares = volumes if products is None else np.diag(products)
-    return float(np.sum(squares - volumes**2 / pixels))
+    if covariance is None:
+        return float(np.sum(volumes - volumes**2 / pixels))
+    return float(np.trace(covariance))
 
 
 def _explained_variance(covariance: Floats, predictor_covariance: Floats) -> float:

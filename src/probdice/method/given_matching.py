@@ -1,18 +1,25 @@
 """Match regions according to given pairs or to the groups of an earlier comparison."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from probdice.errors import InputError, Option
 from probdice.method.background import NO_BACKGROUND, Places
 from probdice.method.groups import Groups
-from probdice.method.overlap import Integers, Overlap
+from probdice.method.overlap import Integers, Overlap, Pairs
 from probdice.method.region_labels import Label, listed
-from probdice.method.sides import SIDES, Side
+from probdice.method.sides import SIDES, Both, Side
 
-__all__ = ["GivenGroups", "GivenPairs", "check_fixed", "groups_as_given", "numbers_of_fixed"]
+__all__ = [
+    "GivenGroups",
+    "GivenPairs",
+    "check_fixed",
+    "groups_as_given",
+    "numbers_of_fixed",
+    "without_lone_fixed",
+]
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,22 @@ def numbers_of_fixed(
         if j is not None:
             numbers["prediction"][j] = number
     return numbers, _with_background(numbers, background, len(group_of))
+
+
+def without_lone_fixed(overlap: Overlap, fixed: GivenPairs, groups: Groups) -> Overlap:
+    """Return the overlap without the pairs that contain a region whose given partner is absent.
+
+    Such a region remains unmatched, and merging must not join it to another region.
+    """
+    meeting = overlap.meeting
+    inside = np.ones(len(meeting), np.bool_)
+    named = Both({pair[1] for pair in fixed.pairs}, {pair[0] for pair in fixed.pairs})
+    for side, places in zip(SIDES, (meeting.rows, meeting.columns), strict=True):
+        regions = {overlap.side(side).find(label) for label in named[side]}
+        alone = [k for k in groups.unmatched(side).tolist() if k in regions]
+        inside &= ~np.isin(places, alone)
+    pairs = Pairs(meeting.rows[inside], meeting.columns[inside], meeting.savings[inside])
+    return replace(overlap, meeting=pairs)
 
 
 def groups_as_given(overlap: Overlap, given: GivenGroups, background: Places) -> Groups:

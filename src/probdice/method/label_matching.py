@@ -9,6 +9,7 @@ from probdice.errors import InputError, Option
 from probdice.method.background import Places, background_pair
 from probdice.method.overlap import Integers, Overlap, Regions
 from probdice.method.region_labels import Label, listed
+from probdice.method.regions import as_integers
 from probdice.method.sides import SIDES, Both
 
 __all__ = ["LabelsBy", "false_region", "label_pairs", "labels_by", "match_by_label"]
@@ -117,7 +118,7 @@ def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
         return regions.keys, np.arange(len(regions))
     numbers = {**{key: key for key in regions.unlabelled}, **regions.numbers}
     keys = [key for key in regions.keys.tolist() if key in numbers]
-    values = np.array([numbers[key] for key in keys], np.int64)
+    values = as_integers([numbers[key] for key in keys])
     order = np.argsort(values)
     return values[order], np.searchsorted(regions.keys, keys)[order]
 

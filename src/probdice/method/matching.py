@@ -31,7 +31,6 @@ from probdice.method.groups import Groups
 from probdice.method.label_matching import match_by_label
 from probdice.method.merging import Merging
 from probdice.method.overlap import LARGEST_TABLE, Integers, Overlap, Pairs, Regions
-from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "Rule",
     "check_labels",
     "find_groups",
-    "knows",
     "pairs_as_groups",
     "within_classes",
 ]
@@ -338,11 +336,6 @@ RULES = {
     "paper": MatchingRule(_by_weight, "the paper's rule", "matched by the paper's rule"),
     "labels": MatchingRule(match_by_label, "equal labels", "equal labels matched"),
 }
-
-
-def knows(overlap: Overlap, label: Label) -> bool:
-    """Return whether at least one side has this label, even if its region is empty."""
-    return any(overlap.side(side).knows(label) for side in SIDES)
 
 
 def _groups_around_fixed(overlap: Overlap, fixed: GivenPairs, background: Places) -> Groups:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from probdice.errors import InputError
 from probdice.method.background import find_background, without_background
+from probdice.method.given_matching import GivenPairs, without_lone_fixed
 from probdice.method.groups import Groups, costs, known_from_table
 from probdice.method.matching import Matching, find_groups, within_classes
 from probdice.method.merging import Join, merge_unmatched, sides_to_merge
@@ -72,9 +73,11 @@ def correspond(overlap: Overlap, matching: Matching, images: Passes | None) -> C
     matched_costs = group_costs(overlap, matched, images)
     by_table = images is None and nearly_additive(overlap)
     background = find_background(overlap, matching.background)
-    foreground = within_classes(without_background(overlap, background))
+    mergeable = within_classes(without_background(overlap, background))
+    if isinstance(matching.match, GivenPairs):
+        mergeable = without_lone_fixed(mergeable, matching.match, matched)
     groups, merged_costs, joins = merge_unmatched(
-        foreground, matched, matched_costs, sides, losses_after_joining, by_table=by_table
+        mergeable, matched, matched_costs, sides, losses_after_joining, by_table=by_table
     )
     return Correspondence(matched, groups, joins, merged_costs)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from probdice.errors import InputError, Note
 from probdice.method.background import named_background
+from probdice.method.chance import adjusted
 from probdice.method.explained import explained_by_counts
 from probdice.method.groups import Groups
 from probdice.method.overlap import Floats, Overlap
@@ -279,11 +280,16 @@ def _of_groups(result: "Comparison", groups: Groups) -> dict[str, Any]:
     shares = shares_of(overlap, groups, no_background, dice)
     accuracy = min(float(shares.common.sum()) / pixels, 1.0)
     by_chance = float(shares.volumes.reference @ shares.volumes.prediction) / pixels**2
+    # The sums of probabilities are rounded, so 1 − by_chance is exactly 0 only for label maps.
+    if overlap.crisp:
+        kappa = ratio(accuracy - by_chance, 1 - by_chance)
+    else:
+        kappa = adjusted(accuracy, by_chance)
     jaccard, counts = shares.jaccard, shares.counted
     weights = shares.volumes.reference[counts]
     return {
         "accuracy": accuracy,
-        "kappa": ratio(accuracy - by_chance, 1 - by_chance),
+        "kappa": kappa,
         "mean_iou": _mean_of(jaccard[counts]),
         "weighted_iou": clipped_ratio(float(weights @ jaccard[counts]), float(weights.sum())),
         "mean_dice": _mean_of(shares.dice[counts]),

@@ -110,12 +110,12 @@ def _accuracy(result: Comparison) -> float:
 
 def _classes(result: Comparison) -> dict[Label, tuple[float, float, float]]:
     """Return the accuracy, Dice and IoU of every class, taken from the group of the class."""
-    values = {
+    values: dict[Label, tuple[float, float, float]] = {}
+    if result.match == "labels":  # predicted classes that do not occur in the target
+        values |= {label: (nan, 0.0, 0.0) for label in result.unmatched["prediction"]}
+    return values | {
         label: (group.common_volume / group.reference_volume, group.dice, group.jaccard)
         for group in result.groups
         if not group.faint
         for label in group.reference
     }
-    if result.match == "labels":  # predicted classes that do not occur in the target
-        values |= {label: (nan, 0.0, 0.0) for label in result.unmatched["prediction"]}
-    return values
