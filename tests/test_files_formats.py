@@ -328,6 +328,32 @@ def test_hdf5_by_path_and_by_axis_tags(tmp_path: Path) -> None:
         read(f"{tmp_path}/none.h5:/a")
 
 
+@pytest.mark.parametrize("axes", ["xyz", "zxy", "tzyx", "xtyz", "zyxc", "cxyz", "tzyxc", "xyzct"])
+def test_axis_tags_define_the_order_of_the_axes(tmp_path: Path, axes: str) -> None:
+    labels = np.arange(8, dtype=np.uint8).reshape(2, 2, 2)  # every order has the same shape
+    values: Any = labels == np.arange(8).reshape(8, 1, 1, 1) if "c" in axes else labels
+    stored = "c" * ("c" in axes) + "zyx"
+    if "t" in axes:
+        values, stored = values[np.newaxis], f"t{stored}"
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["e"] = values.transpose([stored.index(key) for key in axes]).astype(np.uint8)
+        file["e"].attrs["axistags"] = json.dumps({"axes": [{"key": key} for key in axes]})
+    segmentation = read(tmp_path / "a.h5")
+    probabilities = whole(segmentation)
+    assert segmentation.crisp == ("c" not in axes)
+    assert segmentation.shape == (2, 2, 2)
+    found = probabilities if segmentation.crisp else probabilities.argmax(axis=0)
+    assert found.tolist() == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+
+
+def test_several_times_remain_an_axis(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["e"] = np.arange(12, dtype=np.uint8).reshape(2, 3, 2)
+        file["e"].attrs["axistags"] = json.dumps({"axes": [{"key": key} for key in "xyt"]})
+    segmentation = read(tmp_path / "a.h5")
+    assert whole(segmentation).tolist() == [[[0, 6], [2, 8], [4, 10]], [[1, 7], [3, 9], [5, 11]]]
+
+
 def test_a_corrupt_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 200, (64, 64, 4)).astype(np.uint8)
     with h5py.File(tmp_path / "a.h5", "w") as file:
