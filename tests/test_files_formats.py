@@ -122,6 +122,20 @@ def test_nrrd_without_directions_has_no_geometry(tmp_path: Path) -> None:
     assert segmentation.geometry is None
 
 
+@pytest.mark.parametrize("unit, length", [("microns", 1e-3), ("mm", 1), ("", 1)])
+def test_nrrd_units_are_converted_to_millimetres(tmp_path: Path, unit: str, length: float) -> None:
+    lines = [
+        *("NRRD0004", "type: uint8", "dimension: 3", "space: right-anterior-superior"),
+        *("sizes: 4 3 2", "space directions: (2,0,0) (0,3,0) (0,0,5)", "encoding: raw"),
+        *("space origin: (10,20,30)", f'space units: "{unit}" "{unit}" "{unit}"', "", ""),
+    ]
+    (tmp_path / "a.nrrd").write_bytes("\n".join(lines).encode() + LABELS.tobytes(order="F"))
+    geometry = read(tmp_path / "a.nrrd").geometry
+    assert geometry is not None
+    assert geometry.spacing == pytest.approx((2 * length, 3 * length, 5 * length))
+    assert geometry.origin == pytest.approx((10 * length, 20 * length, 30 * length))
+
+
 def test_values_stay_valid_after_the_image_is_deleted(tmp_path: Path) -> None:
     sitk.WriteImage(sitk.GetImageFromArray(np.full((60, 60, 60), 3, np.uint8)), tmp_path / "a.nrrd")
     segmentations = [read(tmp_path / "a.nrrd") for _ in range(5)]
