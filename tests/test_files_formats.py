@@ -122,6 +122,20 @@ def test_nrrd_without_directions_has_no_geometry(tmp_path: Path) -> None:
     assert segmentation.geometry is None
 
 
+@pytest.mark.parametrize("unit, length", [("microns", 1e-3), ("mm", 1), ("", 1)])
+def test_nrrd_units_are_converted_to_millimetres(tmp_path: Path, unit: str, length: float) -> None:
+    lines = [
+        *("NRRD0004", "type: uint8", "dimension: 3", "space: right-anterior-superior"),
+        *("sizes: 4 3 2", "space directions: (2,0,0) (0,3,0) (0,0,5)", "encoding: raw"),
+        *("space origin: (10,20,30)", f'space units: "{unit}" "{unit}" "{unit}"', "", ""),
+    ]
+    (tmp_path / "a.nrrd").write_bytes("\n".join(lines).encode() + LABELS.tobytes(order="F"))
+    geometry = read(tmp_path / "a.nrrd").geometry
+    assert geometry is not None
+    assert geometry.spacing == pytest.approx((2 * length, 3 * length, 5 * length))
+    assert geometry.origin == pytest.approx((10 * length, 20 * length, 30 * length))
+
+
 def test_values_stay_valid_after_the_image_is_deleted(tmp_path: Path) -> None:
     sitk.WriteImage(sitk.GetImageFromArray(np.full((60, 60, 60), 3, np.uint8)), tmp_path / "a.nrrd")
     segmentations = [read(tmp_path / "a.nrrd") for _ in range(5)]
@@ -326,6 +340,32 @@ def test_hdf5_by_path_and_by_axis_tags(tmp_path: Path) -> None:
         read(f"{path}:/wrong")
     with pytest.raises(FormatError, match=r"none\.h5:/a: no such file"):
         read(f"{tmp_path}/none.h5:/a")
+
+
+@pytest.mark.parametrize("axes", ["xyz", "zxy", "tzyx", "xtyz", "zyxc", "cxyz", "tzyxc", "xyzct"])
+def test_axis_tags_define_the_order_of_the_axes(tmp_path: Path, axes: str) -> None:
+    labels = np.arange(8, dtype=np.uint8).reshape(2, 2, 2)  # every order has the same shape
+    values: Any = labels == np.arange(8).reshape(8, 1, 1, 1) if "c" in axes else labels
+    stored = "c" * ("c" in axes) + "zyx"
+    if "t" in axes:
+        values, stored = values[np.newaxis], f"t{stored}"
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["e"] = values.transpose([stored.index(key) for key in axes]).astype(np.uint8)
+        file["e"].attrs["axistags"] = json.dumps({"axes": [{"key": key} for key in axes]})
+    segmentation = read(tmp_path / "a.h5")
+    probabilities = whole(segmentation)
+    assert segmentation.crisp == ("c" not in axes)
+    assert segmentation.shape == (2, 2, 2)
+    found = probabilities if segmentation.crisp else probabilities.argmax(axis=0)
+    assert found.tolist() == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+
+
+def test_several_times_remain_an_axis(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["e"] = np.arange(12, dtype=np.uint8).reshape(2, 3, 2)
+        file["e"].attrs["axistags"] = json.dumps({"axes": [{"key": key} for key in "xyt"]})
+    segmentation = read(tmp_path / "a.h5")
+    assert whole(segmentation).tolist() == [[[0, 6], [2, 8], [4, 10]], [[1, 7], [3, 9], [5, 11]]]
 
 
 def test_a_corrupt_chunk_is_named_when_it_is_read(tmp_path: Path) -> None:

@@ -167,6 +167,22 @@ def test_transformations_of_all_levels_come_after_those_of_one(tmp_path):
     assert np.allclose(geometry.spacing, 10) and np.allclose(geometry.origin, (0, 0, 10))
 
 
+@pytest.mark.parametrize(
+    "unit, length", [("decimeter", 100), ("inch", 25.4), ("um", 1e-3), ("metres", 1e3), ("", 1)]
+)
+def test_lengths_are_converted_to_millimetres(unit, length, tmp_path):
+    assert np.allclose(read(ome(tmp_path / "v.zarr", LABELS, unit=unit)).geometry.spacing, length)
+
+
+def test_unknown_units_are_an_error(tmp_path):
+    with pytest.raises(FormatError, match="has the unit 'furlong', expected a unit of length"):
+        read(ome(tmp_path / "v.zarr", LABELS, unit="furlong"))
+
+
+def test_pixels_are_no_geometry(tmp_path):
+    assert read(ome(tmp_path / "v.zarr", LABELS, unit="pixel")).geometry is None
+
+
 def test_channels_are_regions_with_their_names(tmp_path):
     p = np.random.default_rng(0).random((2, 4, 6, 8)).astype(np.float32)
     p /= p.sum(0)

@@ -1,8 +1,9 @@
 """Read HDF5 (extra `hdf5`): `file.h5:/path/to/dataset`, or `file.h5` with a single data set.
 
-The `axistags` of ilastik define the axes. Without `axistags`, a floating-point array with four axes
-contains the probabilities of regions, with the regions along the first axis. A floating-point array
-with any other number of axes contains one value per voxel.
+The `axistags` of ilastik define the axes, so spatial axes in any order become z, y and x. A time
+axis of length 1 is dropped. Without `axistags`, a floating-point array with four axes contains the
+probabilities of regions, with the regions along the first axis. A floating-point array with any
+other number of axes contains one value per voxel.
 """
 
 import json
@@ -14,8 +15,8 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.arrays import regular_chunks
-from probdice.data.lazy_arrays import Lazy
+from probdice.data.arrays import Array, regular_chunks
+from probdice.data.lazy_arrays import Dropped, Lazy, reordered
 from probdice.data.value_checks import zeros_and_ones
 from probdice.errors import FormatError
 from probdice.files.child_messages import Dtype, Size
@@ -33,6 +34,7 @@ from probdice.files.model import ContainedArray, Format, Image, Source, expect, 
 __all__ = ["HDF5", "check_dataset", "datasets", "filling_of", "open_file"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+AXES = "tzyx"  # the order of the axes of an image with axistags, as in TIFF
 MOST_UNPACKING = 1 << 16  # largest compression ratio of filters other than gzip
 
 
@@ -57,9 +59,21 @@ def _read(source: Source) -> Image:
     dataset = _run_in_child(source, find_dataset, source.inside, returns=_Dataset)
     name = f"{source.path}:{source.inside}" if source.inside else str(source.path)
     array = Hdf5Array(source.path, dataset, name)
-    plain = dataset["axes"] is None
-    regions = None if plain and array.dtype.kind != "f" else _region_axis(dataset)
-    return Image(array, regions=regions, assumed=plain)
+    if dataset["axes"] is not None:
+        return _image_of_tagged(array, dataset["axes"])
+    regions = None if array.dtype.kind != "f" else _region_axis(dataset)
+    return Image(array, regions=regions, assumed=True)
+
+
+def _image_of_tagged(array: Array, axes: str) -> Image:
+    """Create an image whose axes are t, z, y and x, with the region axis at its stored position."""
+    time = axes.find("t")
+    if time >= 0 and array.shape[time] == 1:
+        array, axes = Dropped(array, time), axes[:time] + axes[time + 1 :]
+    image_axes = [k for k, key in enumerate(axes) if key != "c"]
+    remaining = iter(sorted(image_axes, key=lambda k: AXES.find(axes[k])))
+    order = [k if key == "c" else next(remaining) for k, key in enumerate(axes)]
+    return Image(reordered(array, order, ()), regions=axes.index("c") if "c" in axes else None)
 
 
 def _contents(source: Source) -> list[ContainedArray]:
@@ -260,6 +274,8 @@ def _axes(dataset: Any) -> str | None:
         return None
     try:
         keys = [axis["key"] for axis in json.loads(tags)["axes"]]
+        if any(len(key) != 1 for key in keys):
+            raise ValueError("the key of an axis is one letter")
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"has axistags that are not in ilastik's format: {tags!r}") from error
     if len(keys) != len(dataset.shape):

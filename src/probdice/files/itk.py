@@ -14,6 +14,7 @@ import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -26,6 +27,7 @@ from probdice.files.contained_images import answer_of, contained_image
 from probdice.files.containment import ReaderResult, grant, run_in_child
 from probdice.files.corrupt import DEFLATE_RATIO, check_memory, check_size, corrupt, one_line
 from probdice.files.description import description_of
+from probdice.files.length_units import in_millimetres
 from probdice.files.model import Format, Image, Payload, Source, expect, lps_to_ras, need, rgb_of
 from probdice.files.segments import SEGMENT, description_fields, image_of_segments
 from probdice.files.sources import open_source
@@ -49,6 +51,7 @@ VTK_VALUES = re.compile(
     rb"\n(?:color_)?(?:scalars|vectors|tensors)[^\n]*\n(?:lookup_table[^\n]*\n)?", re.IGNORECASE
 )
 VTK_LENGTHS = re.compile(rb"\n\s*dimensions\s+(\d+)\s+(\d+)\s+(\d+)", re.IGNORECASE)
+NRRD_UNITS = re.compile(r"^space units:(.*)", re.MULTILINE | re.IGNORECASE)
 META_OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
 GIPL_HEADER = 256  # bytes
 MOST_AXES = 4  # three spatial axes and one region axis
@@ -210,7 +213,20 @@ def read_image(file: str, io: str, max_bytes: int) -> ReaderResult:
     with _itk_call():
         image = reader.Execute()
     no_geometry = source.head.startswith(b"NRRD") and b"space directions:" not in source.head
-    return answer_of(of_simpleitk(image, max_bytes=max_bytes, no_geometry=no_geometry))
+    result = of_simpleitk(image, max_bytes=max_bytes, no_geometry=no_geometry)
+    if io == "NrrdImageIO" and result.affine is not None:
+        result = replace(result, affine=_with_units(result.affine, source.head))
+    return answer_of(result)
+
+
+def _with_units(affine: NDArray[np.float64], head: bytes) -> NDArray[np.float64]:
+    """Convert an affine to millimetres. SimpleITK ignores the field `space units` of NRRD."""
+    header = head.partition(b"\n\n")[0].decode("utf-8", "replace")
+    field = NRRD_UNITS.search(header)
+    units = re.findall(r'"([^"]*)"', field[1]) if field else []
+    if len(units) != len(affine) - 1:
+        return affine
+    return np.diag([*map(in_millimetres, units), 1.0]) @ affine
 
 
 def read_metaimage_header(file: str) -> ReaderResult:

@@ -17,6 +17,7 @@ from probdice.data.lazy_arrays import Dropped
 from probdice.errors import FormatError, InputError
 from probdice.files.corrupt import corrupt
 from probdice.files.description import DESCRIPTION, with_description
+from probdice.files.length_units import in_millimetres
 from probdice.files.model import Image, Payload, as_colour, as_label
 from probdice.method.region_labels import shown_labels
 
@@ -29,15 +30,7 @@ __all__ = [
     "order_and_flips",
 ]
 
-# Lengths in millimetres of the OME-Zarr units that microscopes and scanners use.
-MILLIMETRES = {
-    "angstrom": 1e-7,
-    "nanometer": 1e-6,
-    "micrometer": 1e-3,
-    "millimeter": 1.0,
-    "centimeter": 10.0,
-    "meter": 1000.0,
-}
+PIXELS = ("pixel", "pixels", "voxel", "voxels")  # units of images whose size is unknown
 WORLD = "xyz"  # the order of world axes
 VERSION = "0.5"  # the version that `write` uses
 
@@ -96,7 +89,7 @@ class Level:
             axis = {"name": entry} if isinstance(entry, str) else entry
             name = axis["name"]
             usual = {"t": "time", "c": "channel"}.get(name, "space")
-            axes.append(_Axis(name, str(axis.get("type", usual)), str(axis.get("unit", ""))))
+            axes.append(_Axis(name, str(axis.get("type", usual)), str(axis.get("unit") or "")))
         if len(axes) != count:
             raise corrupt(f"its metadata name {len(axes)} axes, but its array has {count}")
         return axes
@@ -151,15 +144,21 @@ def _attributes(node: Any) -> Mapping[str, Any]:
 
 def _affine(
     axes: Sequence[_Axis], spacing: NDArray[np.float64], origin: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the affine in millimetres. Lengths without a unit are in millimetres."""
+) -> NDArray[np.float64] | None:
+    """Return the affine in millimetres, or None if a length is in pixels.
+
+    Lengths without a unit are in millimetres.
+    """
+    if any(axis.unit in PIXELS for axis in axes):
+        return None
     image = [k for k, axis in enumerate(axes) if axis.kind != "channel"]
     names = [axes[k].name for k in image]
     world = sorted(names, key=lambda name: (name not in WORLD, WORLD.find(name), names.index(name)))
     affine = np.zeros((len(image) + 1, len(image) + 1))
     affine[-1, -1] = 1
     for column, k in enumerate(image):
-        row, unit = world.index(axes[k].name), MILLIMETRES.get(axes[k].unit, 1.0)
+        row = world.index(axes[k].name)
+        unit = in_millimetres(axes[k].unit) if axes[k].kind == "space" else 1.0
         affine[row, column], affine[row, -1] = spacing[k] * unit, origin[k] * unit
     if not np.isfinite(affine).all() or not spacing[image].all():
         raise FormatError(
