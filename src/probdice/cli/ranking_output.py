@@ -71,7 +71,7 @@ def show_summary(
     ]
     if several_methods:
         parts += [
-            Text("places by all measures, with rank stability (bootstrap)", style="bold"),
+            Text("places by measure, with rank stability (bootstrap)", style="bold"),
             _place_table(summary, first_measure),
             *_agreement(summary),
             Text(f"differences in {title} over the cases that both methods have", style="bold"),

@@ -148,8 +148,8 @@ def falling_claim(data: figures.Sweep) -> Claim:
     return Claim(
         "Both fall with increasing degradation",
         "Both coefficients fall as the segmentation deviates further from the reference.",
-        f"Spearman's ρ of score and strength is exactly −1 in {total - len(exceptions)} of {total} "
-        f"sequences (image × degradation × coefficient).",
+        f"Spearman's ρ between score and strength is exactly −1 in {total - len(exceptions)} of "
+        f"{total} sequences (image × degradation × coefficient).",
         not exceptions,
         tuple(exceptions),
     )
