@@ -378,8 +378,8 @@ def _notes(summary: dict[str, Any], measure: str) -> list[str]:
     notes = [f"{listed(names)}: {reason}" for reason, names in names_by_reason.items()]
     if any(row["p"] is not None for row in statistics["differences"]):
         notes.append(
-            "Corrected p-values account for the pairs of methods, not for trying several measures. "
-            "Choose the measure before you look at the results."
+            "Corrected p-values account for the number of pairs of methods, but not for the number "
+            "of measures. Choose the measure before you look at the results."
         )
     return notes
 

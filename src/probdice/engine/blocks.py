@@ -1,4 +1,4 @@
-"""Division of segmentations of the same image into blocks, which are decoded one at a time."""
+"""Divide segmentations of one image into blocks, which are decoded one at a time."""
 
 from collections.abc import Sequence
 from functools import cached_property
