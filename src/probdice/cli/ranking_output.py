@@ -212,7 +212,7 @@ def _mean_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
 
 
 def _place_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
-    """Return a table of the place and rank stability of every method by every measure."""
+    """Return a table of the place and rank stability of every method for every measure."""
     measures = _printed_measures(summary, first_measure)
     ranks = [
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
