@@ -81,7 +81,8 @@ def soft_pairs() -> list[Row]:
         title = f"{name}, {similarity}, 8 × 8 regions, 8 M pixels, float32"
         rows.append(times(title, own, limit, "read", f"at most {goal:g} ×"))
     for name, peer in soft_peers(p, q).items():
-        rows.append(times(f"the absolute table by {name}", *least(peer, rounds=1), limit, "read"))
+        title = f"all absolute overlaps with {name}"
+        rows.append(times(title, *least(peer, rounds=1), limit, "read"))
     return rows
 
 
@@ -392,9 +393,9 @@ def start_up() -> list[Row]:
             min(times) for times in zip(*(run(cache) for _ in range(3)), strict=True)
         )
     return [
-        Row("import probdice, beyond numpy", imports, "s", "at most 0.2 s"),
-        Row("first compare ever, beyond a warm one", cold, "s", "at most 8 s"),
-        Row("first compare of a process, beyond a warm one", cached, "s", "at most 1 s"),
+        Row("import probdice, after numpy", imports, "s", "at most 0.2 s"),
+        Row("first compare on a machine, minus the second", cold, "s", "at most 8 s"),
+        Row("first compare of a process, minus the second", cached, "s", "at most 1 s"),
     ]
 
 

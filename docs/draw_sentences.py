@@ -15,13 +15,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SHORTEST = 5  # words in a sentence
 VALUE = "…"  # replaces a value in a message
-MESSAGES = ("Error", "Warning", "BadParameter", "Note", "Problem", "warn")  # ends of their names
+MESSAGES = ("Error", "Warning", "BadParameter", "Note", "warn")  # ends of their names
 OPENING = r"(?=[A-Z`*\"“(\[…])"
 END = re.compile(
     rf"(?<!\bal\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<=[.!?])\s+{OPENING}|(?<=[.!?]\))\s+{OPENING}"
 )
 NOT_PROSE = r"^(?: {4}.*|[#!].*|:::.*|:\w.*|--[\w-]+|\(.*\)=|\|[-|]+)$"  # lines of Markdown
-CODE = re.compile(r"[=;{}]{2}|[{};]$|^[.#<@]|^probdice [a-z]+ |\\[bdsw]")
+CODE = re.compile(
+    r"[=;{}]{2}|[{};]$|^[.#<@]|^probdice [a-z]+ |\\[bdsw]|\(\?:|sys\.path|^\S+$|[├└]"
+    r"|^\w+\[\w+[\[,]|\| None$"  # types
+)
 BLOCKS = re.compile(r"</?(?:p|div|li|ul|ol|td|th|tr|h\d|section|figure|br|option|button)\b[^>]*>")
 
 
@@ -81,6 +84,7 @@ def docstring_text(text: str) -> str:
     text = re.sub(r"^ *[A-Z][\w ]*\n *-{3,}$", "", text, flags=re.MULTILINE)
     text = re.sub(r"^ *>>>.*(?:\n.+)*", "", text, flags=re.MULTILINE)
     text = re.sub(r"^[*\w`, ]+ : .*$|^\w+(?:, \w+)*$", "\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^\S.*\n(?= {4}\S)", "\n", text, flags=re.MULTILINE)  # types of results
     return re.sub(r"^ *(?:[-*]|\d+\.) ", "\n", text, flags=re.MULTILINE)
 
 
@@ -95,6 +99,7 @@ def markdown_text(text: str) -> str:
 
 def html_text(text: str) -> str:
     """Return the text of a template, with a placeholder for each value."""
+    text = re.sub(r"\{% el.*?%\}", " / ", text, flags=re.DOTALL)
     text = re.sub(r"<(script|style)\b.*?</\1>|\{[%#].*?[%#]\}", "", text, flags=re.DOTALL)
     text = re.sub(r"\{\{.*?\}\}", VALUE, text, flags=re.DOTALL)
     return re.sub(r"<[^>]*>", "", BLOCKS.sub("\n\n", text))

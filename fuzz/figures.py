@@ -44,9 +44,10 @@ def table_of(lines: Sequence[dict[str, Any]]) -> str:
         killed = _sum(kills, "kills of the run") + _sum(kills, "kills of a worker")
         rows.append(
             f"| **kills of `evaluate` and its workers** | **{killed}** | "
-            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'kills at work')} with open results, "
-            f"{_sum(kills, 'runs to the end')} completed runs, {_sum(kills, 'inputs disturbed')} "
-            f"input files deleted, truncated or changed, {_runs(kills)} |"
+            f"**{_sum(kills, 'faults')}** | {_sum(kills, 'kills at work')} while result files were "
+            f"open, {_sum(kills, 'runs to the end')} completed runs, "
+            f"{_sum(kills, 'inputs disturbed')} input files deleted, truncated or changed, "
+            f"{_runs(kills)} |"
         )
         rows.append(f"| **full disks** | **{_sum(kills, 'full disks')}** | as above | |")
     return "\n".join(rows)

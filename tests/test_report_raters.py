@@ -33,7 +33,7 @@ def test_page_numbers_equal_those_of_the_agreement():
     means = [(6 / 7 + 1 + 6 / 7) / 3, (4 / 5 + 4 / 5 + 1 / 2) / 3, 0]
     assert tiles["Mean Dice"].value == f"{sum(means) / 3:.4f}"
     # Only eva has region 6, so another region is the worst one.
-    assert tiles["Mean Dice"].about == "0.8024 without regions of only one rater"
+    assert tiles["Mean Dice"].about == "0.8024 without regions that only one rater has"
     assert (tiles["Worst region"].value, tiles["Worst region"].about) == (
         "0.7000",
         "region 2, 3 of 3 raters",
@@ -43,8 +43,8 @@ def test_page_numbers_equal_those_of_the_agreement():
         "of 3 regions, with Dice 0",
     )
     assert page.verdict.startswith(
-        "Moderate overlap between raters (mean Dice 0.53, 0.80 without regions of only one "
-        "rater); "
+        "Moderate overlap between raters (mean Dice 0.53, 0.80 without regions that only one "
+        "rater has); "
         "weakest in region 2 (Dice 0.70); "
     )
     order = agreement.order

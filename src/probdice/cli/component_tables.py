@@ -1,4 +1,4 @@
-"""Tables of connected components, as part of the printed summary of an evaluation."""
+"""Tables of connected components in the printed summary of an evaluation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +41,7 @@ def component_tables(summary: dict[str, Any], out: str) -> list[RenderableType]:
 
 
 def _component_table(rows: Sequence[dict[str, Any]], unit: str) -> FittingTable:
-    """Return a table of one-to-one and many-to-one matching, per method and range of sizes."""
+    """Return a table of one-to-one and many-to-one matching, per method and size range."""
     has_strata = len({row["from"] for row in rows}) > 1
     sizes = [f"size, {unit}"] if has_strata else []
     numbers = (">found", ">missed", ">false", ">F1 (RQ)", ">SQ", ">PQ", ">mean Dice")

@@ -264,7 +264,7 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 def _display(quiet: bool) -> Iterator[Any]:
     """Show a progress bar on a terminal, and print each failure immediately.
 
-    Yield two functions. Call the first after every case, and the second when the compilation of
+    Yield two functions: one to call after every case, and one to call when the compilation of
     kernels starts.
     """
     from probdice.cli.failure_lines import Failures

@@ -71,7 +71,7 @@ def show_summary(
     ]
     if several_methods:
         parts += [
-            Text("places by all measures, with rank stability (bootstrap)", style="bold"),
+            Text("places by measure, with rank stability (bootstrap)", style="bold"),
             _place_table(summary, first_measure),
             *_agreement(summary),
             Text(f"differences in {title} over the cases that both methods have", style="bold"),
@@ -212,7 +212,7 @@ def _mean_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
 
 
 def _place_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
-    """Return a table of the place and rank stability of every method by every measure."""
+    """Return a table of the place and rank stability of every method for every measure."""
     measures = _printed_measures(summary, first_measure)
     ranks = [
         {rank["method"]: rank for rank in summary["measures"][measure]["ranks"]}
@@ -378,8 +378,8 @@ def _notes(summary: dict[str, Any], measure: str) -> list[str]:
     notes = [f"{listed(names)}: {reason}" for reason, names in names_by_reason.items()]
     if any(row["p"] is not None for row in statistics["differences"]):
         notes.append(
-            "Corrected p-values account for the pairs of methods, not for trying several measures. "
-            "Choose the measure before you look at the results."
+            "Corrected p-values account for the number of pairs of methods, but not for the number "
+            "of measures. Choose the measure before you look at the results."
         )
     return notes
 

@@ -63,7 +63,7 @@ def write_output(text: str) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Turn an `OSError` while printing into a `FormatError`, except `BrokenPipeError`."""
+    """Turn an `OSError` raised while printing into a `FormatError`, but not a `BrokenPipeError`."""
     from probdice.errors import FormatError
 
     try:

@@ -81,7 +81,7 @@ def compare(
         correspond to each other under every matching rule. No region is merged into them, and
         foreground measures exclude them.
     resample : {"linear", "nearest"}, optional
-        How to resample a prediction that is on a different grid onto the grid of the reference. If
+        How to resample a prediction on another grid onto the grid of the reference. If
         both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the
         prediction is cropped or padded. Otherwise, "linear" interpolates linearly and converts
         labels to probabilities, and "nearest" keeps labels. Pixels outside the field of view of the
@@ -195,7 +195,7 @@ def compare_images(
 
 
 def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images) -> Numbers:
-    """Compute the score and the costs of the groups, which require the pixels of probabilities."""
+    """Compute the score and the group costs, which may require another pass over the pixels."""
     groups, costs = correspondence.groups, correspondence.costs
     if costs is None:
         costs = group_costs(table, groups, images)

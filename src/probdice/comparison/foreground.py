@@ -29,7 +29,7 @@ FOREGROUND_NUMBERS = (
 
 
 def check_named(result: "Comparison", number: str) -> None:
-    """Raise an error that names the requested measure if the comparison has no background."""
+    """If the comparison has no background, raise an error that names the requested measure."""
     if result.background is None:
         raise InputError(
             f"{number} requires a background, but this comparison has none. Compare with ",
@@ -54,7 +54,7 @@ class Foreground:
 
     @classmethod
     def named(cls, result: "Comparison", number: str) -> Self:
-        """Find the background; raise an error that names the requested measure if there is none."""
+        """Find the background; if there is none, raise an error that names the measure."""
         check_named(result, number)
         return cls.of(result)
 

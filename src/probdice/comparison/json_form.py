@@ -147,7 +147,7 @@ def _correspondence(content: dict[str, Any]) -> Correspondence:
 
 
 def _check(result: Comparison) -> None:
-    """Check that the overlap, the groups and the joins refer to the same regions."""
+    """Check that the overlap, the groups and the merges refer to the same regions."""
     correspondence, overlap = result.correspondence, result.overlap
     fits = True
     costs = result.costs

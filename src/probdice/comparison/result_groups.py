@@ -100,7 +100,7 @@ class Merge:
     into : tuple of int or str
         The labels of the other side's regions in the group.
     gain : float
-        The increase in the group's similarity, which may be negative.
+        The change in the group's similarity, which may be negative.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def cores() -> int:
 
 
 def memory() -> int:
-    """Return the memory in bytes that this machine, container or cluster job has."""
+    """Return the memory of this machine, container or cluster job, in bytes."""
     available = ASSUMED
     with suppress(AttributeError, ValueError, OSError):
         available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -84,8 +84,8 @@ def memory() -> int:
 def _group_limits() -> Iterator[int]:
     """Yield the memory limits of this process's control groups (Linux), in bytes.
 
-    In a container, the root group is the group of the container. A cluster job is in a group below
-    the root.
+    In a container, the root group is the group of the container. A cluster job runs in a control
+    group below the root group.
     """
     files = [CGROUPS / "memory.max"]
     with suppress(OSError):

@@ -99,7 +99,7 @@ class Placement:
         )
 
     def nearest(self, box: Box, source: Box, order: Sequence[int]) -> Integers:
-        """Return the flat index of the nearest source-box pixel for every target pixel.
+        """For every target pixel, return the flat index of the nearest pixel in the source box.
 
         The index is −1 outside the field of view.
         """

@@ -1,4 +1,4 @@
-"""Division of segmentations of the same image into blocks, which are decoded one at a time."""
+"""Divide segmentations of one image into blocks, which are decoded one at a time."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -92,7 +92,7 @@ class Blocks:
         return None
 
     def _pixels(self, bytes_in_block: int) -> int:
-        """Return the number of pixels that take this number of bytes in all sides together.
+        """Return the number of pixels whose values take this number of bytes on all sides together.
 
         The number is at least `FEWEST_PIXELS` and at most the given limit, if there is one.
         """

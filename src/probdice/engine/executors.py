@@ -90,7 +90,7 @@ def run_pass(
 
 
 def uses_threads(blocks: Blocks) -> bool:
-    """Return whether passes over these blocks run in threads, because nothing else is selected."""
+    """Return whether passes over these blocks run in threads and `using` selects no executor."""
     return _executor.get() is None and isinstance(executor_for(blocks, None), Threads)
 
 

@@ -163,7 +163,7 @@ def cut_along_chunks(
     largest: int,
     target: Chunks | None = None,
 ) -> Grid:
-    """Return blocks that are unions or parts of chunks, so that few bytes are decoded repeatedly.
+    """Return unions or parts of chunks as blocks, so that few bytes are decoded more than once.
 
     Blocks have about `most` pixels. Blocks have up to `largest` pixels if chunks would otherwise be
     decoded more often. With a `target`, each block is a union of whole chunks of the target.

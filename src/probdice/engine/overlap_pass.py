@@ -30,7 +30,7 @@ FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 
 
 def overlap_pass(similarity: Similarity) -> Pass["Checked"]:
-    """Return a pass that computes the overlap of every pair of regions, and the invalid values."""
+    """Return a pass that computes the overlap of every pair of regions and finds invalid values."""
     return Pass(partial(_checked_overlap, similarity=similarity), Checked.total)
 
 

@@ -28,7 +28,7 @@ class Pass(Generic[R]):
         Function that returns the sum of several results, which are in the order of their blocks.
         The results may be sums that earlier calls returned.
     halo : int
-        The number of pixels that `visit` also reads around a block, in every direction.
+        The width, in pixels, of the margin around a block that `visit` also reads.
     """
 
     visit: Callable[[Blocks, Block], R]

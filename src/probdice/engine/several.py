@@ -45,7 +45,7 @@ Decision = NDArray[np.int64] | NDArray[np.float64]
 class Content:
     """The order of a segmentation's regions, and a digest of the segmentation.
 
-    Both are independent of the numbers of the labels and of the order of the channels.
+    Neither depends on the label numbers or on the order of the channels.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class Content:
         Labels in the order of their first pixels, or channels sorted by the digests of their
         values.
     digest : bytes
-        Digest of the values, which is identical for two segmentations that differ only in the
-        numbers of their labels or in the order of their channels.
+        Digest of the values, which is identical for two segmentations that differ only in their
+        label numbers or in the order of their channels.
     """
 
     keys: NDArray[Any]
@@ -299,7 +299,7 @@ def boxes(shape: tuple[int, ...], classes: int) -> list[tuple[slice, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class _Pattern:
-    """The arrangement of the labels of one label map, independent of their numbers.
+    """The arrangement of the labels in one label map, independent of the label numbers.
 
     `labels` is in the order of the labels' first pixels. For each block, `blocks` contains the
     digest of the block's codes and the indices of its labels in `labels`.

@@ -21,7 +21,7 @@ Codes = NDArray[np.int32]
 
 @lru_cache
 def kernels_of(similarity: Similarity) -> "BlockKernels":
-    """Return the kernels that are named by the attribute `kernels` of a similarity."""
+    """Return the kernels that the attribute `kernels` of a similarity names."""
     module, factory = similarity.kernels.split(":")
     kernels: BlockKernels = getattr(import_module(module), factory)(similarity)
     return kernels

@@ -221,7 +221,7 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Reject a * before {case}, unless it matches the same regions, at least two, in all cases."""
+    """Reject a * before {case} unless it matches at least two regions, the same in all cases."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }

@@ -110,7 +110,7 @@ def _case(name: BidsName) -> str:
 
 
 def _choose_ending(folder: Path, endings: Mapping[str, object]) -> str:
-    """Return the only ending, or the only ending without entities other than the region."""
+    """Return the only ending, or else the only ending with no entity other than the region."""
     if len(endings) == 1:
         return next(iter(endings))
     plain_endings = [ending for ending in endings if not set(_keys(ending)) - {REGION}]

@@ -104,7 +104,7 @@ def evaluate(
     reference : path or None
         The folder of reference segmentations (ground truth), or None if `raters` are given. With
         None, the reference of a case is the consensus: the mean of all raters who segmented the
-        case. At least two raters must have segmented it.
+        case. At least two raters must have segmented the case.
     predictions : mapping of str to path, or path
         The folder of every method, by name. A single path is one method with the name of its
         folder.

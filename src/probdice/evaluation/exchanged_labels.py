@@ -129,8 +129,8 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
 
     The result is true if a label has a name, or if at least half of the cases have the same labels.
     Otherwise, two cases of a method agree on a label if the label is matched to the same prediction
-    labels in both. The result is then true if at least half of all pairs of cases agree. It is
-    typically false for photographs that people segmented freely.
+    labels in both. The result is then true if at least half of all pairs of cases agree. The result
+    is typically false for photographs in which annotators chose the regions freely.
     """
     sets: Counter[frozenset[Label]] = Counter()
     matches: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()

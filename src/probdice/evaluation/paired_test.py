@@ -1,8 +1,8 @@
 """The test of paired differences between two methods: name, significance level and correction.
 
-`two_sided` tests the differences between two methods, and `one_sided` is used by the test-based
-ranking scheme. `corrected` corrects two-sided p-values for multiple comparisons.
-Summaries record `TEST`, and texts about a run use the recorded name.
+`two_sided` tests the differences between two methods, and the test-based ranking scheme uses
+`one_sided`. `corrected` corrects two-sided p-values for multiple comparisons. Summaries record
+`TEST`, and texts about a run use the recorded name.
 """
 
 from collections.abc import Sequence

@@ -138,7 +138,7 @@ def _methods_paragraph(summary: Summary) -> str:
         f"Confidence intervals (CI) are {percent(LEVEL, 0)} bootstrap intervals over the {units} "
         f"with {RESAMPLES} resamples. They are bias-corrected and accelerated for means, and use "
         f"percentiles for medians and ranks. Rank stability is the share of resamples in which a "
-        f"method has the same place.{subject_sentence}"
+        f"method keeps its place.{subject_sentence}"
     )
     if options.derived:
         text += f" {derived_definition(dict(options.derived))}"

@@ -87,7 +87,7 @@ class Rank:
     place_interval : Interval
         The bootstrap confidence interval of the place, from the same resamples.
     stability : float
-        Rank stability: the share of resamples in which the method has the same place; NaN if rank
+        Rank stability: the share of resamples in which the method keeps its place; NaN if rank
         stability is withheld.
     shares : tuple of float
         The shares of resamples in which the method has place 1, 2, …; empty if the shares are

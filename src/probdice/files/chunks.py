@@ -318,7 +318,7 @@ _free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bi
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:
-    """Return a byte array. Its memory is reused when no object refers to the array any more."""
+    """Return a byte array whose memory is reused once no object refers to the array."""
     power = max(size - 1, 0).bit_length()
     if power >= len(_free):
         return np.empty(size, np.uint8)

@@ -126,7 +126,7 @@ def _maps(source: Source) -> Maps:
     text = _xml(source, header.offset)
     values, _ = stored_values(source.path, header, source.head, source.max_bytes)
     if values.ndim != 6 or values.shape[:4] != (1, 1, 1, 1):
-        raise corrupt(f"CIFTI has 6 axes, the first 4 of length 1, found {values.shape}")
+        raise corrupt(f"expected 6 axes, the first 4 of length 1, found {values.shape}")
     check_memory(32 * len(text), values.shape, source.max_bytes)
     maps = _maps_of(values[0, 0, 0, 0], _parsed(text).matrix)
     return replace(maps, slope=header.slope, inter=header.inter)

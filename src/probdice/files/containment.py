@@ -78,7 +78,7 @@ __all__ = [
 # small frames, and 70 MB for its own tables.
 SECONDS, BYTES = 5.0, 5 << 25  # CPU time and memory for any file
 PER_BYTE = 4.0 / (1 << 20), 24  # CPU seconds and bytes of memory per byte of the file
-MOST = 600.0, 1 << 31  # largest CPU time (s) and memory (bytes) that the size of a file may add
+MOST = 600.0, 1 << 31  # largest CPU time (s) and memory (bytes) that `PER_BYTE` may add
 PER_VALUE = 1.0 / (1 << 23), 3  # CPU seconds and bytes of memory per granted byte
 WALL = 4.0, 60.0  # wall time limit in seconds: first value × CPU time limit + second value
 START = 120.0  # seconds of wall time until the child must be ready

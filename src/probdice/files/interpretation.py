@@ -154,7 +154,8 @@ def segmentation_of_many(
             if values.dtype.kind in "iu" and other is not None:
                 raise FormatError(
                     f"{file}: one file per region requires probabilities or a mask of 0 and 1, "
-                    f"found {other}. Read a label map alone; for percentages or 8-bit maps, use ",
+                    f"found {other}. If the file is a label map, read it alone. For percentages or "
+                    "8-bit maps, use ",
                     *SCALES,
                 )
         region = Segmentation.from_probabilities(values, axis=None, geometry=_geometry(image))

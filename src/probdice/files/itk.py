@@ -375,5 +375,8 @@ def _affine(image: Any) -> NDArray[np.float64]:
     affine[:space, :space] = direction * np.array(spacing)
     affine[:space, space] = origin
     if np.linalg.matrix_rank(affine) <= space:
-        raise corrupt(f"its spacing is {spacing}, its direction {direction.tolist()}")
+        raise corrupt(
+            f"its spacing is {spacing} and its direction is {direction.tolist()}, which do not "
+            "form an invertible matrix"
+        )
     return lps_to_ras(affine) if space == 3 else affine

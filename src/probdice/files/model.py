@@ -103,8 +103,8 @@ class ContainedArray:
 class Payload:
     """The data to write: integer labels or floating-point values.
 
-    Regions are along the first axis. A foreground is one array of probabilities, with the labels
-    and names of both regions. A map is not a segmentation.
+    Regions are along the first axis. A foreground is stored as one array of probabilities, with the
+    labels and names of both regions. A map is not a segmentation.
     """
 
     array: NDArray[Any]

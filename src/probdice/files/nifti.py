@@ -171,7 +171,7 @@ def other_half(path: Path) -> Path | None:
 def stored_values(
     path: Path, header: Header, head: bytes, max_bytes: int
 ) -> tuple[NDArray[Any], bytes]:
-    """Return the stored values before scaling (memory-mapped or decompressed) and the extensions.
+    """Return the unscaled stored values, memory-mapped or decompressed, and the extensions.
 
     The extensions are the bytes between the header and the values in NIfTI-1, or the bytes after
     the values in MGH.

@@ -350,7 +350,7 @@ def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
 
 @contextmanager
 def _logged_errors() -> Iterator[list[str]]:
-    """Raise the errors of this thread that tifffile only logs, such as missing pages."""
+    """Raise an error that tifffile only logs in this thread, such as a missing page."""
     errors: list[str] = []
     this_thread = threading.get_ident()
 

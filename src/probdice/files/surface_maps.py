@@ -83,7 +83,7 @@ class Maps:
 
 
 def map_image(maps: Maps, inside: str) -> Image:
-    """Convert the map with the name or index `inside`, or all maps if it is empty, to an image.
+    """Convert the map that `inside` selects by name or index, or else all maps, to an image.
 
     If there are several label maps, `inside` must name one of them. Without `inside`, several maps
     of any other kind are read as the probabilities of regions.

@@ -23,7 +23,7 @@ ROW = 12  # size of a vertex or a triangle in bytes: three 32-bit numbers
 
 
 def surface_of(source: Source) -> Surface:
-    """Read a mesh. The metadata or the file name determines which brain structure it shows."""
+    """Read a mesh, and determine its brain structure from the metadata or the file name."""
     structure = ""
     if source.head.startswith(FREESURFER):
         points, triangles = _freesurfer(source)

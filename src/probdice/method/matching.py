@@ -79,7 +79,7 @@ class Matching:
 
     @cached_property
     def by_overlap(self) -> bool:
-        """Whether regions are matched by overlap, with or without merging and a background."""
+        """Whether regions are matched by overlap; merging and a background are allowed."""
         return replace(self, merge="none", background=None) == DEFAULT
 
     @property

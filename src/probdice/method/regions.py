@@ -308,7 +308,7 @@ def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[
 
 
 def _union(key_arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return the ascending union of keys as integers. NumPy would convert mixed types to float."""
+    """Return all keys as ascending integers. NumPy would convert mixed types to float."""
     if len({keys.dtype for keys in key_arrays}) > 1:
         key_arrays = [as_integers(keys.tolist()) for keys in key_arrays]
         if len({keys.dtype for keys in key_arrays}) > 1:

@@ -202,7 +202,7 @@ class Calibration:
 def calibration_of(
     comparison: Comparison, *, bins: int, binning: Binning, thresholds: Iterable[float]
 ) -> Calibration:
-    """Compute the calibration of a comparison. The comparison must have its images."""
+    """Compute the calibration of a comparison. The comparison must contain its images."""
     if isinstance(bins, bool) or not isinstance(bins, Integral) or not 1 <= bins <= FINE:
         raise InputError(f"bins must be a whole number from 1 to {FINE}, found {bins!r}")
     if not isinstance(binning, str) or binning not in get_args(Binning):

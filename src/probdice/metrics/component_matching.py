@@ -44,7 +44,7 @@ def components_of(
 ) -> Components:
     """Divide a map into components, and remove small components.
 
-    `codes` is the map: the group number plus 1 at every pixel, and 0 outside all groups. `groups`
+    `codes` contains the group number plus 1 at every pixel, and 0 outside all groups. `groups`
     marks the groups to include.
     """
     codes = np.where(np.concatenate([[False], groups])[codes], codes, 0)

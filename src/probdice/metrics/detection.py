@@ -60,9 +60,9 @@ class Detection:
     true_positives : int
         Number of groups found (TP).
     false_positives : int
-        Number of prediction regions outside the groups found (FP).
+        Number of prediction regions that are not in a found group (FP).
     misses : int
-        Number of reference regions outside the groups found (false negatives, FN).
+        Number of reference regions that are not in a found group (false negatives, FN).
     precision : float
         TP / (TP + FP).
     recall : float
@@ -159,12 +159,12 @@ class Detection:
 
     @property
     def false_positives(self) -> int:
-        """Number of prediction regions outside the groups found."""
+        """Number of prediction regions that are not in a found group."""
         return self._counts(self.threshold)[1]
 
     @property
     def misses(self) -> int:
-        """Number of reference regions outside the groups found."""
+        """Number of reference regions that are not in a found group."""
         return self._counts(self.threshold)[2]
 
     # -- qualities -------------------------------------------------------------------------------

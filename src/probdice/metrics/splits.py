@@ -1,4 +1,4 @@
-"""Regions of one side that contain more than half of each of several regions of the other side."""
+"""Reference regions that were split, and prediction regions that merge several regions."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ PART = 0.5  # a region is part of another region if more than this share is insi
 
 @dataclass(frozen=True)
 class Split:
-    """A region that contains more than half of each of several regions of the other side.
+    """A region that has at least two parts among the regions of the other side.
 
     Attributes
     ----------

@@ -96,9 +96,9 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
 
 
 def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
-    """Return the reference region with a label or, if it is empty, the regions that stand for it.
+    """Return the reference region with a label or, if it is empty, the regions that replace it.
 
-    These are the prediction regions that correspond to the empty region. With ``match="labels"``, a
+    The prediction regions that correspond to an empty region replace it. With ``match="labels"``, a
     name that only the prediction has refers to its region and the reference region matched to it.
     """
     overlap, groups, match = result.overlap, result.correspondence.groups, result.options.match

@@ -26,7 +26,7 @@ class BackgroundJob(WorkerBase):
     Parameters
     ----------
     task : callable
-        The function to call. Its arguments are a `Steps` and a function that emits `compared`.
+        The function to call, with a `Steps` and a function that emits `compared` as arguments.
 
     Examples
     --------

@@ -257,7 +257,7 @@ def as_components(labels: object) -> tuple[Label, ...] | None:
 
 
 def as_connected(connectivity: object) -> int | None:
-    """Check the connectivity. Whether it suits the dimension of each image is checked later."""
+    """Check the connectivity, but not yet whether it suits the dimension of each image."""
     if connectivity is None:
         return None
     if isinstance(connectivity, bool) or connectivity not in CONNECTIVITIES:
@@ -357,7 +357,7 @@ def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ..
 def as_subjects(subjects: object) -> str | dict[str, str] | None:
     """Return a mapping of cases to subjects, or the pattern or table that defines the subjects.
 
-    Whether the cases exist is checked later.
+    This function does not check whether the cases exist.
     """
     if isinstance(subjects, Mapping):
         return {str(case): str(subject) for case, subject in subjects.items()}

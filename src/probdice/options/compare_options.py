@@ -153,7 +153,7 @@ class CompareOptions(ReadOptions):
             f"smallest voxels: {INTERPOLATIONS} By default, different grids are an error.",
         ),
         f"Resample a prediction on another grid onto the grid of the reference: {INTERPOLATIONS} "
-        "If the grids differ only in size and by a shift of whole voxels, the prediction is "
+        "If the grids differ only in size or by a shift of whole voxels, the prediction is "
         "cropped or padded without interpolation. By default, different grids are an error.",
     )
     ignore_geometry: bool = flag(

@@ -31,8 +31,8 @@ def forms_claim(forms: figures.ValuePlane) -> Claim:
         "The undefined corner",
         "If both segmentations contain only background, the S₁ form is undefined. S₁ varies "
         "rapidly near this point, where the S₂ form is 1.",
-        f"At (0, 1): S₁ is {'undefined' if np.isnan(s1) else f'{s1:g}'}, S₂ is {s2:g}. One step of "
-        f"{forms.ticks[1]:g} away, S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
+        f"At (0, 1): S₁ is {'undefined' if np.isnan(s1) else f'{s1:g}'}, S₂ is {s2:g}. One step "
+        f"({forms.ticks[1]:g}) away, S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
         bool(np.isnan(s1)) and s2 == 1,
     )
 
@@ -148,8 +148,8 @@ def falling_claim(data: figures.Sweep) -> Claim:
     return Claim(
         "Both fall with increasing degradation",
         "Both coefficients fall as the segmentation deviates further from the reference.",
-        f"Spearman's ρ of score and strength is exactly −1 in {total - len(exceptions)} of {total} "
-        f"sequences (image × degradation × coefficient).",
+        f"Spearman's ρ between score and strength is exactly −1 in {total - len(exceptions)} of "
+        f"{total} sequences (image × degradation × coefficient).",
         not exceptions,
         tuple(exceptions),
     )

@@ -150,7 +150,7 @@ METHODS: dict[str, Callable[..., Segmentation]] = {
 
 
 def require_extra() -> None:
-    """Raise an error that names the extra if scikit-image is missing."""
+    """If scikit-image is missing, raise an error that names the extra."""
     try:
         import_module("skimage")
     except ImportError:

@@ -5,8 +5,8 @@ defined, or if an earlier group already has the colour, the group gets a colour 
 safe palette. The palette starts with the colours of Okabe and Ito (2008). The other colours were
 chosen one by one from a grid of saturated colours of medium lightness, each with a large CIEDE2000
 distance from the previous colours, black, white, the greys and the red of differences. Distances in
-deuteranopic and protanopic vision (Machado et al. 2009) count 1.6 times, and distances from black
-and white 1.3 times. Colours less than 8.2 CIELAB units away from another colour, in any of these
+deuteranopic and protanopic vision (Machado et al. 2009) are multiplied by 1.6, and distances from
+black and white by 1.3. Colours less than 8.2 CIELAB units away from another colour, in any of these
 types of vision, were excluded.
 
 Similarity has the same colour scale in all pictures and on all pages. A similarity of 0 is

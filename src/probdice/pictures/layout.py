@@ -77,7 +77,7 @@ class Layout:
 class Pair:
     """Two regions that may be joined by a line.
 
-    If `only` is True, they are joined even if they do not overlap.
+    If `only` is True, the regions are joined even if they do not overlap.
     """
 
     group: int

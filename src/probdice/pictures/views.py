@@ -186,9 +186,9 @@ def largest_loss(loss: NDArray[np.floating[Any]]) -> tuple[int, ...]:
     """Return a pixel with a large loss near the centre of the box with the largest mean loss.
 
     The result is the pixel closest to the centre of the box among the pixels whose loss is at least
-    half of the largest loss in the box. A box is used because single pixels with a large loss occur
-    almost anywhere. NaN means outside the mask. If the loss is 0 everywhere, the result is the
-    centre of the image.
+    half of the largest loss in the box. A box is used because individual pixels with a large loss
+    occur almost anywhere. NaN means outside the mask. If the loss is 0 everywhere, the result is
+    the centre of the image.
     """
     from scipy.ndimage import uniform_filter
 

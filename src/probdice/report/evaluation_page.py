@@ -167,7 +167,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """Return the chance levels of the score (the mean over all comparisons) and adjusted score."""
+    """Return the chance level of the score, averaged over all comparisons, and 0 if adjusted."""
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):

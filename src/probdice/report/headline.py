@@ -167,7 +167,7 @@ def _dice_figure(comparison: Comparison) -> Figure:
 
 
 def _worst_figure(comparison: Comparison) -> Figure:
-    """Return the lowest Dice. If it belongs to an unmatched region, add the lowest matched Dice."""
+    """Return the lowest Dice and, if that region is unmatched, the lowest matched Dice."""
     worst = worst_group(comparison.groups)
     if worst is None:
         return Figure("Worst region", decimal(nan), "no Dice is known")

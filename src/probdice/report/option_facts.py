@@ -1,4 +1,4 @@
-"""The options of a comparison as rows of the settings section of a page."""
+"""Rows about the options of a comparison, for the settings section of a page."""
 
 from __future__ import annotations
 

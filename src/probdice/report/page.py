@@ -116,7 +116,7 @@ class GroupDot:
 
 @dataclass(frozen=True)
 class Line:
-    """A line in the diagram between two regions, each given by its position in the list."""
+    """A line between two regions in the diagram, given by their positions in the lists."""
 
     reference: int
     prediction: int

@@ -214,7 +214,7 @@ def _overlap(agreement: Agreement, words: PixelWords) -> list[str]:
     shared = _mean_of_shared(agreement)
     mean = f"{name} {decimal(dice, 2)}"
     if not isnan(shared) and agreement.foreground_dice is None:
-        mean += f", {decimal(shared, 2)} without regions of only one rater"
+        mean += f", {decimal(shared, 2)} without regions that only one rater has"
     overlap = f"{overlap_in_words(dice)} between raters ({mean})"
     adjusted, explained = agreement.mean_adjusted_score, agreement.mean_explained
     if dice < GOOD and adjusted >= AGREEING:
@@ -232,7 +232,7 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
     shared = _mean_of_shared(agreement)
     about = "mean over all pairs of raters"
     if not isnan(shared) and agreement.foreground_dice is None:
-        about = f"{decimal(shared)} without regions of only one rater"
+        about = f"{decimal(shared)} without regions that only one rater has"
     region = "no region is shared by several raters"
     if weakest is not None:
         count = f"{_rater_count(weakest)} of {len(agreement.names)} raters"

@@ -39,7 +39,7 @@ class SurfacePicture:
 
 
 def vertex_space_of(images: Images | None) -> VertexSpace | None:
-    """Return the vertices of a comparison, or None if it has no images or images on a grid."""
+    """Return the vertices of a comparison; None if its images are missing or on a grid."""
     geometry = None if images is None else images.reference.geometry
     return geometry if isinstance(geometry, VertexSpace) else None
 

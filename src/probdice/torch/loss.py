@@ -54,10 +54,10 @@ class RegionDiceLoss(nn.Module):
           no foreground, the loss is the mean probability of the foreground. Requires `background`.
     match : {"labels", "overlap"}, optional
         ``"labels"``: channel k is class k. ``"overlap"``: channels have no fixed classes. They are
-        matched one to one to target regions, per image or per batch, such that the total overlap is
-        largest. An unmatched target region has Dice 0. An unmatched channel contributes its mean
-        probability. With ``measure="score"``, an unmatched channel is compared with an empty
-        region.
+        matched one to one to target regions, per image or per batch, so that the total overlap is
+        as large as possible. An unmatched target region has Dice 0. An unmatched channel
+        contributes its mean probability. With ``measure="score"``, an unmatched channel is compared
+        with an empty region.
     activation : {"softmax", "sigmoid"} or None, optional
         Converts `preds` to probabilities. Use ``"sigmoid"`` for a single foreground channel, and
         None for probabilities.

@@ -166,8 +166,8 @@ def _logits(
     """Write the logits of the listed regions; return whether a region is absent from a pixel.
 
     `survey_rest` computes `largest` and `rest`. A region that is absent from a pixel has the logit
-    `absent`. It is infinite, with opposite signs on the two sides, so that f with any other logit
-    is exactly 0. The total loss of each listed region against an empty region is written to
+    `absent`, which is infinite, with opposite signs on the two sides, so that f with any other
+    logit is exactly 0. The total loss of each listed region against an empty region is written to
     `losses`. With a floor, the loss at every pixel is written to `alones`.
     """
     real = rows.dtype.type
@@ -255,7 +255,7 @@ def _savings_floor(
 
 @inner
 def _loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> float:
-    """Return the sum of 1 − f of two rows of logits.
+    """Return the sum of 1 − f over the pixels of two rows of logits.
 
     With a floor, a pixel from which the same region is absent on both sides adds 0.
     """

@@ -13,7 +13,7 @@ STEP = 1024  # number of pixels whose bins stay in the cache
 
 @kernel
 def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums: Sums) -> None:
-    """Add the number and the sum of each row's values in each bin of [0, 1].
+    """For each row and each bin of [0, 1], add the number and the sum of the values.
 
     Bins are narrow near 0 and 1 and wide near 0.5, because most values are close to 0 or 1.
     """

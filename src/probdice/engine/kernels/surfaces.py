@@ -5,9 +5,9 @@ i − 1 and i, so that surfaces are closed at the border of the image. `collect`
 image that contain the surface of any set, and `assemble` stores the cells of one set in a box.
 
 Nearest points are found in the grid of cells. For every block of cells, a pyramid of levels stores
-which of its halves, along each axis, contain a surface. A search visits only blocks that are closer
-than the closest point so far. A large box is stored in bricks, which are blocks of one level.
-Bricks without a surface take no memory.
+which halves of the block, along each axis, contain a surface. A search visits only blocks that are
+closer than the closest point so far. A large box is stored in bricks, which are blocks of one
+level. Bricks without a surface take no memory.
 """
 
 from typing import NamedTuple
