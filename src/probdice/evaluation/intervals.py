@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import InputError
 from probdice.text.formatting import decimal, quantity
 
 __all__ = [
@@ -75,23 +74,19 @@ class Interval:
         return f"{decimal(self.low)} to {decimal(self.high)}"
 
 
-def subject_numbers(subjects: Sequence[Hashable] | None, cases: int) -> Numbers | None:
+def subject_numbers(subjects: Sequence[Hashable] | None) -> Numbers | None:
     """Return the subject number (0, 1, …) of every case; None if every case is its own subject.
 
     Examples
     --------
     >>> from probdice.evaluation.intervals import subject_numbers
-    >>> subject_numbers(["anna", "anna", "ben"], 3)
+    >>> subject_numbers(["anna", "anna", "ben"])
     array([0, 0, 1])
-    >>> print(subject_numbers(None, 3))
+    >>> print(subject_numbers(None))
     None
     """
     if subjects is None:
         return None
-    if len(subjects) != cases:
-        raise InputError(
-            f"subjects: expected one subject for each of {cases} cases, found {len(subjects)}"
-        )
     order = {subject: k for k, subject in enumerate(dict.fromkeys(subjects))}
     return np.array([order[subject] for subject in subjects], np.int64)
 
