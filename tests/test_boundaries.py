@@ -469,17 +469,6 @@ def test_the_dictionary_restores_all_numbers(infinite):
             assert again.means[name].infinite == boundaries.means[name].infinite
 
 
-def test_rows_have_one_value_each():
-    rows = measured(*two_squares(missed=True), tolerances=[2]).to_rows()
-    assert len(rows) == 2 * 6
-    assert [row["measure"] for row in rows[:6]] == ["hd", "hd95", "hd50", "assd", "masd", "nsd@2"]
-    assert rows[5] == {
-        "reference": "0", "prediction": "0", "counted": True,
-        "measure": "nsd@2", "value": 1.0, "unit": "",
-    }  # fmt: skip
-    assert (rows[6]["value"], rows[6]["unit"]) == (inf, "pixels")
-
-
 # -- invalid input ---------------------------------------------------------------------------------
 
 

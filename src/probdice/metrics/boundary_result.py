@@ -219,25 +219,6 @@ class Boundaries:
             columns[name] = self._of(name).ravel() if by_level else self[name]
         return data_frame(columns)
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return one row per group and measure, for a table in long format.
-
-        Each row has the labels of both sides, whether the group is included in means, the name of
-        the measure, its value and its unit. The surface Dice has no unit.
-        """
-        columns = {name: self[name].tolist() for name in self.names}
-        return [
-            {
-                **{side: listed(self.groups[side][k]) for side in SIDES},
-                "counted": bool(self.counted[k]),
-                "measure": name,
-                "value": values[k],
-                "unit": "" if is_share(name) else self.unit,
-            }
-            for k in range(len(self))
-            for name, values in columns.items()
-        ]
-
     def to_dict(self) -> dict[str, Any]:
         """Return built-in types for JSON. NaN becomes None, and infinity becomes "Infinity"."""
         values = {name: [_to_json(x) for x in self[name].tolist()] for name in self.names}
