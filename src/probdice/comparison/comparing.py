@@ -57,7 +57,8 @@ def compare(
     reference, prediction : Segmentation, array_like, path or image
         An integer array is a label map. A floating-point array holds probabilities with the regions
         along the first axis. Paths, and arrays, tensors or images from other libraries, are also
-        accepted. For any other input, create a `Segmentation` or call `read`.
+        accepted. If reading an input requires options, such as ``scale`` or ``names``, call `read`
+        first. For logits or another region axis, create a `Segmentation`.
     similarity : {"absolute", "aitchison"} or Similarity, optional
         The function that measures the similarity of two probability vectors.
     match : {"overlap", "paper", "labels"}, mapping or Comparison, optional

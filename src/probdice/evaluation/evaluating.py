@@ -152,7 +152,8 @@ def evaluate(
     mask : path, optional
         A folder with a mask for every case. Only pixels where the mask is not 0 are compared.
     image : path, optional
-        A folder with the segmented images, which case pages show as background images.
+        A folder with the images that were segmented, one per case. Case pages show them behind the
+        regions.
     surface : path or several, optional
         Surfaces, one per hemisphere, on which case pages show values at vertices.
     probabilities : bool, optional

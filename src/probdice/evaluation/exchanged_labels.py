@@ -125,7 +125,7 @@ def equal_labels_value(record: Record, measure: str) -> float:
 
 
 def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
-    """Return whether a label of the reference means the same region in every case.
+    """Return whether equal reference labels mostly mean the same region in different cases.
 
     The result is true if a label has a name, or if at least half of the cases have the same labels.
     Otherwise, two cases of a method agree on a label if the label is matched to the same prediction

@@ -5,9 +5,9 @@ MATLAB's numbers are floating-point by default. An array of whole numbers contai
 array with three or more axes contains probabilities, with the regions along the last axis. Files of
 version 7.3 are HDF5 and require the extra `hdf5`.
 
-The child process parses files. SciPy parses files of versions up to 7. SciPy does not verify the
-checksum of a compressed variable whose stream is truncated: in a test, it read wrong values from
-one of 3,000 corrupted files. This module therefore decompresses the streams first, which also
+Files are parsed in the child process (`containment`), by SciPy up to version 7 and by h5py for
+version 7.3. SciPy does not verify the checksum of a compressed variable whose stream is truncated:
+in a test, it read wrong values from one of 3,000 corrupted files. This module therefore decompresses the streams first, which also
 determines the memory that the variables require.
 """
 

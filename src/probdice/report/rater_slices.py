@@ -137,7 +137,7 @@ def display_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _most_probable(parts: Parts, axes: int) -> Parts:
-    """Return the channel of every pixel: the decision, or the most probable channel."""
+    """Yield the channel of every pixel. For probabilities, this is the most probable channel."""
     for part, values in parts:
         yield part, values if values.ndim == axes else np.argmax(values, axis=0)
 
