@@ -88,7 +88,7 @@ def _structure_of(space: VertexSpace, surface: Surface, used_structures: set[int
     if not fitting:
         expected, actual = space.structures[candidates[0]], Structure(surface.structure, count)
         raise GeometryError(
-            f"{surface.source}: the surface has the space {actual.space}, but the segmentations "
-            f"have the space {expected.space}. Use a surface of the same space."
+            f"{surface.source}: the surface and the segmentations are in different spaces: "
+            f"{actual.space} vs {expected.space}. Use a surface in the space of the segmentations."
         )
     return fitting[0]

@@ -268,16 +268,17 @@ class Images:
         """Return the sums for the calibration of the prediction, per group."""
         return self._run(forecast_pass(groups, bins, thresholds))
 
-    def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Return the compared pixels with these ranks, as columns of probabilities or as labels.
+    def sample(self, positions: Both[Integers]) -> Both[NDArray[Any]]:
+        """Return some of the compared pixels per side, as columns of probabilities or as labels.
 
-        Ranks must be in ascending order.
+        A position is the index of a pixel among all compared pixels. Positions must be in ascending
+        order.
         """
         starts = None
         if not self.blocks.whole:
             counts = self._run(count_pass())
             starts = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
-        samples = self._run(sample_pass(ranks, starts))
+        samples = self._run(sample_pass(positions, starts))
 
         def in_order(side: Side) -> NDArray[Any]:
             places = np.concatenate([sample[side][0] for sample in samples.values()])

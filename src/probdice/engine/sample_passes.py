@@ -1,4 +1,4 @@
-"""Passes that sample pixels by their rank among the compared pixels."""
+"""Passes that sample pixels by their position among the compared pixels."""
 
 from functools import partial
 from typing import Any
@@ -26,12 +26,12 @@ def count_pass() -> Pass[dict[int, int]]:
     return Pass(_count, joint)
 
 
-def sample_pass(ranks: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
-    """Return a pass that reads the compared pixels with the given ranks, for each side.
+def sample_pass(positions: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
+    """Return a pass that reads the compared pixels with the given positions, for each side.
 
-    If not all pixels are compared, `starts` contains the rank of the first pixel of every block.
+    If not all pixels are compared, `starts` contains the position of every block's first pixel.
     """
-    return Pass(partial(_sample, ranks=ranks, starts=starts), joint)
+    return Pass(partial(_sample, positions=positions, starts=starts), joint)
 
 
 def _count(blocks: Blocks, block: Block) -> dict[int, int]:
@@ -40,23 +40,25 @@ def _count(blocks: Blocks, block: Block) -> dict[int, int]:
 
 
 def _sample(
-    blocks: Blocks, block: Block, ranks: Both[Integers], starts: dict[int, int] | None
+    blocks: Blocks, block: Block, positions: Both[Integers], starts: dict[int, int] | None
 ) -> Samples:
-    """Return, for each side, the indices of the ranks that are in a block, and their pixels.
+    """Return, for each side, the indices of the positions that are in a block, and their pixels.
 
     The key is the number of the block's first pixel.
     """
     if starts is None:
-        selection = ranks.map(lambda numbers: _in_block(block, numbers, blocks.shape))
+        selection = positions.map(lambda numbers: _in_block(block, numbers, blocks.shape))
         if not any(places.size for places, _ in selection):
             return {}
     ready = blocks.ready(block)
     if starts is not None:
         first = starts[block.start]
-        bounds = ranks.map(lambda ranks: np.searchsorted(ranks, [first, first + ready.size]))
+        bounds = positions.map(
+            lambda numbers: np.searchsorted(numbers, [first, first + ready.size])
+        )
         selection = Both(
             *(
-                (np.arange(*bounds[side]), ranks[side][slice(*bounds[side])] - first)
+                (np.arange(*bounds[side]), positions[side][slice(*bounds[side])] - first)
                 for side in SIDES
             )
         )

@@ -7,8 +7,8 @@ version 7.3 are HDF5 and require the extra `hdf5`.
 
 Files are parsed in the child process (`containment`), by SciPy up to version 7 and by h5py for
 version 7.3. SciPy does not verify the checksum of a compressed variable whose stream is truncated:
-in a test, it read wrong values from one of 3,000 corrupted files. This module therefore decompresses the streams first, which also
-determines the memory that the variables require.
+in a test, it read wrong values from one of 3,000 corrupted files. This module therefore
+decompresses the streams first, which also determines the memory that the variables require.
 """
 
 import math

@@ -1,8 +1,9 @@
 """Read and write TIFF (with tifffile) and PNG (with Pillow), and read BMP (with Pillow).
 
 Grey values and palette indices are labels. Palette colours are the display colours of labels. TIFF
-may also contain probabilities. RGB images are rejected because a colour is not a label. The axes
-are (row, column), preceded by the axes of planes. None of these formats stores a geometry.
+may also contain probabilities. RGB images are rejected because a colour is not a label. The last
+two axes are (row, column). In a file with several planes, the axes that number the planes come
+first. These formats do not define a geometry; probdice stores it in the description of a file.
 """
 
 import io

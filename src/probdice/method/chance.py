@@ -252,8 +252,8 @@ def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Pass
     rows = sum(1 if side.crisp else len(side) for side in sides)
     count = max(min(overlap.pixels, MOST_DRAWS, MOST_VALUES // rows), 2)
     rng = np.random.default_rng(SEED)
-    ranks = Both(*(np.sort(rng.integers(overlap.pixels, size=count)) for _ in SIDES))
-    samples = images.sample(ranks)
+    positions = Both(*(np.sort(rng.integers(overlap.pixels, size=count)) for _ in SIDES))
+    samples = images.sample(positions)
     samples = Both(samples.reference, samples.prediction[..., rng.permutation(count)])
     order = rng.permutation(count)
     parts = [

@@ -129,10 +129,11 @@ class Passes(Protocol):
     def distributions(self, bins: int) -> Both[Distribution]:
         """Return the histogram of every region. Both sides must contain probabilities."""
 
-    def sample(self, ranks: Both[Integers]) -> Both[NDArray[Any]]:
-        """Read the compared pixels with these ranks, as columns of probabilities or as labels.
+    def sample(self, positions: Both[Integers]) -> Both[NDArray[Any]]:
+        """Read some of the compared pixels per side, as columns of probabilities or as labels.
 
-        Ranks must be in ascending order.
+        A position is the index of a pixel among all compared pixels. Positions must be in ascending
+        order.
         """
 
     def drawn(self, samples: Both[NDArray[Any]]) -> "Passes":
