@@ -2,7 +2,7 @@
 
 `two_sided` tests the differences between two methods, and `one_sided` is used by the test-based
 ranking scheme. `corrected` corrects two-sided p-values for multiple comparisons.
-Summaries record `TEST`, and texts about a run use the recorded name.
+Summaries record `TEST` and `CORRECTION`, and texts about a run use the recorded names.
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from probdice.errors import InputError, Message, Note, in_words
 from probdice.evaluation.folders import Folder, relative_path
 from probdice.evaluation.journal import read_lines
-from probdice.evaluation.paired_test import TEST
+from probdice.evaluation.paired_test import CORRECTION, TEST
 from probdice.evaluation.publishing import ALL
 from probdice.evaluation.ranking import Rank, kendall
 from probdice.evaluation.statistics import Summary
@@ -65,7 +65,8 @@ KEYS: dict[str, type] = {  # required keys and their types, in addition to the f
     "derived": list,
     "components": list,
 }
-UNNAMED_TEST = "Wilcoxon signed-rank test"  # used by older summaries, which do not name it
+# Older summaries do not name the test and the correction.
+UNNAMED = {"test": "Wilcoxon signed-rank test", "correction": "Holm's correction"}
 INFINITE = "\x00inf"  # cannot occur in a name
 
 
@@ -125,6 +126,7 @@ def _run(evaluation: "Evaluation", relative: Callable[[str], str]) -> dict[str, 
         "rank_by": list(evaluation.rank_by),
         "scheme": evaluation.scheme,
         "test": TEST,
+        "correction": CORRECTION,
         "others": asdict(evaluation.others),
         "external_columns": [
             asdict(replace(column, file=relative(column.file)))
@@ -230,8 +232,7 @@ def read_summary(out: Folder) -> dict[str, Any]:
         )
     if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
         raise InputError(invalid_summary(path))
-    content.setdefault("test", UNNAMED_TEST)
-    return content
+    return UNNAMED | content
 
 
 def invalid_summary(path: Path) -> str:
