@@ -93,7 +93,7 @@ def test_two_measures_equal_a_hand_computation_in_every_file(root: Path) -> None
     assert "“a” is first by foreground Dice and runtime (mean rank 1.50;" in how
 
 
-def test_texts_name_the_test_of_the_summary(root: Path) -> None:
+def test_texts_name_the_test_and_the_correction_of_the_summary(root: Path) -> None:
     result = run(root, rank_by="runtime", column=f"runtime={root}/times.csv", scheme="test-based")
     path = root / "out" / "summary.json"
     content = json.loads(path.read_text())
@@ -101,8 +101,11 @@ def test_texts_name_the_test_of_the_summary(root: Path) -> None:
     assert "(Wilcoxon signed-rank test, Holm's correction, α = 0.05)" in result.conclusion
     how = (root / "out" / "how.md").read_text()
     assert "in one-sided Wilcoxon signed-rank tests at α = 0.05 without correction" in how
-    path.write_text(json.dumps(content | {"test": "sign test"}))
-    assert "(sign test, Holm's correction, α = 0.05)" in conclusion(read_summary(root / "out"))
+    assert content["correction"] == "Holm's correction"
+    other = {"test": "sign test", "correction": "Bonferroni's correction"}
+    path.write_text(json.dumps(content | other))
+    text = conclusion(read_summary(root / "out"))
+    assert "(sign test, Bonferroni's correction, α = 0.05)" in text
     assert "p: sign test" in probdice("summarise", root / "out").stdout
 
 

@@ -177,6 +177,7 @@ def summary_of(sentences):
         },
         "rater_comparison": {"sentences": sentences},
         "test": "Wilcoxon signed-rank test",
+        "correction": "Holm's correction",
         "subjects": None,
     }
 

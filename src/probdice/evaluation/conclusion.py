@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from probdice.evaluation.paired_test import ALPHA, CORRECTION
+from probdice.evaluation.paired_test import ALPHA
 from probdice.metrics.verdict import overlap_in_words
 from probdice.text.formatting import decimal, percent
 
@@ -17,7 +17,7 @@ COMPARED = ("at ", "below ", "above ")  # first words of comparisons with inter-
 def conclusion(summary: Mapping[str, Any]) -> str:
     """Describe the winner, significant differences from it, and agreement with raters.
 
-    Differences are tested with the test and the correction of `paired_test`. The sentences also
+    The names of the test and of the correction are those in the summary. The sentences also
     report whether another ranking scheme has a different winner.
 
     Parameters
@@ -168,7 +168,7 @@ def _separation(
 
 def _test(summary: Mapping[str, Any]) -> str:
     over = " on subject means" if summary["subjects"] is not None else ""
-    return f"{summary['test']}{over}, {CORRECTION}, α = {ALPHA:g}"
+    return f"{summary['test']}{over}, {summary['correction']}, α = {ALPHA:g}"
 
 
 def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 `two_sided` tests the differences between two methods, and the test-based ranking scheme uses
 `one_sided`. `corrected` corrects two-sided p-values for multiple comparisons. Summaries record
-`TEST`, and texts about a run use the recorded name.
+`TEST` and `CORRECTION`, and texts about a run use the recorded names.
 """
 
 from collections.abc import Sequence

@@ -288,7 +288,7 @@ def _difference(
     resamples: int,
     seed: int,
 ) -> Difference:
-    """Compare one pair of methods, before Holm's correction."""
+    """Compare one pair of methods, before the correction of p-values."""
     has_value = ~np.isnan(all_gaps)
     pair_gaps, owners = all_gaps[has_value], None if owners is None else owners[has_value]
     infinite = bool(np.isinf(pair_gaps).any())

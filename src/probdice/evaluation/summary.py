@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from probdice.errors import InputError, Message, Note, in_words
 from probdice.evaluation.folders import Folder, relative_path
 from probdice.evaluation.journal import read_lines
-from probdice.evaluation.paired_test import TEST
+from probdice.evaluation.paired_test import CORRECTION, TEST
 from probdice.evaluation.publishing import ALL
 from probdice.evaluation.ranking import Rank, kendall
 from probdice.evaluation.statistics import Summary
@@ -50,6 +50,7 @@ KEYS: dict[str, type] = {  # required keys and their types, in addition to the f
     "scheme": str,
     "titles": dict,
     "test": str,
+    "correction": str,
     "external_columns": list,
     "jobs": list,
     "others": dict,
@@ -125,6 +126,7 @@ def _run(evaluation: "Evaluation", relative: Callable[[str], str]) -> dict[str, 
         "rank_by": list(evaluation.rank_by),
         "scheme": evaluation.scheme,
         "test": TEST,
+        "correction": CORRECTION,
         "others": asdict(evaluation.others),
         "external_columns": [
             asdict(replace(column, file=relative(column.file)))
