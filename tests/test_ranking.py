@@ -289,6 +289,12 @@ def test_a_missing_value_ranks_behind_an_infinite_one() -> None:
     ]
 
 
+@pytest.mark.parametrize("scheme", ["aggregate-then-rank", "test-based"])
+def test_a_value_of_0_has_no_sign(scheme: Scheme) -> None:
+    ranking = ranks({"a": [0.0, 0.0], "b": [0.0, 0.0]}, scheme=scheme)
+    assert [str(rank.value) for rank in ranking] == ["0.0", "0.0"]
+
+
 def test_equal_means_are_ties_and_tests_use_unrounded_values() -> None:
     # Both means are 1/6.
     means = ranks({"a": [1 / 3, 0.0], "b": [1 / 6, 1 / 6]}, scheme="aggregate-then-rank")
