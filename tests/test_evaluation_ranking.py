@@ -128,6 +128,29 @@ def test_external_values_stay_available_without_their_file(root: Path) -> None:
     assert loaded.values()["c"].tolist() == [2.0] * 6
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_external_value_of_a_case_without_a_score_does_not_count(
+    root: Path, fails: bool
+) -> None:
+    file = root / "a" / "s3_2.npy"
+    if fails:
+        np.save(file, np.zeros(3, int))  # another shape than the reference
+    else:
+        file.unlink()
+    column = f"runtime={root}/times.csv"
+    result = run(root, rank_by="runtime", column=column)
+    # Ranks: a 1 in five cases and 3 in the last, c 2 in five cases and 1 in the last.
+    assert places(result) == {
+        "a": (pytest.approx(8 / 6), 1),
+        "c": (pytest.approx(11 / 6), 2),
+        "b": (pytest.approx(17 / 6), 3),
+    }
+    assert (result.summaries()["a"].n, result.summaries()["a"].missing) == (5, 1)
+    assert {pair.n for pair in result.differences() if "a" in (pair.first, pair.second)} == {5}
+    excluded = run(root, rank_by="runtime", column=column, missing="exclude")
+    assert [(rank.method, rank.n) for rank in excluded.ranks()] == [("a", 5), ("c", 5), ("b", 5)]
+
+
 def test_a_region_ranks(root: Path) -> None:
     # Dice of label 2: a 1 1 1 0 0 0, b 1 everywhere, c 1 1 1 1 0 0.
     result = run(root, rank_by="dice:2", scheme="aggregate-then-rank")

@@ -286,6 +286,35 @@ def test_an_infinite_value_is_the_worst_and_the_median_replaces_the_mean() -> No
     ]
 
 
+def test_a_missing_value_ranks_behind_an_infinite_one() -> None:
+    ranking = ranks({"far": [math.inf], "lost": [NAN], "near": [1.0]}, higher_is_better=False)
+    assert [(rank.method, rank.mean_rank) for rank in ranking] == [
+        ("near", 1.0),
+        ("far", 2.0),
+        ("lost", 3.0),
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["aggregate-then-rank", "test-based"])
+def test_a_value_of_0_has_no_sign(scheme: Scheme) -> None:
+    ranking = ranks({"a": [0.0, 0.0], "b": [0.0, 0.0]}, scheme=scheme)
+    assert [str(rank.value) for rank in ranking] == ["0.0", "0.0"]
+
+
+def test_equal_means_are_ties_and_tests_use_unrounded_values() -> None:
+    # Both means are 1/6.
+    means = ranks({"a": [1 / 3, 0.0], "b": [1 / 6, 1 / 6]}, scheme="aggregate-then-rank")
+    assert [(rank.method, rank.place) for rank in means] == [("a", 1), ("b", 1)]
+    # All differences are ±1/3, so all ranks are 4: with 6 of 7 positive, the statistic is 24, its
+    # mean 14 and its variance 7 · 8 · 15 / 24 − (7³ − 7) / 48 = 28. p = Φ(−9.5 / √28) = 0.0363.
+    first = [1.0, 2 / 3, 1 / 3, 1.0, 2 / 3, 1 / 3, 0.0]
+    second = [2 / 3, 1 / 3, 0.0, 2 / 3, 1 / 3, 0.0, 1 / 3]
+    tested = ranks({"a": first, "b": second}, scheme="test-based", alpha=0.0364)
+    assert [(rank.method, rank.value) for rank in tested] == [("a", 1.0), ("b", 0.0)]
+    tested = ranks({"a": first, "b": second}, scheme="test-based", alpha=0.0362)
+    assert [rank.value for rank in tested] == [0.0, 0.0]
+
+
 def test_two_infinite_values_of_one_case_are_equal_in_a_test() -> None:
     first = [math.inf, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     second = [math.inf, 2.0, 3.0, 4.0, 5.0, 6.0, math.inf]

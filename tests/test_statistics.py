@@ -285,6 +285,13 @@ def test_a_test_over_subjects_uses_one_mean_difference_per_subject() -> None:
     assert pair.mean == pytest.approx(sum(first) / 11)
 
 
+def test_equal_mean_differences_of_subjects_are_ties() -> None:
+    # Means of the subjects: 1/3 (of 2/3 and 0), −1/3, 1, 2, 3, 4. Their ranks are 1.5 1.5 3 4 5 6.
+    first = [2 / 3, 0, -1 / 3, 1, 2, 3, 4]
+    (pair,) = differences({"first": first, "second": [0.0] * 7}, subjects="aabcdef")
+    assert pair.statistic == 1.5
+
+
 def test_infinite_values_are_summarised_by_the_median() -> None:
     summary = summarise([1.0, 2.0, 3.0, 4.0, 5.0, math.inf, NAN])
     assert (summary.n, summary.missing, summary.infinite) == (6, 1, 1)

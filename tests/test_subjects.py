@@ -1,8 +1,8 @@
 """Subjects of cases, and columns of other programs."""
 
+import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from probdice.errors import FormatError, InputError
@@ -59,9 +59,9 @@ def test_an_external_column_is_read_by_case_and_method(tmp_path: Path) -> None:
     file.write_text("method,case,runtime\nb,1,4\na,1,2.5\na,2,3\nc,1,9\na,9,9\nb,2,\n")
     column = as_external_column(f"runtime={file}")
     assert column == ExternalColumn("runtime", str(file), higher_is_better=False)
-    values = column.read(["a", "b"], ["1", "2"]).over(["a", "b"], ["1", "2"])
-    np.testing.assert_array_equal(values["a"], [2.5, 3.0])
-    np.testing.assert_array_equal(values["b"], [4.0, np.nan])
+    table = column.read(["a", "b"], ["1", "2"])
+    assert [table.of("a", "1"), table.of("a", "2"), table.of("b", "1")] == [2.5, 3.0, 4.0]
+    assert math.isnan(table.of("b", "2"))
     with pytest.raises(InputError, match="no value for any case of method 'd'"):
         column.read(["a", "d"], ["1", "2"])
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite, nan
+from math import isfinite
 
 from probdice.comparison.result import Comparison
 from probdice.errors import InputError, Option
@@ -102,16 +102,13 @@ class Criterion:
     higher_is_better : bool
         Whether higher values are better.
     value : callable
-        Returns the value of the measure for one case.
-    column : ExternalColumn or None
-        The column that contains the values of an external measure; None for other measures.
+        Returns the value of the measure for one case; NaN if the case failed.
     """
 
     key: str
     title: str
-    higher_is_better: bool = True
-    value: Callable[[Record], float] = lambda record: nan
-    column: ExternalColumn | None = None
+    higher_is_better: bool
+    value: Callable[[Record], float]
 
 
 def as_rank_by(rank_by: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -159,7 +156,7 @@ def criterion_of(
     """
     for column in columns:
         if key == column.name:
-            return Criterion(key, key, column.higher_is_better, column=column)
+            return Criterion(key, key, column.higher_is_better, partial(_external_value, column))
     name = Name.of(key)
     measure, region = str(replace(name, region=None)), name.region
     _check_options(name, extra_columns)
@@ -237,6 +234,11 @@ def _check_options(name: Name, extra_columns: ExtraColumns) -> None:
         )
     if measure in INDICES and measure not in (*extra_columns.columns, *extra_columns.measures):
         raise InputError(f"{measure} requires ", Option("indices", python="indices=True"))
+
+
+def _external_value(column: ExternalColumn, record: Record) -> float:
+    """Return the value of an external column for one case."""
+    return record.of_comparison(lambda _: column.of(record.method, record.case))
 
 
 def _foreground_mean(comparison: Comparison, measure: str) -> float:

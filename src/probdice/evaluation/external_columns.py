@@ -1,15 +1,13 @@
 """Read tables of measures from other programs, such as the run time per method and case."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import nan
 from os import fspath
-
-import numpy as np
 
 from probdice.errors import InputError
 from probdice.evaluation.folders import as_name
-from probdice.evaluation.intervals import Floats
 from probdice.files.columns import as_number, read_columns
 
 __all__ = ["ExternalColumn", "as_external_column"]
@@ -39,12 +37,9 @@ class ExternalColumn:
     higher_is_better: bool = False
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
-    def over(self, methods: Iterable[str], cases: Sequence[str]) -> dict[str, Floats]:
-        """Return one value per case for every method; NaN for cases without a value."""
-        return {
-            name: np.array([self.values.get(name, {}).get(case, np.nan) for case in cases])
-            for name in methods
-        }
+    def of(self, method: str, case: str) -> float:
+        """Return the value of one case; NaN if the table has no value."""
+        return self.values.get(method, {}).get(case, nan)
 
     def read(self, methods: Iterable[str], cases: Iterable[str]) -> "ExternalColumn":
         """Read the values of methods and cases. Other rows of the table are ignored.

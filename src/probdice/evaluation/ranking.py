@@ -184,7 +184,7 @@ def joint_ranks(
     if len(measures) == 1 and ranking_scheme.descending(
         next(iter(measures.values())).higher_is_better
     ):
-        result = [replace(rank, value=-rank.value) for rank in result]
+        result = [replace(rank, value=0.0 - rank.value) for rank in result]  # never −0
     return (*result, *_ranks_without_place(unranked_names))
 
 

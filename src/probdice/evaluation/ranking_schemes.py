@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from probdice.evaluation.conclusion import join_names
 from probdice.evaluation.intervals import Floats, Numbers, weighted_medians
 from probdice.evaluation.paired_test import ALPHA, one_sided
-from probdice.evaluation.statistics import DECIMALS, Aggregate, gaps, subject_aggregates
+from probdice.evaluation.statistics import Aggregate, gaps, rounded, subject_aggregates
 from probdice.options import MissingRule, Scheme
 
 __all__ = [
@@ -112,12 +112,14 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
     from scipy.stats import rankdata
 
     table = np.array(values)
-    costs = np.round(-table if higher_is_better else table, DECIMALS)
+    costs = -table if higher_is_better else table
     absent = np.isnan(costs)
     counted_cases = ~in_any(absent) if missing == "exclude" else in_any(~absent)
     worst_cost = max(0.0, float(np.max(costs, initial=-np.inf, where=~absent)))
     filled_costs = np.where(absent, worst_cost if higher_is_better else np.inf, costs)
-    case_ranks: Floats = rankdata(np.where(absent, np.inf, costs), axis=0)
+    # A missing value ranks behind an infinite one.
+    ranked_costs = np.where(np.isposinf(costs), np.finfo(np.float64).max, rounded(costs))
+    case_ranks: Floats = rankdata(np.where(absent, np.inf, ranked_costs), axis=0)
     return Costs(filled_costs, absent, counted_cases, case_ranks)
 
 
@@ -174,8 +176,7 @@ def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
         else:
             values = counted_costs @ weights.T / np.maximum(totals, 1)
         values[:, totals == 0] = nan
-        rounded_values: Floats = np.round(values, DECIMALS)
-        return rounded_values
+        return rounded(values)
 
     return aggregates
 
@@ -188,9 +189,9 @@ def _order_by_tests(costs: Costs, owners: Numbers, *, has_subjects: bool) -> Ord
     for first, second in combinations(range(methods), 2):
         # The differences are above 0 where the first method is better.
         differences = gaps(counted_costs[second], counted_costs[first])
-        pairs[first, second] = (
-            subject_aggregates(differences, case_owners) if has_subjects else differences
-        )
+        if has_subjects:
+            differences = subject_aggregates(differences, case_owners)
+        pairs[first, second] = rounded(differences)
     subjects = np.unique(case_owners)
 
     def negative_shares(counts: Floats) -> Floats:

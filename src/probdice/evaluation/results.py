@@ -331,12 +331,7 @@ class Evaluation:
         """
         key = self.rank_by[0] if measure is None else measure
         if key not in self._values:
-            criterion = self._criterion(key)
-            if criterion.column is not None:
-                values = criterion.column.over(self.methods, self.cases)
-            else:
-                values = self._over_cases(criterion.value)
-            self._values[key] = values
+            self._values[key] = self._over_cases(self._criterion(key).value)
         return {name: values.copy() for name, values in self._values[key].items()}
 
     def summaries(self, measure: str | None = None) -> dict[str, Summary]:

@@ -37,11 +37,12 @@ __all__ = [
     "differences",
     "gaps",
     "holm",
+    "rounded",
     "subject_aggregates",
     "summarise",
 ]
 
-DECIMALS = 12  # values are rounded to this many decimals before ties are detected
+DECIMALS = 12  # decimals that are compared when ties are detected
 
 Aggregate = Literal["mean", "median"]
 
@@ -264,18 +265,35 @@ def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
 
 
 def gaps(first: Floats, second: Floats) -> Floats:
-    """Return first − second, rounded to 12 decimals; two equal infinite values differ by 0.
+    """Return first − second; two equal infinite values differ by 0.
 
     Examples
     --------
     >>> import numpy as np
     >>> from probdice.evaluation.statistics import gaps
-    >>> gaps(np.array([0.3, np.inf, np.inf]), np.array([0.1, 2.0, np.inf]))
-    array([0.2, inf, 0. ])
+    >>> gaps(np.array([0.5, np.inf, np.inf]), np.array([0.25, 2.0, np.inf]))
+    array([0.25,  inf, 0.  ])
     """
     with np.errstate(invalid="ignore"):  # the difference of infinite values
-        rounded_gaps = np.round(first - second, DECIMALS) + 0.0
-    result: Floats = np.where(np.isinf(first) & (first == second), 0.0, rounded_gaps)
+        differences = first - second
+    result: Floats = np.where(np.isinf(first) & (first == second), 0.0, differences)
+    return result
+
+
+def rounded(values: Floats) -> Floats:
+    """Return values rounded to 12 decimals, so that values equal up to rounding errors are ties.
+
+    Round only results that are compared, because sums of rounded values differ where the sums of
+    the exact values are equal: 2/3 − 1/3 and 1/3 − 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.evaluation.statistics import rounded
+    >>> rounded(np.array([0.3 - 0.1, 0.2])).tolist()
+    [0.2, 0.2]
+    """
+    result: Floats = np.round(values, DECIMALS) + 0.0  # 0 instead of −0
     return result
 
 
@@ -290,10 +308,11 @@ def _difference(
 ) -> Difference:
     """Compare one pair of methods, before the correction of p-values."""
     has_value = ~np.isnan(all_gaps)
-    pair_gaps, owners = all_gaps[has_value], None if owners is None else owners[has_value]
+    exact_gaps, owners = all_gaps[has_value], None if owners is None else owners[has_value]
+    pair_gaps = rounded(exact_gaps)
     infinite = bool(np.isinf(pair_gaps).any())
-    subject_gaps = pair_gaps if owners is None else subject_aggregates(pair_gaps, owners)
-    statistic, p, reason = two_sided(subject_gaps, of_subjects=owners is not None)
+    tested_gaps = pair_gaps if owners is None else rounded(subject_aggregates(exact_gaps, owners))
+    statistic, p, reason = two_sided(tested_gaps, of_subjects=owners is not None)
     interval = median_interval if infinite else mean_interval
     return Difference(
         first=first,
@@ -306,7 +325,7 @@ def _difference(
         p=p,
         p_corrected=nan,
         reason=reason,
-        subjects=None if owners is None else subject_gaps.size,
+        subjects=None if owners is None else tested_gaps.size,
     )
 
 
@@ -325,7 +344,7 @@ def subject_aggregates(pair_gaps: Floats, owners: Numbers) -> Floats:
     numbers, places = np.unique(owners, return_inverse=True)
     if not np.isinf(pair_gaps).any():
         sums = np.bincount(places, weights=pair_gaps, minlength=numbers.size)
-        means: Floats = np.round(sums / np.bincount(places), DECIMALS) + 0.0
+        means: Floats = sums / np.bincount(places)
         return means
     with np.errstate(invalid="ignore"):  # the midpoint between −∞ and +∞
         medians = np.array([np.median(pair_gaps[places == k]) for k in range(numbers.size)])
