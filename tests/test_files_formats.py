@@ -194,6 +194,11 @@ def test_tiff_that_is_not_one_segmentation(tmp_path: Path) -> None:
         FormatError, match=r"contains 2 images \(\(8, 8\), \(6, 6\)\), expected one"
     ):
         read(tmp_path / "b.tif")
+    with tifffile.TiffWriter(tmp_path / "c.tif") as writer:
+        for _ in range(9):
+            writer.write(np.zeros((8, 8), np.uint8))
+    with pytest.raises(FormatError, match=r"contains 9 images .*\), … 6 more\), .* as one stack\."):
+        read(tmp_path / "c.tif")
 
 
 def test_png_of_every_kind(tmp_path: Path) -> None:

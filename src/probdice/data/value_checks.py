@@ -194,6 +194,8 @@ class Fault:
         if self.kind == "nothing":
             return [*missing, f". To exclude these {unit}s, use ", MASK]
         remedies: list[list[str | Option]] = []
+        if self.kind == "sum" and self.all_whole and self.highest <= 1 and self.value < 1:
+            remedies.append(missing)  # masks of 0 and 1 that do not cover the image
         if self.all_whole:
             python = "Use Segmentation.from_labels if these whole numbers are labels"
             command = f"Store one label per {unit} if these whole numbers are labels"
