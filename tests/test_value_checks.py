@@ -334,6 +334,12 @@ def test_fixes_are_written_for_python_and_for_the_command_line(values, python, c
     assert "Segmentation" not in refused.value.in_command()
 
 
+def test_fractional_labels_are_not_only_described_as_percentages():
+    foreground = Segmentation.from_probabilities([0.0, 7.0, 1.5, 80.0], axis=None)
+    with pytest.raises(InputError, match=r"Divide percentages by 100\. Resample label maps"):
+        compare(foreground, [0, 1, 1, 1])
+
+
 @pytest.mark.parametrize(
     "pair",
     [
