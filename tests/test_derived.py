@@ -4,6 +4,7 @@ from math import isnan
 
 import numpy as np
 import pytest
+from commands import probdice as command
 from pytest import approx
 
 import probdice
@@ -238,6 +239,19 @@ def test_rounding_of_nested_channels_is_accepted_and_others_are_rejected():
         Segmentation.from_nested([[2, 1], [1, 0]])
     with pytest.raises(InputError, match="nan at pixel"):
         Segmentation.from_nested([[np.nan, 0.2]])
+
+
+def test_nested_labels_for_a_label_map_name_the_other_side(tmp_path):
+    np.save(tmp_path / "labels.npy", np.array([0, 1, 2]))
+    np.save(tmp_path / "channels.npy", np.array([[0.0, 1, 1], [0, 0, 1]]))
+    labels, channels = str(tmp_path / "labels.npy"), str(tmp_path / "channels.npy")
+    done = command("compare", labels, channels, "--nested", "0,1,2")
+    assert done.returncode == 1
+    message = "found one value per voxel, expected nested channels. If only the prediction has"
+    assert message in done.stderr
+    assert "set --nested prediction:0,1,2." in done.stderr
+    done = command("compare", labels, channels, "--nested", "prediction:0,1,2", "--quiet")
+    assert (done.returncode, done.stdout) == (0, "1.0000\n")
 
 
 # -- volumes ---------------------------------------------------------------------------------------

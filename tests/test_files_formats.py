@@ -93,6 +93,25 @@ def test_layers_that_do_not_overlap_are_one_label_map(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), np.where(LABELS > 2, 0, LABELS))
 
 
+def test_segments_of_older_slicer_versions_have_names(tmp_path: Path) -> None:
+    layers = np.stack([LABELS == 4, LABELS == 2]).astype(np.uint8)
+    for name, values in (("two", layers), ("one", layers[0])):
+        image = sitk.GetImageFromArray(
+            np.ascontiguousarray(values.T), isVector=values.ndim == LABELS.ndim + 1
+        )
+        for number, segment in enumerate(["liver", "vessel"][: 2 if name == "two" else 1]):
+            image.SetMetaData(f"Segment{number}_ID", f"Segment_{number + 1}")
+            image.SetMetaData(f"Segment{number}_Name", segment)
+            image.SetMetaData(f"Segment{number}_Color", "0.90196 0.62353 0")
+        sitk.WriteImage(image, str(tmp_path / f"{name}.seg.nrrd"))
+    two, one = read(tmp_path / "two.seg.nrrd"), read(tmp_path / "one.seg.nrrd")
+    assert two.names == {1: "liver", 2: "vessel"}
+    assert two.colours == {1: "#E69F00", 2: "#E69F00"}
+    assert np.array_equal(whole(two), np.select([LABELS == 4, LABELS == 2], [1, 2]))
+    assert one.names == {1: "liver"}
+    assert np.array_equal(whole(one), LABELS == 4)
+
+
 def test_a_fourth_axis_is_that_of_the_regions(tmp_path: Path) -> None:
     image = sitk.GetImageFromArray(np.ascontiguousarray(BOTH.transpose(0, 3, 2, 1)), isVector=False)
     for name in ("a.nrrd", "a.mha"):
@@ -194,6 +213,11 @@ def test_tiff_that_is_not_one_segmentation(tmp_path: Path) -> None:
         FormatError, match=r"contains 2 images \(\(8, 8\), \(6, 6\)\), expected one"
     ):
         read(tmp_path / "b.tif")
+    with tifffile.TiffWriter(tmp_path / "c.tif") as writer:
+        for _ in range(9):
+            writer.write(np.zeros((8, 8), np.uint8))
+    with pytest.raises(FormatError, match=r"contains 9 images .*\), … 6 more\), .* as one stack\."):
+        read(tmp_path / "c.tif")
 
 
 def test_png_of_every_kind(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """Overlapping masks: counting and assigning the shared pixels."""
 
+import nibabel
 import numpy as np
 import pytest
 
 from probdice import FormatError, InputError, compare, read
 from probdice.errors import in_command
+from probdice.files import read_mask
 from probdice.files.masks import shared_pixels
 
 KIDNEY = np.zeros((4, 4), np.uint8)
@@ -113,3 +115,11 @@ def test_priority_is_for_masks(tmp_path):
 def test_shared_pixels_are_counted_and_the_smallest_mask_comes_first():
     shared = shared_pixels([KIDNEY, TUMOUR, OTHER, np.zeros_like(KIDNEY)], ["k", "t", "o", "none"])
     assert (shared.pixels, shared.names) == (3, ("o", "t", "k"))
+
+
+def test_a_mask_with_several_channels_is_an_error(tmp_path):
+    nibabel.save(
+        nibabel.Nifti1Image(np.ones((2, 2, 2, 3), np.uint8), np.eye(4)), tmp_path / "mask.nii"
+    )
+    with pytest.raises(FormatError, match=r"mask\.nii: contains 3 values per voxel"):
+        read_mask(tmp_path / "mask.nii")

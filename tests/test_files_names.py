@@ -303,3 +303,35 @@ def test_one_named_file_is_one_region(tmp_path):
         read(f"tumour={tmp_path}/labels.npy")
     with pytest.raises(InputError, match=r"three\.npy: contains 3 regions, but 'tumour' names"):
         read(f"tumour={tmp_path}/three.npy")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("label,name\n3,liver\n3,kidney\n", "label 3 has two names, 'liver' and 'kidney'"),
+        ("3 liver 1 2 3 0\n3 kidney 1 2 3 0\n", "label 3 has two names, 'liver' and 'kidney'"),
+        ('{"3": "liver", "3": "kidney"}', "key '3' has several values"),
+        ('{"liver": 3, "kidney": 3}', "label 3 has two names, 'liver' and 'kidney'"),
+    ],
+)
+def test_a_label_with_two_names_is_an_error(text, message, tmp_path):
+    (tmp_path / "table").write_text(text)
+    with pytest.raises(FormatError, match=message):
+        read_names(tmp_path / "table")
+
+
+def test_a_repeated_row_is_no_contradiction(tmp_path):
+    (tmp_path / "table.csv").write_text("label,name\n3,liver\n3,liver\n1,spleen\n")
+    assert {k: name for k, (name, _) in read_names(tmp_path / "table.csv").items()} == {
+        3: "liver",
+        1: "spleen",
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["label,name\n-1,void\n2,liver\n", '{"-1": "void", "2": "liver"}', '{"void": -1}']
+)
+def test_negative_labels_have_names(text, tmp_path):
+    (tmp_path / "table").write_text(text)
+    np.save(tmp_path / "a.npy", np.array([-1, 2, 2]))
+    assert read(tmp_path / "a.npy", names=tmp_path / "table").names[-1] == "void"

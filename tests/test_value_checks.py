@@ -309,6 +309,14 @@ def test_kernels_and_messages_use_the_same_tolerance_of_sums():
             "Store one label per pixel if these whole numbers are labels",
         ),
         (
+            [[1.0, 0.0], [0.0, 0.0]],
+            'To add the missing probability as a region, pass sums="background" to read or '
+            "Segmentation.from_probabilities. Use Segmentation.from_labels if these whole numbers "
+            "are labels",
+            "To add the missing probability as a region, pass --sums background. Store one label "
+            "per pixel if these whole numbers are labels",
+        ),
+        (
             [[0.5, 0.5], [0.5, 0.25]],
             'To divide by the sum, pass sums="normalise" to read or '
             "Segmentation.from_probabilities. To add the missing probability as a region, pass "
@@ -324,6 +332,12 @@ def test_fixes_are_written_for_python_and_for_the_command_line(values, python, c
     assert str(refused.value).endswith(f". {python}.")
     assert refused.value.in_command().endswith(f". {command}.")
     assert "Segmentation" not in refused.value.in_command()
+
+
+def test_fractional_labels_are_not_only_described_as_percentages():
+    foreground = Segmentation.from_probabilities([0.0, 7.0, 1.5, 80.0], axis=None)
+    with pytest.raises(InputError, match=r"Divide percentages by 100\. Resample label maps"):
+        compare(foreground, [0, 1, 1, 1])
 
 
 @pytest.mark.parametrize(

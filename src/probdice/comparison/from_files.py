@@ -14,7 +14,7 @@ from probdice.engine.pair import Images
 from probdice.errors import InputError, Note, Option
 from probdice.files import read, read_case, read_mask
 from probdice.files.name_tables import with_names
-from probdice.method.sides import Side
+from probdice.method.sides import Side, other
 from probdice.options import CompareOptions
 
 __all__ = ["Paths", "read_images", "read_side"]
@@ -106,12 +106,24 @@ def read_side(
 def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) -> Segmentation:
     """Convert nested channels to regions with the given labels."""
     has_one_value = segmentation.crisp or segmentation.reading == "foreground"
-    channels = 1 if has_one_value else segmentation.array.shape[0]
-    if has_one_value or channels != len(labels) - 1:
+    if has_one_value:
+        numbers, nested_side = ",".join(map(str, labels)), other(side)
+        raise InputError(
+            f"{side} ({segmentation.source}): found one value per voxel, expected nested channels. "
+            f"If only the {nested_side} has nested channels, set ",
+            Option(
+                "nested",
+                f"{nested_side}:{numbers}",
+                python=f"nested={{{nested_side!r}: {tuple(labels)}}}",
+            ),
+            ".",
+        )
+    channels = segmentation.array.shape[0]
+    if channels != len(labels) - 1:
         raise InputError(
             f"{side} ({segmentation.source}): expected one nested channel per label after the "
             f"background ({len(labels) - 1} for labels {', '.join(map(str, labels))}), found "
-            f"{'one value per voxel' if has_one_value else f'{channels} channels'}. Set ",
+            f"{channels} channels. Set ",
             Option("nested", "0,1,2", python='nested={"prediction": (0, 1, 2)}'),
             " to the label of the background and one label per channel.",
         )

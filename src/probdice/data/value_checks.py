@@ -129,6 +129,7 @@ class Fault:
     worst_sum: float = 1.0
     all_whole: bool = False
     highest: float = 0.0
+    foreground: bool = False  # whether the image has one value per pixel
 
     def __add__(self, other: "Fault") -> "Fault":
         """Combine the invalid values of two parts of an image.
@@ -194,6 +195,8 @@ class Fault:
         if self.kind == "nothing":
             return [*missing, f". To exclude these {unit}s, use ", MASK]
         remedies: list[list[str | Option]] = []
+        if self.kind == "sum" and self.all_whole and self.highest <= 1 and self.value < 1:
+            remedies.append(missing)  # masks of 0 and 1 that do not cover the image
         if self.all_whole:
             python = "Use Segmentation.from_labels if these whole numbers are labels"
             command = f"Store one label per {unit} if these whole numbers are labels"
@@ -202,6 +205,8 @@ class Fault:
             if full / 2 < self.highest <= full:
                 command = f"For {name}, use --scale {full}"
                 remedies.append([_either(f"Divide {name} by {full}", command)])
+        if remedies and self.foreground and not self.all_whole:
+            remedies.append(["Resample label maps by nearest neighbour"])
         if self.kind == "sum" and not self.all_whole:
             if self.worst_sum > 0:
                 remedies.append(["To divide by the sum, pass ", NORMALISE])
@@ -316,6 +321,7 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
         float(sums[worst]),
         all_whole=bool((finite_values == np.floor(finite_values)).all()),
         highest=float(finite_values.max(initial=0)),
+        foreground=reading == "foreground",
     )
 
 

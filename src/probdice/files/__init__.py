@@ -35,7 +35,12 @@ from probdice.files.cifti import CIFTI, of_cifti
 from probdice.files.dicom import DICOM
 from probdice.files.gifti import GIFTI, of_gifti
 from probdice.files.hdf5 import HDF5
-from probdice.files.interpretation import ignore_option, segmentation_of, segmentation_of_many
+from probdice.files.interpretation import (
+    ignore_option,
+    segmentation_of,
+    segmentation_of_many,
+    without_single_region,
+)
 from probdice.files.itk import ITK, METAIMAGE, of_simpleitk
 from probdice.files.matlab import MATLAB
 from probdice.files.model import ContainedArray, Format, Image, Source
@@ -250,6 +255,12 @@ def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
         image = _image(parts[0].file, _memory_limit(max_bytes))
         if image.assumed:  # the first axis of a plain array of 0.0 and 1.0 is spatial
             image = replace(image, regions=None)
+        image = without_single_region(image)
+        if image.regions is not None:
+            raise FormatError(
+                f"contains {image.array.shape[image.regions]} values per voxel, expected a mask "
+                f"with one value per voxel. Select or combine the channels first."
+            )
         segmentation = segmentation_of(image, scale=None, sums="error", ignore=())
     return replace(segmentation, source=parts[0].source)
 

@@ -15,7 +15,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -177,14 +177,28 @@ def _parsed(content: bytes, channels: bool) -> dict[Label, Entry]:
     for pattern in (ITK_SNAP, FREESURFER):
         rows = [row for row in map(pattern.fullmatch, lines) if row]
         if rows and len(rows) == len(lines):
-            return {
-                int(row["label"]): Entry(
-                    row["name"], as_colour(row.group("red", "green", "blue"), 255)
+            return _distinct_names(
+                (
+                    int(row["label"]),
+                    Entry(row["name"], as_colour(row.group("red", "green", "blue"), 255)),
                 )
                 for row in rows
                 if row["name"] != "(none)"
-            }
+            )
     return parse_lut(lines) or _columns(text)
+
+
+def _distinct_names(rows: Iterable[tuple[Label, Entry]]) -> dict[Label, Entry]:
+    """Return the entries by label. Two different names of one label are an error."""
+    entries: dict[Label, Entry] = {}
+    for label, entry in rows:
+        earlier = entries.setdefault(label, entry)
+        if earlier.name != entry.name:
+            raise FormatError(
+                f"label {label} has two names, {printable(earlier.name)!r} and "
+                f"{printable(entry.name)!r}, so its name is ambiguous. Delete one of them."
+            )
+    return entries
 
 
 def _columns(text: str) -> dict[Label, Entry]:
@@ -216,10 +230,13 @@ def _columns(text: str) -> dict[Label, Entry]:
     for triple in TRIPLES:
         if set(triple) <= set(header[:width]):
             colour_columns = [header.index(name) for name in triple]
-    return {
-        as_label(row[labels]): Entry(row[text_column], _colour([row[k] for k in colour_columns]))
+    return _distinct_names(
+        (
+            _label(row[labels]),
+            Entry(row[text_column], _colour([row[k] for k in colour_columns])),
+        )
         for row in body
-    }
+    )
 
 
 def _is_header(rows: list[list[str]]) -> bool:
@@ -238,26 +255,39 @@ def _is_header(rows: list[list[str]]) -> bool:
 
 def _json(text: str) -> dict[Label, Entry]:
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_unrepeated)
+    except FormatError:
+        raise
     except (ValueError, RecursionError) as error:
         raise FormatError(f"is not valid JSON: {error}") from None
     if isinstance(content, dict) and isinstance(content.get("labels"), dict | list):
         content = content["labels"]
     if isinstance(content, list) and content and all(isinstance(x, dict) for x in content):
-        content = dict(_entry(item) for item in content)
+        return _distinct_names(_entry(item) for item in content)
     elif isinstance(content, list):
         content = dict(enumerate(content))
     if not isinstance(content, dict) or not content:
         raise FormatError(f"contains no names; {EXPECTED}")
-    whole = {name: label for name, label in content.items() if type(label) is int}
+    pairs = [(str(label), name) for label, name in content.items()]
+    whole = [(str(label), name) for name, label in content.items() if type(label) is int]
     if whole and all(type(label) is int or isinstance(label, list) for label in content.values()):
-        content = {label: name for name, label in whole.items()}  # lists are derived regions
-    entries = {}
-    for label, name in content.items():
-        if not isinstance(name, str | Entry):
+        pairs = whole  # lists are derived regions
+    for label, name in pairs:
+        if not isinstance(name, str):
             raise FormatError(f"the name of {label!r} must be text, found {name!r}; {EXPECTED}")
-        entries[as_label(str(label))] = Entry(name) if isinstance(name, str) else name
-    return entries
+    return _distinct_names((_label(label), Entry(name)) for label, name in pairs)
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Create a JSON object. Different values of one key are an error."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if values.setdefault(key, value) != value:
+            raise FormatError(
+                f"key {printable(key)!r} has several values, so its meaning is ambiguous. Delete "
+                f"all but one of them."
+            )
+    return values
 
 
 def _entry(item: Mapping[str, Any]) -> tuple[int, Entry]:
@@ -283,7 +313,7 @@ def _entries(names: Names, *, channels: bool) -> dict[Label, Entry]:
         return read_names(names, channels=channels)
     if isinstance(names, Mapping):
         return {
-            as_label(label) if isinstance(label, str) else label: Entry(str(name))
+            _label(label) if isinstance(label, str) else label: Entry(str(name))
             for label, name in names.items()
         }
     if not isinstance(names, Sequence):
@@ -371,6 +401,12 @@ def _distinct(values: NDArray[Any]) -> list[int]:
     seen = np.zeros(int(highest) - int(lowest) + 1, np.bool_)
     seen[(values - lowest).astype(np.intp)] = True
     return [int(lowest) + int(place) for place in np.flatnonzero(seen).tolist()]
+
+
+def _label(text: str) -> Label:
+    """Convert a whole number, which may be negative, to a label."""
+    label = as_label(text.removeprefix("-"))
+    return -label if text.startswith("-") and isinstance(label, int) else as_label(text)
 
 
 def _is_whole(text: str) -> bool:

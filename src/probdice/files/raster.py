@@ -242,10 +242,13 @@ def _read_tiff(source: Source) -> Image:
             with library_call():
                 shapes = [series.shape for series in file.series]
             if len(shapes) != 1:
-                listed = ", ".join(map(str, shapes)) or "none"
+                listed = ", ".join(map(str, shapes[:3])) or "none"
+                more = f", … {len(shapes) - 3} more" if len(shapes) > 3 else ""
+                stack = "Save one image per file"
+                if len(set(shapes)) == 1:  # tifffile reads pages that were written separately
+                    stack += ", or save the slices of one image as one stack"
                 raise FormatError(
-                    f"contains {len(shapes)} images ({listed}), expected one. Save one image per "
-                    f"file."
+                    f"contains {len(shapes)} images ({listed}{more}), expected one. {stack}."
                 )
             series = file.series[0]
             with library_call():

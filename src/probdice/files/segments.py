@@ -65,14 +65,20 @@ def description_fields(description: str) -> dict[str, str]:
 
 
 def _listed(metadata: Mapping[str, str]) -> list[_Segment]:
-    """Return the segments in the order of their numbers."""
+    """Return the segments in the order of their numbers.
+
+    Versions of 3D Slicer before 4.11 store neither label values nor layers, but one mask per layer.
+    """
     segments: dict[int, _Segment] = {}
+    older = not any(key.endswith("_LabelValue") for key in metadata)
     for key in metadata:
-        if (match := SEGMENT.fullmatch(key)) and match[2] == "LabelValue":
+        match = SEGMENT.fullmatch(key)
+        if match and match[2] == ("ID" if older else "LabelValue"):
             prefix = f"Segment{match[1]}"
-            label = whole_number(metadata[key], key)
+            label = 1 if older else whole_number(metadata[key], key)
             name = metadata.get(f"{prefix}_Name", metadata.get(f"{prefix}_ID", str(label)))
-            layer = whole_number(metadata.get(f"{prefix}_Layer", 0), f"{prefix}_Layer")
+            layer = int(match[1]) if older else 0
+            layer = whole_number(metadata.get(f"{prefix}_Layer", layer), f"{prefix}_Layer")
             colour = as_colour(metadata.get(f"{prefix}_Color", "").split(), 1.0)
             segments[int(match[1])] = _Segment(name, label, layer, colour)
     return [segments[number] for number in sorted(segments)]
