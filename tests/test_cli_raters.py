@@ -1,6 +1,7 @@
 """`probdice consensus` and `probdice agree`."""
 
 import json
+import re
 
 import nibabel
 import numpy as np
@@ -43,7 +44,11 @@ def test_consensus_prints_the_json_of_the_library(files):
 def test_agree_prints_the_matrix_and_each_rater_vs_the_others(files):
     done = run("agree", *files)
     agreement = probdice.agreement(RATERS)
-    assert f"mean of all pairs: score {agreement.mean_score:.4f}" in done.out
+    numbers = agreement.mean_adjusted_score, agreement.mean_explained, agreement.mean_score
+    adjusted, explained, score = (f"{number:.4f}" for number in numbers)
+    dice = f"{sum(region.mean_dice for region in agreement.regions) / 2:.4f}"
+    first = f"mean of all pairs: Dice {dice}, adjusted score {adjusted}, explained {explained}, "
+    assert f"{first}score {score}" in " ".join(done.out.split())
     assert f"{agreement.score[0, 1]:.4f}" in done.out
     ben = agreement.others[1]
     numbers = [f"{value:.4f}" for value in (ben.score, ben.adjusted_score, ben.explained)]
@@ -63,6 +68,27 @@ def test_agree_prints_the_foreground_dice_and_a_note_on_a_missing_background(tmp
     assert "--background 9: no rater has this background" in " ".join(missing.out.split())
     notes = probdice.consensus(raters, match="labels", background=9).notes
     assert [note.kind for note in notes] == ["background"]
+
+
+@pytest.mark.parametrize("command", ["consensus", "agree"])
+def test_both_commands_print_the_worst_20_regions_or_all_regions(tmp_path, command):
+    anna = np.repeat(np.arange(24), 30)
+    ben = anna.copy()
+    for label in range(24):
+        ben[30 * label : 30 * label + 23 - label] = 24  # only ben has this region
+    files = [tmp_path / "anna.npy", tmp_path / "ben.npy"]
+    for file, labels in zip(files, (anna, ben), strict=True):
+        np.save(file, labels.astype(np.uint8))
+
+    def labels_in(text):
+        return re.findall(r"^(\d+) +\d\.\d{4} +\d\.\d{4} ", text, re.MULTILINE)
+
+    done = run(command, *files, "--match", "labels")
+    assert labels_in(done.out) == [str(k) for k in range(20)]
+    assert "… 5 more regions; --all prints all regions" in done.out
+    done = run(command, *files, "--match", "labels", "--all")
+    assert labels_in(done.out) == [str(k) for k in range(25)]
+    assert "more regions" not in done.out
 
 
 def test_agree_prints_json_or_only_the_score(files):

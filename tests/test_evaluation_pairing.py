@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from probdice.errors import InputError
-from probdice.evaluation.case_files import find_cases
+from probdice.evaluation.case_files import find_cases, find_images
 from probdice.evaluation.folders import patterns_of
 from probdice.evaluation.pairing import Job, Missing, natural, pair
 
@@ -32,6 +32,13 @@ def test_a_case_is_a_file_named_without_its_suffix(tmp_path: Path) -> None:
         "c": ["c.seg.nrrd"],
         "d": ["d.tif"],
     }
+
+
+def test_an_image_of_a_case_can_be_a_jpeg_photograph(tmp_path: Path) -> None:
+    made(tmp_path, "a.jpg", "b.JPEG", "c.png", "c.jpg", "d.jpg")
+    images = find_images(tmp_path, None, ["a", "b", "c"])
+    assert images == {case: f"{tmp_path}/{case}{suffix}" for case, suffix in
+                      (("a", ".jpg"), ("b", ".JPEG"), ("c", ".png"))}  # fmt: skip
 
 
 def job(case: str, reference: str, prediction: str) -> Job:

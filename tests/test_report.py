@@ -20,9 +20,11 @@ from probdice.evaluation import evaluate
 from probdice.metrics.verdict import name_of, worst_group
 from probdice.report import packing, write, write_evaluation
 from probdice.report.cases import write_case_pages
+from probdice.report.evaluation_settings import evaluation_settings
 from probdice.report.headline import tiles_of
 from probdice.report.page import page_of
 from probdice.report.rendering import render
+from probdice.report.side_by_side import CaseSlices, write_side_by_side
 from probdice.text.formatting import percent
 
 HOSTILE = "<script>alert(1)</script>"
@@ -742,6 +744,29 @@ def test_the_page_of_an_evaluation_has_every_case_once(evaluation, tmp_path):
     assert os.listdir(tmp_path) == ["report.html"]
 
 
+def test_the_settings_of_an_evaluation_list_all_raters_and_units(tmp_path):
+    labels = np.ones((4, 4), np.uint8)
+    labels[:2] = 2
+    for name in ("mine", "anna", "ben"):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a.npy", labels)
+    raters = {name: tmp_path / name for name in ("anna", "ben")}
+    result = evaluate(
+        None,
+        {"mine": tmp_path / "mine"},
+        raters=raters,
+        boundaries=True,
+        tolerance=(1.5,),
+        out=tmp_path / "out",
+        workers=1,
+    )
+    facts = {fact.name: fact.values for fact in evaluation_settings(result)}
+    assert facts["Tolerance, pixels"] == ("1.5",)
+    write_evaluation(result, tmp_path / "report.html", reports="none")
+    words = " ".join(Reader((tmp_path / "report.html").read_text(encoding="utf-8")).words)
+    assert re.search(r"anna: \S*anna, ben: \S*ben", words)
+
+
 def test_the_page_of_an_evaluation_shows_statistics_failures_and_missing_cases(
     evaluation, tmp_path
 ):
@@ -812,6 +837,24 @@ def test_pages_of_cases_have_images_if_cases_are_compared_again(evaluation, tmp_
     assert set(content["layers"]) == {
         "reference", "regions-0", "similarity-0", "regions-1", "similarity-1",
     }  # fmt: skip
+
+
+def test_the_page_of_all_methods_opens_at_the_worst_region_of_the_worst_method(tmp_path):
+    truth = np.ones((40, 40), int)
+    truth[30:36, 30:36] = 2
+    relabelled, missed = truth.copy(), truth.copy()
+    relabelled[:, :16] = 5  # mean Dice (0 + 0.743 + 1) / 3, score 0.6
+    missed[30:36, 30:36] = 1  # mean Dice (0 + 0.989) / 2, score 0.98
+    slices = CaseSlices("a")
+    for name, labels in (("relabelled", relabelled), ("missed", missed)):
+        slices.add(name, compare(truth, labels, match="labels"))
+    assert slices.worst.name == "missed"
+    row, column = slices.content["mark"]
+    assert 30 <= row < 36 and 30 <= column < 36
+    write_side_by_side(slices, tmp_path / "all.html", [], {})
+    words = " ".join(Reader((tmp_path / "all.html").read_text(encoding="utf-8")).words)
+    assert "largest difference of “missed”" in words
+    assert "Lowest: “missed”" in words
 
 
 def test_a_case_that_cannot_be_compared_again_shows_recorded_numbers(evaluation, tmp_path):

@@ -15,6 +15,7 @@ from probdice.cli.parameters import (
 from probdice.cli.progress import progress
 from probdice.cli.rater_run import (
     FilesArgument,
+    RaterAllOption,
     RaterCsvOption,
     RaterImageOption,
     RaterMatchName,
@@ -45,6 +46,7 @@ def agree(
     image: RaterImageOption = None,
     json: JsonOption = None,
     csv: RaterCsvOption = None,
+    all_: RaterAllOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -67,10 +69,11 @@ def agree(
             file_lines = run.write(
                 agreement, agreement, lambda: consensus_of(panel, "mean", None), layer, display
             )
-        run.print(agreement, agreement, _parts(agreement, len(panel.several.any.shape)), file_lines)
+        parts = _parts(agreement, len(panel.several.any.shape), all_regions=all_)
+        run.print(agreement, agreement, parts, file_lines)
 
 
-def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
+def _parts(agreement: "Agreement", axes: int, *, all_regions: bool) -> "list[RenderableType]":
     """Return the mean scores of all pairs, and tables of pairs, raters and regions."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
@@ -80,8 +83,9 @@ def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
     pixels = words_for_axes(axes).many
     parts: list[RenderableType] = [
         f"{len(agreement.names)} raters over {agreement.pixels:,} {pixels}",
-        f"mean of all pairs: score {decimal(agreement.mean_score)}, adjusted "
-        f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}",
+        f"mean of all pairs: Dice {decimal(agreement.mean_dice)}, adjusted score "
+        f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}, "
+        f"score {decimal(agreement.mean_score)}",
     ]
     has_foreground = agreement.foreground_dice is not None
     if has_foreground:
@@ -107,4 +111,4 @@ def _parts(agreement: "Agreement", axes: int) -> "list[RenderableType]":
             numbers.append(rater.foreground_dice)
         rater_table.add_row(rater.name, *map(decimal, numbers))
     notes = [note_line(in_command(note.message)) for note in agreement.notes]
-    return [*parts, rater_table, *region_table(agreement, pixels), *notes]
+    return [*parts, rater_table, *region_table(agreement, pixels, all_regions=all_regions), *notes]

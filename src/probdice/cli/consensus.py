@@ -21,6 +21,7 @@ from probdice.cli.parameters import (
 from probdice.cli.progress import progress
 from probdice.cli.rater_run import (
     FilesArgument,
+    RaterAllOption,
     RaterCsvOption,
     RaterImageOption,
     RaterMatchName,
@@ -85,6 +86,7 @@ def consensus(
     image: RaterImageOption = None,
     json: JsonOption = None,
     csv: RaterCsvOption = None,
+    all_: RaterAllOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -121,11 +123,12 @@ def consensus(
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)
                 file_lines.append(f"{entropy}: entropy of the consensus")
             file_lines += run.write(result, agreement, lambda: result, layer, display)
-            tables = _parts(result, len(panel.several.any.shape)) if run.prints_tables else []
+            axes = len(panel.several.any.shape)
+            tables = _parts(result, axes, all_regions=all_) if run.prints_tables else []
         run.print(result, agreement, tables, file_lines)
 
 
-def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
+def _parts(result: "Consensus", axes: int, *, all_regions: bool) -> "list[RenderableType]":
     """Return the printed text: counts and tables of raters and regions, and the notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
@@ -144,9 +147,10 @@ def _parts(result: "Consensus", axes: int) -> "list[RenderableType]":
     return [
         f"{len(result.names)} raters ({result.method_text}): {count} common regions over "
         f"{result.pixels:,} {pixels}",
-        f"mean agreement of two raters: {decimal(agreement.mean_score)} "
-        f"(adjusted {decimal(agreement.mean_adjusted_score)})",
+        f"mean of all pairs: Dice {decimal(agreement.mean_dice)}, adjusted score "
+        f"{decimal(agreement.mean_adjusted_score)}, explained {decimal(agreement.mean_explained)}, "
+        f"score {decimal(agreement.mean_score)}",
         table,
-        *region_table(agreement, pixels),
+        *region_table(agreement, pixels, all_regions=all_regions),
         *(note_line(in_command(note.message)) for note in result.notes),
     ]

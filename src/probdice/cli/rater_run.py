@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from probdice.cli.outputs import check_outputs, write_text
-from probdice.cli.parameters import argument, check_options, option
+from probdice.cli.parameters import argument, check_options, flag, option
 from probdice.cli.progress import ProgressDisplay
 from probdice.cli.streams import print_text
 from probdice.options import CompareOptions
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FilesArgument",
+    "RaterAllOption",
     "RaterCsvOption",
     "RaterImageOption",
     "RaterMatchName",
@@ -32,7 +33,7 @@ __all__ = [
     "region_table",
 ]
 
-MAX_REGIONS = 30  # regions in a printed table
+MAX_REGIONS = 20  # regions in a printed table, unless all regions are requested
 
 
 class RaterMatchName(StrEnum):
@@ -70,6 +71,9 @@ RaterCsvOption = Annotated[
         "FILE",
         "Write a CSV table with the Dice and volumes of every region and pair of raters.",
     ),
+]
+RaterAllOption = Annotated[
+    bool, flag("Output", "Print all regions, not only the worst 20.", "--all")
 ]
 
 
@@ -213,21 +217,23 @@ def names_of(files: Sequence[str]) -> list[str]:
     return list(files)
 
 
-def region_table(agreement: "Agreement", pixels: str) -> "list[RenderableType]":
-    """Return a table of Dice and volumes per region, and the number of omitted regions."""
+def region_table(
+    agreement: "Agreement", pixels: str, *, all_regions: bool
+) -> "list[RenderableType]":
+    """Return a table of Dice and volumes, worst regions first, and the number of other regions."""
     from probdice.cli.terminal_tables import plain_table
 
     has_volume = any(region.pixel_volume is not None for region in agreement.regions)
     unit = "mL" if has_volume else pixels
     table = plain_table("region", ">mean Dice", ">lowest Dice", f"volume of each rater, {unit}")
-    for region in agreement.regions[:MAX_REGIONS]:
+    order = agreement.worst_first
+    printed = order if all_regions else order[:MAX_REGIONS]
+    for region in (agreement.regions[k] for k in printed):
         volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())
         dice = decimal(region.mean_dice), decimal(region.lowest_dice)
         table.add_row(str(region.label), *dice, volumes)
-    hidden_count = len(agreement.regions) - MAX_REGIONS
+    hidden_count = len(order) - len(printed)
     omission_notes = (
-        [f"… and {hidden_count} more regions; --csv and --json list all regions"]
-        if hidden_count > 0
-        else []
+        [f"… {hidden_count:,} more regions; --all prints all regions"] if hidden_count else []
     )
     return [table, *omission_notes]

@@ -14,7 +14,7 @@ the label map ``case.nii.gz``.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from probdice.errors import InputError, Option
@@ -42,12 +42,11 @@ __all__ = [
 
 Files = Mapping[str, tuple[str, ...]]  # paths by case
 
+JPEG = (".jpg", ".jpeg")  # photographs; JPEG cannot store segmentations
 SUFFIXES = (
     ".seg.nrrd",
-    *sorted(
-        {s for file_format in FORMATS for s in file_format.suffixes} - {".jpg", ".jpeg"}, key=len
-    )[::-1],
-)  # longest first, without JPEG, which cannot store segmentations
+    *sorted({s for file_format in FORMATS for s in file_format.suffixes} - {*JPEG}, key=len)[::-1],
+)  # longest first
 SHOWN = 8  # names listed in a message
 
 
@@ -57,8 +56,12 @@ def find_cases(
     *,
     probabilities: bool,
     suffixes: tuple[str, ...] = (LABELS, PROBABILITIES),
+    photographs: bool = False,
 ) -> dict[str, tuple[str, ...]]:
-    """Return the files of every case in a folder. `suffixes` lists suffixes of BIDS derivatives."""
+    """Return the files of every case in a folder. `suffixes` lists suffixes of BIDS derivatives.
+
+    If `photographs` is True, a case without another file can be a JPEG file.
+    """
     if not folder.is_dir():
         reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {reason}")
@@ -66,6 +69,8 @@ def find_cases(
         if pattern is not None:
             return _cases_by_pattern(folder, pattern)
         files = _supported_files(folder)
+        if photographs:
+            files = _supported_files(folder, JPEG) | files
         if files:
             return {
                 stem: (str(_choose_file(stem, same_stem, probabilities)),)
@@ -118,7 +123,7 @@ def name_regions(
 def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict[str, str]:
     """Return the background image of every case that has a background image."""
     cases = list(cases)
-    files = find_cases(folder, pattern, probabilities=False)
+    files = find_cases(folder, pattern, probabilities=False, photographs=True)
     images = {case: files[case][0] for case in cases if case in files}
     if not images:
         names = sorted(files, key=natural)
@@ -260,11 +265,11 @@ def _cases_by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[st
     return cases
 
 
-def _supported_files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files with supported suffixes, by file name without the suffix."""
+def _supported_files(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[str, list[Path]]:
+    """Return the files with one of the suffixes, by file name without the suffix."""
     files: dict[str, list[Path]] = {}
     for file in folder.iterdir():
-        suffix = next((s for s in SUFFIXES if file.name.lower().endswith(s)), "")
+        suffix = next((s for s in suffixes if file.name.lower().endswith(s)), "")
         stem = as_name(file.name[: len(file.name) - len(suffix)])
         if suffix and stem and not file.name.startswith(".") and not file.is_dir():
             files.setdefault(stem, []).append(file)

@@ -124,14 +124,14 @@ def agreement(
     >>> import probdice
     >>> probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9], [5, 5, 4, 4]])
     Agreement of 3 raters over 4 pixels
-      mean over all pairs: score 0.8333   adjusted 0.6667   explained 0.5556
+      mean over all pairs: Dice 0.8222   score 0.8333   adjusted 0.6667   explained 0.5556
       each rater vs the mean of the others:
         1  score 0.8750   adjusted 0.7500   explained 0.8182
         2  score 0.7500   adjusted 0.5000   explained 0.3333
         3  score 0.8750   adjusted 0.7500   explained 0.8182
       per region: Dice over all pairs, and the volume of each rater in pixels:
-        1  mean 0.8667   lowest 0.8000   volumes 2 / 3 / 2
         2  mean 0.7778   lowest 0.6667   volumes 2 / 1 / 2
+        1  mean 0.8667   lowest 0.8000   volumes 2 / 3 / 2
     """
     panel = panel_of(
         raters,

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,6 +115,15 @@ class Agreement:
     notes: tuple[Note, ...] = ()
 
     @property
+    def mean_dice(self) -> float:
+        """The mean over the common regions of their mean Dice over all pairs.
+
+        A region that only one rater of a pair has counts as 0 for this pair.
+        """
+        dice = [region.mean_dice for region in self.regions if not isnan(region.mean_dice)]
+        return float(np.mean(dice)) if dice else nan
+
+    @property
     def mean_score(self) -> float:
         """The mean of the scores of all pairs."""
         return self._mean(self.score)
@@ -144,6 +153,20 @@ class Agreement:
         off_diagonal = matrix[~np.eye(len(self.names), dtype=np.bool_)]
         values = off_diagonal[~np.isnan(off_diagonal)]
         return float(values.mean()) if values.size else nan
+
+    @cached_property
+    def worst_first(self) -> tuple[int, ...]:
+        """The regions' indices by ascending mean Dice.
+
+        Regions that only one rater has are listed after all other regions, because their Dice is
+        always 0. Regions of equal Dice are ordered by descending volume.
+        """
+
+        def key(k: int) -> tuple[bool, float, float]:
+            region = self.regions[k]
+            return region.rater_count < 2, region.mean_dice, -float(region.volumes.sum())
+
+        return tuple(sorted(range(len(self.regions)), key=key))
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -274,7 +297,8 @@ class Agreement:
     def __repr__(self) -> str:
         lines = [
             f"Agreement of {len(self.names)} raters over {self.pixels} pixels",
-            f"  mean over all pairs: score {decimal(self.mean_score)}   adjusted "
+            f"  mean over all pairs: Dice {decimal(self.mean_dice)}   score "
+            f"{decimal(self.mean_score)}   adjusted "
             f"{decimal(self.mean_adjusted_score)}   explained {decimal(self.mean_explained)}",
         ]
         foreground = self.foreground_dice is not None
@@ -299,7 +323,7 @@ class Agreement:
         if not self.regions:
             return []
         unit = "pixels" if self.regions[0].pixel_volume is None else "mL"
-        listed_regions = self.regions[:LISTED]
+        listed_regions = [self.regions[k] for k in self.worst_first[:LISTED]]
         width = max(len(str(region.label)) for region in listed_regions)
         lines = [f"  per region: Dice over all pairs, and the volume of each rater in {unit}:"]
         for region in listed_regions:

@@ -52,6 +52,11 @@ class RegionAgreement:
     pixel_volume: float | None = None
 
     @property
+    def rater_count(self) -> int:
+        """The number of raters who have the region."""
+        return int(np.count_nonzero(self.volumes))
+
+    @property
     def mean_dice(self) -> float:
         """The mean Dice over all pairs in which at least one rater has the region."""
         pairs = self._pairs

@@ -111,7 +111,7 @@ def write_case_pages(
     count = 0
     for case in dict.fromkeys(case for case, _ in selection):
         slices = CaseSlices(case, images.get(case))
-        for method in _worst_first(evaluation, case, selection):
+        for method in (method for selected_case, method in selection if selected_case == case):
             links = _links(path, names, selection, case, method)
             file = folder / names[case, method]
             comparison, is_written, problem = _write_case_page(
@@ -180,17 +180,6 @@ def _on_vertices(evaluation: Evaluation) -> bool:
     )
     files = {file.partition(":")[0] for record in evaluation.records for file in record.reference}
     return any(file.lower().endswith(suffixes) for file in files)
-
-
-def _worst_first(evaluation: Evaluation, case: str, selection: list[tuple[str, str]]) -> list[str]:
-    """Return the selected methods of a case, worst first.
-
-    The worst method determines the displayed slice.
-    """
-    place = evaluation.cases.index(case)
-    costs = _costs(evaluation)
-    methods = [method for selected_case, method in selection if selected_case == case]
-    return sorted(methods, key=lambda method: np.nan_to_num(-costs[method][place], nan=np.inf))
 
 
 def _costs(evaluation: Evaluation) -> dict[str, NDArray[np.float64]]:

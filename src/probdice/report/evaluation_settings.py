@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from probdice.options import CompareOptions
 from probdice.report.encoding import shortened
+from probdice.report.evaluation_tables import boundaries_of
 from probdice.report.option_facts import Fact, option_facts, rule_words
 from probdice.report.page_tables import measure_words
 from probdice.text.formatting import quantity
@@ -25,7 +26,7 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
         Fact("Regions", (rule_words(options),)),
         Fact("Merging", (options.merge,)),
     ]
-    facts += option_facts(options)
+    facts += option_facts(options, boundaries_of(evaluation))
     if summary["mask"] is not None:
         facts.append(Fact("Masks", (shortened(summary["mask"], 1000),)))
     if patterns := _patterns(summary["patterns"]):

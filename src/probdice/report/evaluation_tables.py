@@ -25,10 +25,12 @@ from probdice.text.formatting import decimal, quantity
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
     from probdice.evaluation.statistics import Summary
+    from probdice.metrics.boundary_result import Boundaries
     from probdice.metrics.component_table import ComponentTable
     from probdice.report.cases import Pages
 
 __all__ = [
+    "boundaries_of",
     "boundary_table",
     "component_table",
     "rater_table",
@@ -66,14 +68,19 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
     return Table(f"Against each rater, {content['title'].lower()}", columns, tuple(rows))
 
 
-def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
-    """Return the median boundary measures of every method, or None if they were not computed."""
+def boundaries_of(evaluation: Evaluation) -> Boundaries | None:
+    """Return the boundaries of the first case that has them, or None if no case has them."""
     stored_boundaries = (
         record.comparison.numbers.known("boundaries")
         for record in evaluation.records
         if record.comparison is not None
     )
-    boundaries = next((one for one in stored_boundaries if one is not None), None)
+    return next((one for one in stored_boundaries if one is not None), None)
+
+
+def boundary_table(evaluation: Evaluation, colours: dict[str, str]) -> Table | None:
+    """Return the median boundary measures of every method, or None if they were not computed."""
+    boundaries = boundaries_of(evaluation)
     if boundaries is None:
         return None
     names: tuple[str, ...] = boundaries.names

@@ -48,7 +48,7 @@ def options_of(comparison: Comparison) -> tuple[Fact, ...]:
     ]
     if (omission := _omission(comparison)) is not None:
         facts.append(omission)
-    facts += option_facts(comparison.options)
+    facts += option_facts(comparison.options, comparison.numbers.known("boundaries"))
     versions = f"probdice {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
     return (*facts, Fact("Made with", (versions,)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probdice.method.label_matching import LabelsBy
 from probdice.method.matching import RULES, GivenGroups, GivenPairs
@@ -14,6 +14,9 @@ from probdice.options.declaration import declarations
 from probdice.options.stored_options import NOT_STORED
 from probdice.report.encoding import shortened
 
+if TYPE_CHECKING:
+    from probdice.metrics.boundary_result import Boundaries
+
 __all__ = ["Fact", "option_facts", "rule_words"]
 
 # Options that have their own description. All other options are listed by name.
@@ -23,6 +26,7 @@ DESCRIBED = frozenset(
         *("ignore_geometry", "geometry_tolerance", "resample", "components"),
     )
 )
+DISTANCES = ("tolerance", "infinite")  # options in the unit of boundary distances
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,11 @@ def rule_words(options: CompareOptions, labels_by: LabelsBy | None = None) -> st
     return words if labels_by is None else f"{words}, by {labels_by}"
 
 
-def option_facts(options: CompareOptions) -> list[Fact]:
-    """Return the options that differ from the defaults, except similarity, matching and merging."""
+def option_facts(options: CompareOptions, boundaries: Boundaries | None = None) -> list[Fact]:
+    """Return the options that differ from the defaults, except similarity, matching and merging.
+
+    The unit of distances is that of the `boundaries`.
+    """
     facts = []
     if options.correspondence == "set":
         facts.append(Fact("Correspondence", ("one for all cases of a method",)))
@@ -66,14 +73,17 @@ def option_facts(options: CompareOptions) -> list[Fact]:
     if options.components is not None:
         classes = listed(options.components) if options.components else "all"
         facts.append(Fact("Components", (shortened(classes, 300),)))
-    return facts + _other_options(options)
+    return facts + _other_options(options, "" if boundaries is None else f", {boundaries.unit}")
 
 
-def _other_options(options: CompareOptions) -> list[Fact]:
+def _other_options(options: CompareOptions, unit: str) -> list[Fact]:
     """Return all other options that change results and differ from the defaults."""
     defaults = CompareOptions()
     return [
-        Fact(name.replace("_", " ").capitalize(), (shortened(_words(getattr(options, name)), 300),))
+        Fact(
+            name.replace("_", " ").capitalize() + (unit if name in DISTANCES else ""),
+            (shortened(_words(getattr(options, name)), 300),),
+        )
         for name in declarations(CompareOptions)
         if name not in (*DESCRIBED, *NOT_STORED)
         and getattr(options, name) != getattr(defaults, name)

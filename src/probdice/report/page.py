@@ -84,6 +84,7 @@ class GroupRow:
     only: str  # the side of an unmatched region
     dice: float
     numbers: tuple[tuple[str, float, str], ...]  # name, value to sort by, text
+    similarity: str
 
 
 @dataclass(frozen=True)
@@ -358,8 +359,8 @@ def _row(
                     ("prediction", group.prediction_volume),
                 )
             ),
-            ("Similarity", group.similarity, decimal(group.similarity)),
         ),
+        decimal(group.similarity),
     )
 
 

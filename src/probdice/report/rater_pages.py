@@ -114,9 +114,9 @@ def raters_page(
         (layer,) = background_images_of(consensus.images, consensus.options, [image])
     geometry = consensus.segmentation.geometry
     on_grid = geometry is None or geometry.on_grid
-    channels = _worst_first(agreement.regions, consensus.volumes)[:LISTED]
+    channels = list(agreement.worst_first[:LISTED])
     regions = tuple(agreement.regions[k] for k in channels)
-    weakest = regions[0] if regions and _rater_count(regions[0]) > 1 else None
+    weakest = regions[0] if regions and regions[0].rater_count > 1 else None
     words_for_pixels = pixel_words(consensus.segmentation)
     names = display_names(agreement.names)
     return RatersPage(
@@ -151,28 +151,11 @@ def _subtitle(consensus: Consensus) -> str:
     )
 
 
-def _worst_first(regions: Sequence[RegionAgreement], volumes: Floats) -> list[int]:
-    """Return the indices of regions by ascending mean Dice.
-
-    Regions that only one rater has are listed after all other regions, because their Dice is
-    always 0. Regions of equal Dice are ordered by descending volume.
-    """
-    dice = [region.mean_dice for region in regions]
-    is_alone = [_rater_count(region) < 2 for region in regions]
-    return sorted(range(len(dice)), key=lambda k: (is_alone[k], dice[k], -volumes[k]))
-
-
-def _rater_count(region: RegionAgreement) -> int:
-    """Return the number of raters who have the region."""
-    return int(np.count_nonzero(region.volumes))
-
-
 def _mean_dice(agreement: Agreement) -> tuple[str, float]:
     """Return the name and the value of the Dice that the headline shows."""
     if agreement.foreground_dice is not None:
         return "foreground Dice", agreement.mean_foreground_dice
-    dice = [one.mean_dice for one in agreement.regions if not isnan(one.mean_dice)]
-    return "mean Dice", float(np.mean(dice)) if dice else float("nan")
+    return "mean Dice", agreement.mean_dice
 
 
 def _mean_of_shared(agreement: Agreement) -> float:
@@ -180,7 +163,7 @@ def _mean_of_shared(agreement: Agreement) -> float:
 
     Return NaN if there are no such regions, or if all regions belong to several raters.
     """
-    dice = [one.mean_dice for one in agreement.regions if _rater_count(one) > 1]
+    dice = [one.mean_dice for one in agreement.regions if one.rater_count > 1]
     return float(np.mean(dice)) if 0 < len(dice) < len(agreement.regions) else nan
 
 
@@ -235,9 +218,9 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
         about = f"{decimal(shared)} without regions that only one rater has"
     region = "no region is shared by several raters"
     if weakest is not None:
-        count = f"{_rater_count(weakest)} of {len(agreement.names)} raters"
+        count = f"{weakest.rater_count} of {len(agreement.names)} raters"
         region = f"{_name_in_text(weakest)}, {count}"
-    alone = sum(_rater_count(one) == 1 for one in agreement.regions)
+    alone = sum(one.rater_count == 1 for one in agreement.regions)
     total = len(agreement.regions)
     return (
         Figure(name.capitalize().replace("dice", "Dice"), decimal(dice), about),

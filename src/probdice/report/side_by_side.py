@@ -20,7 +20,7 @@ from probdice.metrics.verdict import (
     worst_group,
 )
 from probdice.pictures.colours import background_group, colours_of
-from probdice.pictures.views import View, group_numbers, images_of, largest, look, worst_place
+from probdice.pictures.views import View, group_numbers, images_of, largest, largest_loss, look
 from probdice.report.encoding import shortened
 from probdice.report.image_layers import background_images_of
 from probdice.report.rendering import render, write_page
@@ -72,7 +72,7 @@ class MethodPanel:
 class CaseSlices:
     """Slices of one case, added method by method.
 
-    The page opens at the slice where the first method differs most from the reference.
+    The page opens at the largest difference in the worst region of the method with the lowest Dice.
     """
 
     case: str
@@ -84,6 +84,7 @@ class CaseSlices:
     has_unmatched: bool = False  # whether a prediction has unmatched regions
     panels: list[MethodPanel] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # names of methods without images
+    worst: MethodPanel | None = None  # the method with the lowest Dice
     _stack: Stack | None = None
     _colours: dict[Label, str] = field(default_factory=dict)
     _foreground: NDArray[np.bool_] | None = None
@@ -105,12 +106,14 @@ class CaseSlices:
         f = np.where(view.inside, view.f, np.nan)
         layers[panel.similarity] = fraction_layer(stack, f, "similarity")
         self._extend_frame(comparison, stack, view)
+        if self.worst is None or panel.dice < self.worst.dice or isnan(self.worst.dice):
+            self.worst = panel
+            self.content |= stack.content(stack.position_of(_worst_place(comparison, view)))
         self.panels.append(panel)
 
     def _start(self, comparison: Comparison, stack: Stack, view: View) -> None:
-        """Set the slices, the mark, the background image and the legend from the first method."""
-        self.content = stack.content(stack.position_of(worst_place(view)))
-        self.content |= {"layers": {}, "image": None}
+        """Set the background image and the legend from the first method."""
+        self.content = {"layers": {}, "image": None}
         if self.image is not None:
             (image,) = background_images_of(images_of(comparison), comparison.options, self.image)
             self.content["image"] = image_layer(stack, image)
@@ -176,7 +179,7 @@ def write_side_by_side(
     page = {
         "title": f"{shortened(slices.case, 200)}: {methods}",
         "verdict": _verdict(slices.panels),
-        "worst": slices.panels[0].name if slices.panels else "",
+        "worst": slices.worst.name if slices.worst else "",
         "legend": slices.legend,
         "unnamed": slices.unnamed,
         "unmatched": UNMATCHED if slices.has_unmatched else "",
@@ -200,6 +203,19 @@ def _regions(stack: Stack, view: View, side: Side, colours: list[str]) -> dict[s
     """Return the most probable region of every pixel."""
     codes: NDArray[Any] = largest(view, side, 1)[0][0]
     return region_layer(stack, np.where(view.inside, codes, -1), colours)
+
+
+def _worst_place(comparison: Comparison, view: View) -> tuple[int, ...]:
+    """Return the pixel of the largest difference in the worst region."""
+    loss = np.where(view.inside, 1 - view.f, np.nan)
+    worst = worst_group(comparison.groups)
+    if worst is None:
+        return largest_loss(loss)
+    in_worst = np.zeros(loss.shape, np.bool_)
+    for side in SIDES:
+        is_worst = [label in worst.side(side) for label in comparison.labels(side)]
+        in_worst |= np.array([*is_worst, False])[largest(view, side, 1)[0][0]]
+    return largest_loss(np.where(in_worst, loss, 0 * loss))
 
 
 def _panel(method: str, comparison: Comparison, number: int) -> MethodPanel:
