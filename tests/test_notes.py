@@ -42,3 +42,15 @@ def test_labels_missing_from_an_earlier_comparison_get_a_note():
 def test_labels_0_and_1_with_one_label_outside_the_mask():
     result = compare([[0, 0], [1, 0]], [[0, 0], [0, 1]], mask=[[True, True], [False, False]])
     assert kinds(result) == ["background"]  # one pair covers both pixels
+
+
+def test_boundaries_of_a_volume_with_one_slice_get_a_note():
+    reference, prediction = np.zeros((2, 14, 14), np.uint8)
+    reference[4:10, 4:10] = prediction[4:10, 5:11] = 1
+    flat = compare(reference, prediction)
+    assert flat.boundaries()["hd95"].tolist() == [1.0, 1.0]
+    assert "slice" not in kinds(flat)
+    slab = compare(reference[None], prediction[None])
+    assert slab.boundaries()["hd95"][1] < 1
+    assert "slice" in kinds(slab)
+    assert "slice" not in kinds(compare(reference[None], prediction[None]))

@@ -42,6 +42,7 @@ def notes_of(result: Comparison) -> tuple[Note, ...]:
         *_unmatched_notes(result),
         *_label_notes(result),
         *infinite_notes(result),
+        *_slice_notes(result),
     )
 
 
@@ -335,3 +336,19 @@ def infinite_notes(result: Comparison) -> list[Note]:
             ),
         )
     ]
+
+
+def _slice_notes(result: Comparison) -> list[Note]:
+    """Return a note if boundaries are measured in a volume that consists of one slice."""
+    has_boundaries = result.options.boundaries or "boundaries" in result.numbers
+    if result.images is None or not has_boundaries:
+        return []
+    shape = result.images.reference.shape
+    if len(shape) != 3 or 1 not in shape:
+        return []
+    text = (
+        "The images are volumes with one slice, so boundary distances include the surfaces in "
+        "front of and behind the slice and are smaller than distances within the slice. To measure "
+        "distances within the slice, compare two-dimensional images."
+    )
+    return [Note("slice", (text,))]
