@@ -6,7 +6,7 @@
   const SIZES = [1, 0.97, 1.03, 0.94, 1.06, 0.91, 1.09, 0.88, 1.12, 0.85, 1.16, 1.2, 1.24, 1.28, 1.32, 1.36, 1.4, 1.45, 1.5, 1.55, 1.6];
   const BLANK = 0.31; // largest blank share of a sheet
   const [WIDTH, HEIGHT, GAP] = [186, 273, 20].map((millimetres) => (millimetres / 25.4) * 96); // A4 within its margins
-  const ROUNDING = 2; // browsers round the height of the paper
+  const DEVIATIONS = [2, 12, -12]; // on paper, content is up to this much lower or higher, in pixels
   const PARTS = "h1, h2, h3, p, li, dt, dd, pre, th, td, figcaption, canvas, svg, img";
   const body = document.body;
   const columns = document.querySelector(".sides") ? [3, 2, 1] : [3];
@@ -25,8 +25,10 @@
         ends[sheet] = Math.max(ends[sheet] ?? 0, (box.bottom - top) / height);
       }
     }
-    const tables = [...body.querySelectorAll("table")].map((table) => table.getClientRects()[0]?.width ?? 0);
-    return Math.max(...ends) > 1.01 || Math.max(...tables) > WIDTH + 2 ? Infinity : 1 - Math.min(...ends);
+    // Browsers shrink pages whose content is too wide.
+    const boxes = [...body.querySelectorAll("table")].flatMap((table) => [...table.getClientRects()]);
+    const isWide = boxes.some((box) => ((box.left - left + 1) % (WIDTH + GAP)) + box.width > WIDTH + 3);
+    return Math.max(...ends) > 1.01 || isWide ? Infinity : 1 - Math.min(...ends);
   }
 
   window.addEventListener("beforeprint", () => {
@@ -39,7 +41,7 @@
     for (const [columns, size] of layouts) {
       body.style.setProperty("--columns", columns);
       let blank = blankShare(size, HEIGHT);
-      if (blank < BLANK) blank = Math.max(blank, blankShare(size, HEIGHT + ROUNDING));
+      for (const deviation of DEVIATIONS) if (blank < BLANK) blank = Math.max(blank, blankShare(size, HEIGHT + deviation));
       if (blank < least) [best, least] = [`--size: ${size}; --columns: ${columns}`, blank];
       if (least < BLANK) break;
     }
