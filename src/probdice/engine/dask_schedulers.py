@@ -72,7 +72,8 @@ def connected(address: str) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         raise MissingExtraError(
-            'a cluster requires distributed, which is not installed: pip install "probdice[dask]"'
+            "a Dask cluster requires the package distributed, which is not installed: pip install "
+            '"probdice[dask]"'
         ) from None
     try:
         client = Client(address, timeout=TIMEOUT)

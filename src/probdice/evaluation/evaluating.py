@@ -245,7 +245,8 @@ def evaluate(
         As in `compare`. If given, foreground Dice is the default ranking measure, and the table of
         cases includes the foreground measures and the values of `Comparison.detection`.
     progress : callable, optional
-        Called with a `Progress` at the start and after every case.
+        Called with a `Progress` at the start and after every task. There is one task per case and
+        method. With ``correspondence="set"``, computing the overlaps adds as many tasks.
 
     Returns
     -------

@@ -191,7 +191,7 @@ def _components(evaluation: "Evaluation") -> list[dict[str, Any]]:
 def as_json(summary: Mapping[str, Any]) -> str:
     """Return the text of summary.json.
 
-    JSON has no infinity, so infinite numbers are written as 1e999, which readers parse as infinite.
+    JSON has no infinity, so infinite numbers are written as 1e999, which Python parses as infinite.
 
     Examples
     --------

@@ -108,9 +108,9 @@ def strength_sweep(references: Segmentations, seed: int) -> Section:
         "sweep",
         "Do the scores fall with increasing degradation?",
         "Spearman's correlation between score and strength is −1 if the score falls at every step. "
-        "After splits and merges, segmentations are scored without merging. With the Aitchison "
-        "similarity, a single unmatched region reduces the score to 0, so that it cannot fall "
-        "further.",
+        "Unmatched regions are not merged, so degradations that split or join regions leave some "
+        "regions unmatched. With the Aitchison similarity, a single unmatched region reduces the "
+        "score to 0, so that it cannot fall further.",
         drawings.draw_sweep(data),
         (claims.falling_claim(data),),
         {"sweep": {"strengths": data.strengths, "scores": data.scores, "spearman": correlations}},

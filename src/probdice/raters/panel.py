@@ -172,7 +172,7 @@ class Panel:
         return self.common(self.names)
 
     def places(self, name: str, common: Common) -> dict[int, int]:
-        """Map each common region that a rater has to the index of the rater's region."""
+        """Return the index of the rater's own region for each common region of this rater."""
         regions = self.regions(name)
         return {k: _place_of(regions, key) for key, k in common.of(name).items()}
 
