@@ -67,7 +67,7 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
 
 
 def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
-    """Return the folder and files of the reference and each method, omitting those with a pattern."""
+    """Return the folder and the files of the reference and the methods that have no pattern."""
     by_folder = {}
     if evaluation.patterns.reference is None:
         files = [file for record in evaluation.records for file in record.reference]
