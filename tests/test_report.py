@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from commands import probdice as run
 
 import probdice
 from probdice import Comparison, Geometry, Segmentation, compare
@@ -21,6 +22,7 @@ from probdice.metrics.verdict import name_of, worst_group
 from probdice.report import packing, write, write_evaluation
 from probdice.report.cases import write_case_pages
 from probdice.report.evaluation_settings import evaluation_settings
+from probdice.report.evaluation_tables import region_table
 from probdice.report.headline import tiles_of
 from probdice.report.page import page_of
 from probdice.report.rendering import render
@@ -742,6 +744,26 @@ def test_the_page_of_an_evaluation_has_every_case_once(evaluation, tmp_path):
         expected = list(scores.values())[method][case]
         assert score == pytest.approx(expected, abs=5.1e-5)
     assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_regions_of_an_evaluation_are_listed_worst_first_on_the_page_and_terminal(tmp_path):
+    truth = np.repeat(np.array([1, 2, 3], np.uint8), 10)
+    mine = truth.copy()
+    mine[10:14] = 3  # Dice 12/16 of region 2, 20/24 of region 3, and 1 of region 1
+    for name, labels in (("truth", truth), ("mine", mine)):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a.npy", labels)
+    folders = (tmp_path / "truth", {"mine": tmp_path / "mine"})
+    result = evaluate(*folders, match="labels", out=tmp_path / "out", workers=1)
+    table = region_table(result.summary, ["mine"])
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["2", "0.7500"],
+        ["3", "0.8333"],
+        ["1", "1.0000"],
+    ]
+    lines = run("summarise", tmp_path / "out").stdout.splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("region "))
+    assert [line.split()[0] for line in lines[start + 2 : start + 5]] == ["2", "3", "1"]
 
 
 def test_the_settings_of_an_evaluation_list_all_raters_and_units(tmp_path):

@@ -79,8 +79,10 @@ def show_summary(
             _difference_table(statistics["differences"]),
         ]
     if summary["regions"]:
-        labels = list(dict.fromkeys(row["label"] for row in summary["regions"]))
-        heading = "Dice of the reference's regions: mean (cases), 95 % CI"
+        means = [(row["mean"], row["label"]) for row in summary["regions"]]
+        worst_first = sorted(means, key=lambda row: inf if row[0] is None else row[0])
+        labels = list(dict.fromkeys(label for _, label in worst_first))
+        heading = "Dice of the reference's regions, worst first: mean (cases), 95 % CI"
         parts += [Text(heading, style="bold"), _region_table(summary, labels[:MAX_LINES])]
         if len(labels) > MAX_LINES:
             parts.append(f"… and {len(labels) - MAX_LINES} more regions in {out}/summary.json")

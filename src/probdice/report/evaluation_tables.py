@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from probdice.method.region_labels import listed
@@ -108,19 +109,30 @@ def _mean_cells(summary: dict[str, Any]) -> list[Cell]:
 
 
 def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
-    """Return a table with one row per derived region and per label, and one column per method."""
+    """Return a table with one row per derived region and per label, and one column per method.
+
+    Derived regions are listed first. Otherwise, rows are ordered by the lowest mean of a method.
+    """
     table: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for key in ("derived", "regions"):
         for entry in summary[key]:
             table.setdefault((key, str(entry["label"])), {})[entry["method"]] = entry
     members = dict(CompareOptions.from_dict(summary["options"]).derived)
     rows = []
-    for (key, label), by_method in table.items():
+    for (key, label), by_method in sorted(table.items(), key=_derived_and_worst_first):
         labels = f" ({listed(members[label])})" if key == "derived" else ""
         cells = (_region_cell(by_method.get(method)) for method in methods)
         rows.append((text_cell(shortened(label) + labels), *cells))
     columns = (Column("Label", number=False), *(Column(shortened(method)) for method in methods))
     return Table("Regions", columns, tuple(rows))
+
+
+def _derived_and_worst_first(
+    row: tuple[tuple[str, str], dict[str, dict[str, Any]]],
+) -> tuple[bool, float]:
+    (key, _), by_method = row
+    means = [entry["mean"] for entry in by_method.values() if entry["mean"] is not None]
+    return key != "derived", min(means, default=inf)
 
 
 def _region_cell(entry: dict[str, Any] | None) -> Cell:
