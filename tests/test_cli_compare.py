@@ -167,7 +167,7 @@ def test_the_summary_shows_adjusted_score_explained_and_dice(
     reference: Path, prediction: Path
 ) -> None:
     shown = run("compare", reference, prediction).out
-    assert "adjusted score  0.4000  1 is identical, 0 is chance (chance score 0.3750)" in shown
+    assert "adjusted score  0.4000  0 is chance level (a score of 0.3750), 1 means identical" in shown
     assert "explained       0.6667  of the reference by the prediction" in shown
     assert "                0.3333  of the prediction by the reference" in shown
     assert "mean Dice       0.5079" in shown  # of 2/3, 6/7 and 0
@@ -177,7 +177,7 @@ def test_the_summary_shows_adjusted_score_explained_and_dice(
 
 def test_sampled_chance_is_shown_with_its_error(reference: Path, unsure: Path) -> None:
     shown = run("compare", unsure, unsure, "--similarity", "aitchison").out
-    assert re.search(r"chance score 0\.\d{4} ± 0\.\d{4}\)", shown)
+    assert re.search(r"a score of 0\.\d{4} ± 0\.\d{4}\)", shown)
     assert "±" not in run("compare", reference, unsure).out
 
 

@@ -246,6 +246,16 @@ def test_the_worst_20_groups_are_printed_unless_all_are_requested(tmp_path: Path
     assert not any("--all" in line for line in everything)
 
 
+def test_all_groups_have_boundary_distances_if_all_are_requested(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.repeat(np.arange(30), 40).reshape(30, 40))
+    files = [str(tmp_path / "a.npy")] * 2
+    text = helped("compare", *files, "--boundaries")
+    assert "… and 10 more groups" in text
+    everything = helped("compare", *files, "--boundaries", "--all")
+    assert "more group" not in everything
+    assert re.search(r"\n +29 +29( +0\.0000){4}", everything)
+
+
 def test_the_verdict_and_mean_dice_are_printed(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.repeat([0, 1], [6, 4]))
     np.save(tmp_path / "b.npy", np.repeat([0, 1], [7, 3]))  # Dice 12/13 and 6/7

@@ -111,9 +111,9 @@ def test_headline_numbers_equal_those_of_the_comparison(tmp_path):
     words = " ".join(page(result, tmp_path).words)
     for figure in (
         "Mean Dice 0.8730 unmatched regions count as 0",
-        "Score 0.8750 1 means identical",
+        "Score 0.8750 0.5000 is chance level, 1 means identical",
         "Before merging 0.6250 1 prediction region merged",
-        "Adjusted score 0.7500 0 is chance (chance score 0.5000)",
+        "Adjusted score 0.7500 0 is chance level, 1 means identical",
         "Explained 0.6667 / 0.3333 of the reference / of the prediction",
         "Worst region 0.8571 reference 2 ↔ prediction 9",
         "Unmatched 0 every region is matched",

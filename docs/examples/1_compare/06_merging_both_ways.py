@@ -23,7 +23,7 @@ for merge in ("none", "prediction", "reference", "both"):
 
 # %%
 # Do not report a score with merging alone: a prediction with a single region scores 1 against any
-# reference. Its chance score is also 1, so the adjusted score is undefined.
+# reference. Its chance level is also 1, so the adjusted score is undefined.
 nothing = np.zeros_like(reference)
 result_of_nothing = probdice.compare(reference, nothing, merge="both")
 print(f"score {result_of_nothing.score}, adjusted {result_of_nothing.adjusted_score:.2f}")

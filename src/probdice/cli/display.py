@@ -67,7 +67,7 @@ def show_comparison(
         notes += indices.notes
     if detection is not None:
         parts += [Text(repr(detection)), ""]
-    parts += _requested_metrics(result)
+    parts += _requested_metrics(result, all_groups=all_groups)
     for side, labels in result.empty.items():
         if labels:
             verb = "is" if len(labels) == 1 else "are"
@@ -138,9 +138,9 @@ def _headline(result: Comparison) -> Table:
         level = decimal(chance)
         if result.chance_error:
             level += f" ± {max(result.chance_error, 1e-4):.4f}"
-        scale = f"1 is identical, 0 is chance (chance score {level})"
+        scale = f"0 is chance level (a score of {level}), 1 means identical"
         if isnan(result.adjusted_score):
-            scale = f"undefined: the chance score is {level}"
+            scale = f"undefined, because the chance level is {level}"
         table.add_row("adjusted score", decimal(result.adjusted_score), scale)
     explained = _if_available(lambda: result.explained)
     if explained is not None:
@@ -205,16 +205,17 @@ def _derived(regions: "Derived", pixels: str) -> FittingTable:
     return table
 
 
-def _requested_metrics(result: Comparison) -> list[RenderableType]:
+def _requested_metrics(result: Comparison, *, all_groups: bool) -> list[RenderableType]:
     """Return the requested metrics: a table of derived regions, and the text of other metrics."""
     parts: list[RenderableType] = []
-    for name in STORED_METRICS:
+    for name, stored in STORED_METRICS.items():
         metric = result.numbers.known(name)
         if name == "derived" and metric is not None:
             parts.append(_derived(metric, words_of(result).many))
         elif metric is not None:
             parts += ["Derived regions"] if name == "derived_boundaries" else []
-            parts += [Text(repr(metric)), ""]
+            text = stored.to_text(metric, None if all_groups else MAX_ROWS)
+            parts += [Text(text), ""]
     return parts
 
 

@@ -47,12 +47,16 @@ class StoredMetric:
         Restores the metric from JSON data and from a comparison that has no stored values yet.
     detach : callable
         Returns the metric without references to the images.
+    to_text : callable
+        Returns the text of the metric for the terminal, with at most the given number of rows, or
+        with all rows if the number is None.
     """
 
     is_requested: "Callable[[CompareOptions], bool]"
     compute: Callable[[Comparison], object]
     read: Callable[[Any, Comparison], Any]
     detach: Callable[[Any], Any] = lambda metric: metric
+    to_text: Callable[[Any, int | None], str] = lambda metric, most: repr(metric)
 
 
 def compute_requested(
@@ -167,6 +171,7 @@ STORED_METRICS: dict[str, StoredMetric] = {
         lambda result: result.requested_boundaries(),
         _read_boundaries,
         lambda boundaries: boundaries.detach(),
+        Boundaries.to_text,
     ),
     "derived": StoredMetric(
         lambda options: bool(options.derived),
@@ -178,6 +183,7 @@ STORED_METRICS: dict[str, StoredMetric] = {
         _derived_boundaries,
         lambda content, result: Boundaries.from_dict(content),
         lambda boundaries: boundaries.detach(),
+        Boundaries.to_text,
     ),
     "components": StoredMetric(
         lambda options: options.components is not None,

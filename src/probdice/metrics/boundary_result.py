@@ -14,7 +14,7 @@ from probdice.errors import InputError
 from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both
 from probdice.options.boundary_distances import STATISTICS, is_share, share_names
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 from probdice.text.table_output import aligned, data_frame
 
 if TYPE_CHECKING:
@@ -287,14 +287,30 @@ class Boundaries:
         """The means of all measures in one line."""
         return "   ".join(f"{name} {decimal(mean.mean)}" for name, mean in self.means.items())
 
-    def __repr__(self) -> str:
-        lines = [self._title(), *self._lines(), *aligned(self._rows())]
-        if len(self) > SHOWN:
-            lines.append(f"… and {len(self) - SHOWN} more groups")
+    def to_text(self, most: int | None = SHOWN) -> str:
+        """Return the means, and a table of at most `most` groups, worst first; None means all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import probdice
+        >>> label_map = np.repeat([[1, 2, 3]], 4, axis=0)
+        >>> boundaries = probdice.compare(label_map, label_map).boundaries()
+        >>> print(boundaries.to_text(2).splitlines()[-1].strip())
+        … and 1 more group
+        """
+        rows = self._rows(most)
+        lines = [self._title(), *self._lines(), *aligned(rows)]
+        omitted_count = len(self) - len(rows) + 1
+        if omitted_count:
+            lines.append(f"… and {quantity(omitted_count, 'more group')}")
         return "\n  ".join(lines)
 
+    def __repr__(self) -> str:
+        return self.to_text()
+
     def _repr_html_(self) -> str:
-        header, *rows = self._rows()
+        header, *rows = self._rows(SHOWN)
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
@@ -343,9 +359,9 @@ class Boundaries:
             lines.append(f"mean of the others {'   '.join(finite)}")
         return lines
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _rows(self, most: int | None) -> list[tuple[str, ...]]:
         rows = [("reference", "prediction", *self.names)]
-        for k in np.argsort(-self["hd"], kind="stable")[:SHOWN].tolist():
+        for k in np.argsort(-self["hd"], kind="stable")[:most].tolist():
             labels = (listed(self.groups[side][k]) for side in SIDES)
             rows.append((*labels, *(decimal(float(self[name][k])) for name in self.names)))
         return rows

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from probdice.errors import Words, in_words
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Side, other
+from probdice.metrics.registry import REGISTRY
 from probdice.metrics.verdict import (
     available,
     explained_of,
@@ -88,7 +89,7 @@ def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
     explained = [decimal(share) for share in explained_of(comparison).values()]
     return (
         _dice_figure(comparison),
-        Figure("Adjusted score", adjusted, f"0 is chance (chance score {_chance(comparison)})"),
+        Figure("Adjusted score", adjusted, REGISTRY["adjusted_score"].remark),
         Figure("Explained", " / ".join(explained), "of the reference / of the prediction"),
         _worst_figure(comparison),
         Figure("Unmatched", str(unmatched), counts or "every region is matched"),
@@ -97,19 +98,19 @@ def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
 
 def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
     """Return the other measures, which are shown below the first five."""
-    figures = [Figure("Score", decimal(available(lambda: comparison.score)), "1 means identical")]
+    score = decimal(available(lambda: comparison.score))
+    figures = [Figure("Score", score, _scale_of(_chance(comparison)))]
     if comparison.merges:
         before = decimal(available(lambda: comparison.matched_score))
         figures.append(Figure("Before merging", before, merged_of(comparison)))
     if comparison.background is not None:
         chance = decimal(available(lambda: comparison.foreground_chance))
         adjusted = decimal(available(lambda: comparison.adjusted_foreground_score))
-        about = f"0 is chance (chance score {chance})"
         figures += [
             Figure("Mean Dice", decimal(comparison.mean_dice), "with the background"),
             Figure("Pooled Dice", decimal(comparison.pooled_dice), "of all foreground groups"),
-            Figure("Foreground score", decimal(comparison.foreground_score), "1 means identical"),
-            Figure("Adjusted foreground score", adjusted, about),
+            Figure("Foreground score", decimal(comparison.foreground_score), _scale_of(chance)),
+            Figure("Adjusted foreground score", adjusted, REGISTRY["adjusted_score"].remark),
         ]
     return tuple(figures)
 
@@ -178,6 +179,11 @@ def _worst_figure(comparison: Comparison) -> Figure:
         if lowest is not None:
             about += f"; lowest matched {decimal(lowest.dice)}"
     return Figure("Worst region", decimal(worst.dice), about)
+
+
+def _scale_of(chance: str) -> str:
+    is_known = chance != decimal(nan)
+    return f"{chance} is chance level, 1 means identical" if is_known else "1 means identical"
 
 
 def _chance(comparison: Comparison) -> str:
