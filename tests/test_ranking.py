@@ -1,14 +1,12 @@
 """Ranking schemes compared with hand computations, SciPy and challengeR."""
 
 import math
-from collections.abc import Mapping
 from itertools import permutations
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
 import scipy.stats
-from numpy.typing import ArrayLike
 
 from probdice.errors import InputError
 from probdice.evaluation.intervals import Floats
@@ -16,9 +14,11 @@ from probdice.evaluation.paired_test import one_sided
 from probdice.evaluation.ranking import (
     Rank,
     Scores,
+    aggregate_of,
     case_ranks,
     joint_ranks,
     kendall,
+    ranks,
 )
 from probdice.evaluation.ranking_schemes import RANKING_SCHEMES
 from probdice.options import SCHEMES, MissingRule, Scheme
@@ -30,13 +30,6 @@ THREE = {
     "b": [0.6, 0.8, 0.4, 0.9],
     "c": [0.1, 0.2, 0.9, NAN],
 }
-
-
-def ranks(
-    scores: Mapping[str, ArrayLike], *, higher_is_better: bool = True, **options: Any
-) -> tuple[Rank, ...]:
-    """Rank methods by one measure."""
-    return joint_ranks({"": Scores(scores, higher_is_better)}, **options)
 
 
 @pytest.mark.parametrize("rule", ["worst", "zero"])
@@ -284,6 +277,7 @@ def test_an_infinite_value_is_the_worst_and_the_median_replaces_the_mean() -> No
         ("far", 2.0),
         ("lost", 7 / 3),
     ]
+    assert aggregate_of(Scores(INFINITE, higher_is_better=False)) == "median"
 
 
 def test_a_missing_value_ranks_behind_an_infinite_one() -> None:
@@ -386,6 +380,11 @@ def test_a_case_that_one_measure_excludes_counts_by_the_other() -> None:
     assert {rank.n for rank in ranking} == {3}
 
 
+def test_measures_with_other_methods_or_cases_are_rejected() -> None:
+    with pytest.raises(InputError, match="same methods and cases"):
+        joint_ranks({"dice": DICE, "hd95": Scores({"a": [1.0]})})
+
+
 def test_kendalls_tau_equals_a_hand_computation() -> None:
     # Of six pairs of four methods, five have the same order and one is reversed: (5 − 1) / 6.
     first = ranks({"a": [4.0], "b": [3.0], "c": [2.0], "d": [1.0]})
@@ -401,7 +400,7 @@ def test_kendalls_tau_equals_a_hand_computation() -> None:
 
 def test_an_unknown_scheme_is_rejected() -> None:
     with pytest.raises(InputError, match="scheme must be one of rank-then-aggregate"):
-        ranks(THREE, scheme="mean")
+        ranks(THREE, scheme="mean")  # type: ignore[arg-type]
 
 
 def resampled_by_hand(owners: list[str], seed: int) -> list[list[int]]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from probdice.errors import InputError
 from probdice.evaluation.statistics import Difference, differences, holm, summarise
 
 NAN = float("nan")
@@ -88,6 +89,13 @@ def test_resampling_many_values_needs_bounded_memory() -> None:
     values = np.random.default_rng(0).normal(size=20_000)
     interval = summarise(values, resamples=200).interval
     assert interval.low < values.mean() < interval.high
+
+
+def test_tables_and_unequal_numbers_of_cases_are_rejected() -> None:
+    with pytest.raises(InputError, match=r"one number per case, found shape \(1, 2\)"):
+        summarise([[0.5, 0.6]])
+    with pytest.raises(InputError, match=r"one value per case for every method.*'a': 2, 'b': 1"):
+        differences({"a": [1, 2], "b": [1]})
 
 
 def test_holms_correction_equals_a_hand_computation() -> None:
@@ -260,6 +268,8 @@ def test_fewer_than_six_subjects_have_a_withheld_interval_and_no_test() -> None:
     (pair,) = differences({"a": SCORES, "b": [0.0] * 8}, subjects=owners)
     assert pair.reason == "4 subjects, fewer than 6: no result could be significant"
     assert (pair.n, pair.subjects) == (8, 4)
+    with pytest.raises(InputError, match="expected one subject for each of 8 cases, found 2"):
+        summarise(SCORES, subjects=[1, 2])
 
 
 def test_the_coverage_over_subjects_is_near_its_level_and_that_over_cases_is_not() -> None:

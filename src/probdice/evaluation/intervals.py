@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.errors import InputError
 from probdice.text.formatting import decimal, quantity
 
 __all__ = [
@@ -74,19 +75,23 @@ class Interval:
         return f"{decimal(self.low)} to {decimal(self.high)}"
 
 
-def subject_numbers(subjects: Sequence[Hashable] | None) -> Numbers | None:
+def subject_numbers(subjects: Sequence[Hashable] | None, cases: int) -> Numbers | None:
     """Return the subject number (0, 1, …) of every case; None if every case is its own subject.
 
     Examples
     --------
     >>> from probdice.evaluation.intervals import subject_numbers
-    >>> subject_numbers(["anna", "anna", "ben"])
+    >>> subject_numbers(["anna", "anna", "ben"], 3)
     array([0, 0, 1])
-    >>> print(subject_numbers(None))
+    >>> print(subject_numbers(None, 3))
     None
     """
     if subjects is None:
         return None
+    if len(subjects) != cases:
+        raise InputError(
+            f"subjects: expected one subject for each of {cases} cases, found {len(subjects)}"
+        )
     order = {subject: k for k, subject in enumerate(dict.fromkeys(subjects))}
     return np.array([order[subject] for subject in subjects], np.int64)
 

@@ -23,6 +23,7 @@ from probdice.evaluation.intervals import (
     subject_numbers,
     withheld,
 )
+from probdice.evaluation.paired_test import ALPHA
 from probdice.evaluation.ranking_schemes import (
     RANKING_SCHEMES,
     Costs,
@@ -31,15 +32,17 @@ from probdice.evaluation.ranking_schemes import (
     in_any,
     mean_ranks,
 )
-from probdice.evaluation.statistics import as_table
+from probdice.evaluation.statistics import Aggregate, as_table
 from probdice.options import SCHEMES, MissingRule, Scheme
 
 __all__ = [
     "Rank",
     "Scores",
+    "aggregate_of",
     "case_ranks",
     "joint_ranks",
     "kendall",
+    "ranks",
 ]
 
 FEW_VALUES = "ranks have few distinct values"
@@ -107,11 +110,74 @@ class Rank:
     value: float = nan
 
 
+def ranks(
+    scores: Mapping[str, ArrayLike],
+    *,
+    missing: MissingRule = "worst",
+    higher_is_better: bool = True,
+    scheme: Scheme = "rank-then-aggregate",
+    alpha: float = ALPHA,
+    subjects: Sequence[Hashable] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[Rank, ...]:
+    """Rank methods from best to worst by one measure.
+
+    Confidence intervals use percentiles, because ranks have few distinct values and are bounded.
+    If lower values are better, an infinite value is the worst.
+
+    Parameters
+    ----------
+    scores : mapping of str to array_like
+        One value per case for every method, in the same order of cases; NaN for missing values.
+    missing : {"worst", "zero", "exclude"}, optional
+        With "worst" and "zero", a method without a value is ranked last for that case. Several
+        methods without a value are tied for last. In means and tests, a missing value counts as 0
+        or as the lowest of all values, whichever is lower. If lower values are better, a missing
+        value counts as infinity. With "exclude", the case is excluded for all methods, and a method
+        without any value is not ranked. A case for which no method has a value is always excluded.
+    higher_is_better : bool, optional
+        False for measures such as distances.
+    scheme : str, optional
+        How the methods are ordered: a name in `RANKING_SCHEMES`.
+    alpha : float, optional
+        The significance level of the test-based scheme, without a correction for multiple
+        comparisons.
+    subjects : sequence, optional
+        The subject of every case. If given, resamples draw subjects, and tests use subject means.
+    resamples, seed : int, optional
+        The number of bootstrap resamples, and the seed.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.ranking import ranks
+    >>> best, worst = ranks({"a": [0.5, 0.6, 0.9], "b": [0.6, 0.7, 0.8]})
+    >>> best.method, best.place, round(best.mean_rank, 4), best.place_interval.kind
+    ('b', 1, 1.3333, 'withheld')
+    >>> nan = float("nan")
+    >>> scores = {"whole": [0.9, 0.8, 0.2], "easy": [0.95, 0.85, nan]}
+    >>> [(rank.method, rank.n, rank.last) for rank in ranks(scores)]
+    [('easy', 3, 1), ('whole', 3, 0)]
+    >>> [(rank.method, rank.value) for rank in ranks(scores, scheme="aggregate-then-rank")]
+    [('whole', 0.633333333333), ('easy', 0.6)]
+    """
+    return joint_ranks(
+        {"": Scores(scores, higher_is_better)},
+        missing=missing,
+        scheme=scheme,
+        alpha=alpha,
+        subjects=subjects,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
 def joint_ranks(
     measures: Mapping[str, Scores],
     *,
     missing: MissingRule = "worst",
     scheme: Scheme = "rank-then-aggregate",
+    alpha: float = ALPHA,
     subjects: Sequence[Hashable] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -122,26 +188,12 @@ def joint_ranks(
     of these ranks. The other schemes rank the methods by every measure and order them by the mean
     of these ranks. Tied methods get their mean rank.
 
-    Confidence intervals use percentiles, because ranks have few distinct values and are bounded.
-    If lower values are better, an infinite value is the worst.
-
     Parameters
     ----------
     measures : mapping of str to Scores
         The values of every measure, with the same methods and cases.
-    missing : {"worst", "zero", "exclude"}, optional
-        With "worst" and "zero", a method without a value is ranked last for that case. Several
-        methods without a value are tied for last. In means and tests, a missing value counts as 0
-        or as the lowest of all values, whichever is lower. If lower values are better, a missing
-        value counts as infinity. With "exclude", the case is excluded for all methods, and a method
-        that lacks all values of a measure is not ranked. A case for which no method has a value is
-        always excluded.
-    scheme : str, optional
-        How the methods are ordered: a name in `RANKING_SCHEMES`.
-    subjects : sequence, optional
-        The subject of every case. If given, resamples draw subjects, and tests use subject means.
-    resamples, seed : int, optional
-        The number of bootstrap resamples, and the seed.
+    missing, scheme, alpha, subjects, resamples, seed
+        As in `ranks`. With "exclude", a method that lacks all values of a measure is not ranked.
 
     Examples
     --------
@@ -153,7 +205,7 @@ def joint_ranks(
     """
     if scheme not in SCHEMES:
         raise InputError(f"scheme must be one of {', '.join(SCHEMES)}, found {scheme!r}")
-    tables = {key: as_table(scores.values) for key, scores in measures.items()}
+    tables = _tables(measures)
     names = list(next(iter(tables.values()), {}))
     unranked_names = _without_values(tables.values()) if missing == "exclude" else []
     ranked_names = [name for name in names if name not in unranked_names]
@@ -167,11 +219,11 @@ def joint_ranks(
         return _ranks_without_place([*ranked_names, *unranked_names])
     measure_costs = [costs.of_cases(counted_cases) for costs in measure_costs]
     cases = counted_cases.size
-    case_subjects = subject_numbers(subjects)
+    case_subjects = subject_numbers(subjects, cases)
     owners = np.arange(cases) if case_subjects is None else case_subjects
     _, owners = np.unique(owners[counted_cases], return_inverse=True)
     ranking_scheme = RANKING_SCHEMES[scheme]
-    order = ranking_scheme.ordering(measure_costs, owners, case_subjects is not None)
+    order = ranking_scheme.ordering(measure_costs, owners, alpha, case_subjects is not None)
     result = _rank_methods(
         ranked_names,
         measure_costs,
@@ -209,7 +261,7 @@ def case_ranks(
     >>> case_ranks({"dice": dice, "hd95": distance})
     {'a': array([1.5 , 1.25]), 'b': array([1.5 , 1.75])}
     """
-    tables = {key: as_table(scores.values) for key, scores in measures.items()}
+    tables = _tables(measures)
     names = list(next(iter(tables.values()), {}))
     if not names:
         return {}
@@ -238,9 +290,9 @@ def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
 
     Examples
     --------
-    >>> from probdice.evaluation.ranking import Scores, joint_ranks, kendall
-    >>> by_dice = joint_ranks({"dice": Scores({"a": [0.9], "b": [0.8], "c": [0.7]})})
-    >>> by_score = joint_ranks({"score": Scores({"a": [0.8], "b": [0.9], "c": [0.7]})})
+    >>> from probdice.evaluation.ranking import kendall, ranks
+    >>> by_dice = ranks({"a": [0.9], "b": [0.8], "c": [0.7]})
+    >>> by_score = ranks({"a": [0.8], "b": [0.9], "c": [0.7]})
     >>> round(kendall(by_dice, by_score), 4)  # two of three pairs agree, one disagrees
     0.3333
     """
@@ -255,6 +307,19 @@ def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
     if len(pairs) < 2 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
         return nan
     return float(kendalltau(*zip(*pairs, strict=True)).statistic)
+
+
+def aggregate_of(scores: Scores, missing: MissingRule = "worst") -> Aggregate:
+    """Return the statistic that "aggregate-then-rank" uses: the mean or the median.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.ranking import Scores, aggregate_of
+    >>> aggregate_of(Scores({"a": [1.0], "b": [float("inf")]}, higher_is_better=False))
+    'median'
+    """
+    values = list(as_table(scores.values).values())
+    return costs_of(values, scores.higher_is_better, missing).aggregate
 
 
 def _rank_methods(
@@ -322,6 +387,19 @@ def _places(values: Floats) -> Numbers:
 
     places: Numbers = rankdata(values, method="min", axis=0).astype(np.int64)
     return places
+
+
+def _tables(measures: Mapping[str, Scores]) -> dict[str, dict[str, Floats]]:
+    """Check that all measures have the same methods and cases, and return their values."""
+    tables = {key: as_table(scores.values) for key, scores in measures.items()}
+    shapes = {key: (list(table), _cases(table)) for key, table in tables.items()}
+    if len({(tuple(names), cases) for names, cases in shapes.values()}) > 1:
+        raise InputError(f"measures must have the same methods and cases, found {shapes}")
+    return tables
+
+
+def _cases(table: Mapping[str, Floats]) -> int:
+    return next((values.size for values in table.values()), 0)
 
 
 def _without_values(tables: Iterable[Mapping[str, Floats]]) -> list[str]:

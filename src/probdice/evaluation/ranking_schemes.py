@@ -45,7 +45,8 @@ class RankingScheme:
     ----------
     ordering : callable
         Returns the function that orders the methods in every resample. Its arguments are the costs
-        for every measure, the subject of every case, and whether tests use one value per subject.
+        for every measure, the subject of every case, the significance level, and whether tests use
+        one value per subject.
     descending : callable
         Returns whether the method with the largest value is first. The argument is true if higher
         values of the measure are better.
@@ -56,7 +57,7 @@ class RankingScheme:
         Default columns of the publication table that are specific to this scheme.
     """
 
-    ordering: Callable[[Sequence["Costs"], Numbers, bool], Ordering]
+    ordering: Callable[[Sequence["Costs"], Numbers, float, bool], Ordering]
     descending: Callable[[bool], bool]
     sentence: Callable[[Sequence[str], str], str]
     columns: tuple[str, ...] = ()
@@ -144,17 +145,26 @@ def mean_ranks(measure_costs: Sequence[Costs], weights: Floats) -> Floats:
     return means
 
 
-def _by_mean_ranks(measure_costs: Sequence[Costs], owners: Numbers, has_subjects: bool) -> Ordering:
+def _by_mean_ranks(
+    measure_costs: Sequence[Costs], owners: Numbers, alpha: float, has_subjects: bool
+) -> Ordering:
     return lambda counts: mean_ranks(measure_costs, counts[:, owners])
 
 
-def _by_aggregates(measure_costs: Sequence[Costs], owners: Numbers, has_subjects: bool) -> Ordering:
+def _by_aggregates(
+    measure_costs: Sequence[Costs], owners: Numbers, alpha: float, has_subjects: bool
+) -> Ordering:
     return _joint([_order_by_aggregate(costs, owners) for costs in measure_costs])
 
 
-def _by_tests(measure_costs: Sequence[Costs], owners: Numbers, has_subjects: bool) -> Ordering:
+def _by_tests(
+    measure_costs: Sequence[Costs], owners: Numbers, alpha: float, has_subjects: bool
+) -> Ordering:
     return _joint(
-        [_order_by_tests(costs, owners, has_subjects=has_subjects) for costs in measure_costs]
+        [
+            _order_by_tests(costs, owners, alpha, has_subjects=has_subjects)
+            for costs in measure_costs
+        ]
     )
 
 
@@ -181,7 +191,7 @@ def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
     return aggregates
 
 
-def _order_by_tests(costs: Costs, owners: Numbers, *, has_subjects: bool) -> Ordering:
+def _order_by_tests(costs: Costs, owners: Numbers, alpha: float, *, has_subjects: bool) -> Ordering:
     """Order by the negative share of other methods that a method beats significantly."""
     counted_costs, case_owners = costs.costs[:, costs.counted], owners[costs.counted]
     methods = counted_costs.shape[0]
@@ -198,8 +208,8 @@ def _order_by_tests(costs: Costs, owners: Numbers, *, has_subjects: bool) -> Ord
         wins = np.zeros((methods, counts.shape[0]))
         for (first, second), differences in pairs.items():
             above, below = one_sided(differences, counts[:, subjects])
-            wins[first] += above <= ALPHA
-            wins[second] += below <= ALPHA
+            wins[first] += above <= alpha
+            wins[second] += below <= alpha
         shares: Floats = -wins / max(methods - 1, 1)
         return shares
 

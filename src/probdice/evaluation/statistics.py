@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from probdice.errors import InputError
 from probdice.evaluation.intervals import (
     RESAMPLES,
     Floats,
@@ -185,8 +186,8 @@ def summarise(
     >>> distances.value, distances.aggregate
     (3.0, 'median')
     """
-    all_values = np.asarray(values, np.float64)
-    owners = subject_numbers(subjects)
+    all_values = _vector(values, "values")
+    owners = subject_numbers(subjects, all_values.size)
     has_value = ~np.isnan(all_values)
     defined_values, owners = all_values[has_value], None if owners is None else owners[has_value]
     n = defined_values.size
@@ -241,7 +242,8 @@ def differences(
     ('new', 'old', 6, 0.1167, 0.0625)
     """
     table = as_table(scores)
-    owners = subject_numbers(subjects)
+    cases = next((values.size for values in table.values()), 0)
+    owners = subject_numbers(subjects, cases)
     pairs = [
         _difference(
             first, second, gaps(table[first], table[second]), owners, resamples=resamples, seed=seed
@@ -253,7 +255,7 @@ def differences(
 
 
 def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    """Return the values of every method as an array.
+    """Check that every method has one value per case.
 
     Examples
     --------
@@ -261,7 +263,11 @@ def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
     >>> as_table({"new": [1, 2]})
     {'new': array([1., 2.])}
     """
-    return {name: np.asarray(values, np.float64) for name, values in scores.items()}
+    table = {name: _vector(values, name) for name, values in scores.items()}
+    sizes = {name: values.size for name, values in table.items()}
+    if len(set(sizes.values())) > 1:
+        raise InputError(f"scores must have one value per case for every method, found {sizes}")
+    return table
 
 
 def gaps(first: Floats, second: Floats) -> Floats:
@@ -359,3 +365,10 @@ def _quartiles(values: Floats) -> tuple[float, float]:
     )
     lower, upper = np.quantile(values, (0.25, 0.75), method=method)
     return float(lower), float(upper)
+
+
+def _vector(values: ArrayLike, name: str) -> Floats:
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1:
+        raise InputError(f"{name}: expected one number per case, found shape {vector.shape}")
+    return vector
