@@ -51,7 +51,7 @@ def test_the_settings_list_every_option_that_is_not_the_default(tmp_path):
         "Names": ("1: grey; 2: white",),
         "Background": ("reference 2, prediction 1",),
         "Boundaries": ("yes",),
-        "Tolerance": ("2",),
+        "Tolerance, pixels": ("2",),
         "Derived": ("all: 1, 2; grey alone: grey",),
     }
     # Names that are not a table on disk are in summary.json as they are in the journal.
