@@ -107,7 +107,9 @@ def test_priority_is_for_masks(tmp_path):
     np.save(tmp_path / "both.npy", np.full((2, 3), 0.5))
     np.save(tmp_path / "labels.npy", np.array([0, 1, 2]))
     for path in (str(tmp_path / "p_*.npy"), tmp_path / "both.npy"):
-        with pytest.raises(InputError, match=r"applies to masks of 0 and 1, found 0\.5"):
+        with pytest.raises(
+            InputError, match=r"applies only to masks of 0 and 1, but the input contains 0\.5"
+        ):
             read(path, priority=("0", "1"))
     assert read(tmp_path / "labels.npy", priority="0").array.tolist() == [0, 1, 2]
 

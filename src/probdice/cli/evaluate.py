@@ -42,8 +42,8 @@ def evaluate(
         argument(
             "REFERENCE_DIR",
             "Folder of reference segmentations (ground truth), with one file or subfolder per "
-            "case. With --rater, use consensus for the mean of the raters (and ./consensus for a "
-            "folder with this name).",
+            "case. With --rater, the value 'consensus' selects the mean of the raters. For a "
+            "folder named consensus, use ./consensus.",
         ),
     ],
     user_options: dict[str, Any],

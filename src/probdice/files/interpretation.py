@@ -244,7 +244,8 @@ def _no_masks(priority: Sequence[str], value: float | None) -> InputError:
     content = "probabilities" if value is None else f"{value:g}"
     return InputError(
         priority_option(priority),
-        f" applies to masks of 0 and 1, found {content}. For probabilities, pass ",
+        f" applies only to masks of 0 and 1, but the input contains {content}. For probabilities, "
+        "pass ",
         NORMALISE,
         " or ",
         BACKGROUND,

@@ -152,5 +152,5 @@ def _check_surplus(surplus: int, size: int) -> None:
     if surplus > SURPLUS:
         raise FormatError(
             f"decompresses to far more than the {size} bytes that its header describes. The header "
-            f"may be corrupt: write it again."
+            f"may be corrupt. Write the file again."
         )

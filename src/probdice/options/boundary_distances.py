@@ -73,7 +73,9 @@ class BoundaryShare:
 
 
 BOUNDARY_SHARES = {  # in the order of `engine.kernels.surface_summary`
-    "nsd": BoundaryShare("surface Dice", "the share of both surfaces within {0} of the other"),
+    "nsd": BoundaryShare(
+        "surface Dice", "the share of the two surfaces that lies within {0} of the other surface"
+    ),
 }
 
 # The distances that `engine.kernels.surface_summary` stores before the percentiles, in that order.
@@ -100,7 +102,7 @@ def share_definitions(tolerances: str) -> str:
     --------
     >>> from probdice.options.boundary_distances import share_definitions
     >>> share_definitions("1 mm")
-    'nsd is the share of both surfaces within 1 mm of the other'
+    'nsd is the share of the two surfaces that lies within 1 mm of the other surface'
     """
     definitions = (
         f"{name} is {one.definition.format(tolerances)}" for name, one in BOUNDARY_SHARES.items()
