@@ -1139,6 +1139,7 @@ def test_a_printed_evaluation_has_headings_on_every_page_and_no_blank_page(visit
 def test_printed_images_equal_those_on_the_screen(visit, picture, tmp_path):
     page = visit(picture, width=1000)
     page.emulate_media(media="print")
+    page.locator(".frame").first.wait_for()
     boxes = [panel.bounding_box() for panel in page.locator(".frame").all()]
     page.emulate_media(media="null")
     assert len({round(box["width"]) for box in boxes}) == 1
@@ -1209,7 +1210,10 @@ def test_no_printed_page_is_more_than_a_third_blank(visit, request, which, tmp_p
 def test_the_diagram_is_printed_beside_the_table(visit, volume):
     page = visit(volume.file)
     page.emulate_media(media="print")
-    graph, table = (page.locator(name).bounding_box() for name in (".graph", "table.groups"))
+    parts = [page.locator(name) for name in (".graph", "table.groups")]
+    for part in parts:
+        part.wait_for()  # a slow browser has no layout right after the change of media
+    graph, table = (part.bounding_box() for part in parts)
     assert table["x"] >= graph["x"] + graph["width"]
     assert table["y"] < graph["y"] + graph["height"]
 

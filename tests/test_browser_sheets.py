@@ -284,6 +284,7 @@ def test_dots_are_printed_completely(run, visit):  # noqa: F811
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 700, "height": 1000})  # the width of a sheet of paper
     picture = page.locator(".measure:not([hidden]) .dots svg")
+    picture.wait_for()  # a slow browser has no layout right after the change of size
     frame = picture.bounding_box()
     for circle in picture.locator("circle").all():
         box = circle.bounding_box()
