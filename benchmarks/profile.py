@@ -64,7 +64,7 @@ def absolute() -> Iterator[Row]:
         lambda: kernels.pairs(p, 0, q, 0, CACHED),
         {
             "minima of all pairs": lambda: minima(p, q, p, q),
-            "of these, requests for the next pixels": (
+            "of these, prefetching the next pixels": (
                 lambda: minima(p, q, p, q),
                 lambda: minima(p, q, p[:0], q[:0]),
             ),
@@ -114,7 +114,7 @@ def aitchison() -> Iterator[Row]:
     yield from memory_row("aitchison, pairs", lambda: kernels.pairs(sides[0], 0, sides[1], 0, FAR))
     yield from memory_row("aitchison, score", lambda: score(*sides, 0, FAR))
     separate, joint = shortest(in_turn, together, rounds=20)
-    yield Row("aitchison, pairs and score of a block in turn", joint / separate, "× two passes")
+    yield Row("aitchison, pairs and score block by block", joint / separate, "× two passes")
 
 
 def label_map() -> Iterator[Row]:
@@ -209,7 +209,7 @@ def case() -> Iterator[Row]:
     yield Row(work, 1e3 * seconds, "ms")
     for part, own in zip(works, each, strict=True):
         yield Row(f"a case: {part}", 1e3 * own, f"ms, {100 * own / seconds:.0f} % of the case")
-    yield Row("a case: all three passes for a block in turn", joint / separate, "× three passes")
+    yield Row("a case: all three passes block by block", joint / separate, "× three passes")
 
 
 def process() -> Iterator[Row]:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 from probdice.text.escaping import printable
+from probdice.text.formatting import quantity
 
 __all__ = ["Failures"]
 
@@ -32,7 +33,7 @@ class Failures:
     def remaining_lines(self) -> list[str]:
         """Return one line per kind with the number of failures that were not printed."""
         return [
-            f"{count - MAX_OF_ONE_KIND} more failures like {self.last[kind]}"
+            f"{quantity(count - MAX_OF_ONE_KIND, 'more failure')} like {self.last[kind]}"
             for kind, count in self.counts.items()
             if count > MAX_OF_ONE_KIND
         ]

@@ -85,7 +85,8 @@ def show_summary(
         heading = "Dice of the reference's regions, worst first: mean (cases), 95 % CI"
         parts += [Text(heading, style="bold"), _region_table(summary, labels[:MAX_LINES])]
         if len(labels) > MAX_LINES:
-            parts.append(f"… and {len(labels) - MAX_LINES} more regions in {out}/summary.json")
+            omitted_count = len(labels) - MAX_LINES
+            parts.append(f"… and {quantity(omitted_count, 'more region')} in {out}/summary.json")
     if summary["derived"]:
         names = list(dict.fromkeys(row["label"] for row in summary["derived"]))
         heading = "Dice of derived regions: mean (cases), 95 % CI"
@@ -326,7 +327,7 @@ def _failure_lines(failures: Sequence[dict[str, str]], out: str) -> list[Rendera
     hidden_count = len(lines) - MAX_LINES
     lines = lines[:MAX_LINES] + by_kind.remaining_lines()
     if hidden_count > 0:
-        lines.append(f"{hidden_count} more failures of other kinds")
+        lines.append(f"{quantity(hidden_count, 'more failure')} of other kinds")
     parts: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
     if parts:
         parts.append(

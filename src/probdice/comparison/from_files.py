@@ -123,9 +123,10 @@ def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) ->
         raise InputError(
             f"{side} ({segmentation.source}): expected one nested channel per label after the "
             f"background ({len(labels) - 1} for labels {', '.join(map(str, labels))}), found "
-            f"{channels} channels. Set ",
-            Option("nested", "0,1,2", python='nested={"prediction": (0, 1, 2)}'),
-            " to the label of the background and one label per channel.",
+            f"{channels} channels. List the label of the background and one label per channel, for "
+            f"example ",
+            Option("nested", "0,1,2", python=f'nested={{"{side}": (0, 1, 2)}}'),
+            ".",
         )
     partition = Segmentation.from_nested(
         segmentation.array, labels=labels, geometry=segmentation.geometry

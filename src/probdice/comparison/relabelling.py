@@ -32,7 +32,11 @@ def relabelled(
     images: Images,
     into: Target | None = None,
 ) -> Segmentation:
-    """Relabel the whole prediction: every group gets the label of its reference region."""
+    """Return the prediction with the labels of the reference.
+
+    The regions of a group get the label of its matched reference region. In a label map, unmatched
+    regions keep their labels, or get new ones if their labels are in use.
+    """
     matches = _matches(correspondence)
     if images.prediction.crisp:
         return _relabel_map(overlap, matches, images, into)
@@ -55,7 +59,7 @@ def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
 def _relabel_map(
     overlap: Overlap, matches: NDArray[np.int64], images: Images, into: Target | None
 ) -> Segmentation:
-    """Return a label map with the labels of the reference."""
+    """Return the prediction as a label map with the labels of the reference."""
     reference, prediction = images.reference, images.prediction
     numbers, regions = reference_numbers(overlap), overlap.prediction
     keys: list[int] = regions.keys.tolist()

@@ -8,7 +8,7 @@ from probdice.method.background import named_background
 from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.metrics.verdict import words_of
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 from probdice.text.table_output import aligned
 
 __all__ = ["as_html", "as_text"]
@@ -22,7 +22,7 @@ def as_text(result: Comparison) -> str:
         *(f"  {line}" for line in aligned(_rows(result))),
     ]
     if len(result.groups) > SHOWN:
-        lines.append(f"  … and {len(result.groups) - SHOWN} more groups")
+        lines.append(f"  … and {quantity(len(result.groups) - SHOWN, 'more group')}")
     return "\n".join(lines + [f"  note: {note}" for note in result.notes])
 
 
@@ -50,10 +50,8 @@ def _omission_texts(result: Comparison) -> list[str]:
     """Return texts that list the values omitted from the table and explain how to get them."""
     hidden_count = len(result.groups) - SHOWN
     if hidden_count > 0:
-        groups = "group" if hidden_count == 1 else "groups"
-        texts = [
-            f"Use to_frame() to get {hidden_count:,} more {groups}, Jaccard indices and volumes."
-        ]
+        groups = quantity(hidden_count, "more group")
+        texts = [f"Use to_frame() to get {groups}, Jaccard indices and volumes."]
     else:
         texts = ["Use to_frame() to get Jaccard indices and volumes."]
     unknown_attributes = [

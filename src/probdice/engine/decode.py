@@ -103,7 +103,11 @@ def decoder_of(
 
 
 def working_type(side: Segmentation) -> np.dtype[Any]:
-    """Return float32 if this type can represent every stored value, otherwise a larger type."""
+    """Return the type of a side's probabilities.
+
+    It is float32 for label maps and if float32 can represent every stored probability. Otherwise,
+    it is a larger type.
+    """
     if side.crisp:
         return np.dtype(np.float32)
     return np.result_type(side.array.dtype, np.float32)

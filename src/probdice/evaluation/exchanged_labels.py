@@ -58,7 +58,7 @@ class LabelDifference:
             for reference, prediction, count in self.pairs[:SHOWN]
         ]
         if len(self.pairs) > SHOWN:
-            pairs.append(f"{len(self.pairs) - SHOWN} more pairs are in summary.json")
+            pairs.append(f"{quantity(len(self.pairs) - SHOWN, 'more pair')} in summary.json")
         cases = f"{self.cases} of {quantity(self.of, 'case')}"
         return f"different labels are matched in {cases} ({', '.join(pairs)})"
 

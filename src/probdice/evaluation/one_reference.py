@@ -1,4 +1,8 @@
-"""Evaluate all methods against one reference. All options are checked before the run."""
+"""Evaluate all methods against one reference.
+
+Options are checked before the run, except labels and regions, which are checked after all cases
+have been read.
+"""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

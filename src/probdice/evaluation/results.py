@@ -631,7 +631,7 @@ class Evaluation:
             for record in self.failures[:SHOWN]
         ]
         if len(self.failures) > SHOWN:
-            lines.append(f"  … and {len(self.failures) - SHOWN} more failures")
+            lines.append(f"  … and {quantity(len(self.failures) - SHOWN, 'more failure')}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

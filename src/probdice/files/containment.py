@@ -126,7 +126,7 @@ def run_in_child(
     Returns
     -------
     ReaderResult
-        The answer of the reader. The arrays are read-only.
+        The answer of the reader. Arrays from a child process are read-only.
 
     Raises
     ------

@@ -317,7 +317,7 @@ class Boundaries:
         )
         lines = [self._title(), *self._lines()]
         if len(self) > SHOWN:
-            lines.append(f"to_frame() lists {len(self) - SHOWN} more groups")
+            lines.append(f"to_frame() lists {quantity(len(self) - SHOWN, 'more group')}")
         text = "".join(f"<p>{escape(line)}</p>" for line in lines)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div>{text}{table}</div>"
@@ -382,7 +382,7 @@ def _mean(values: Floats) -> float:
 
 
 def _to_json(value: float) -> float | str | None:
-    """Return a number for JSON, which supports neither NaN nor infinity."""
+    """Convert NaN to None and infinity to a string, because JSON supports neither."""
     return None if value != value else "Infinity" if isinf(value) else value
 
 

@@ -266,7 +266,7 @@ def _score_group(
     labels: Both[tuple[Label, ...]],
     connectivity: int,
 ) -> list[Component]:
-    """Return the components of one group, in a box that contains the whole group."""
+    """Score the components of one group, for `mask` and `probabilities` within its box."""
     components, count = connected(mask.astype(np.uint8), connectivity)
     if count == 0:
         total = float(probabilities.sum())

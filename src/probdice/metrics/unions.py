@@ -99,7 +99,8 @@ def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
     """Return the reference region with a label or, if it is empty, the regions that replace it.
 
     The prediction regions that correspond to an empty region replace it. With ``match="labels"``, a
-    name that only the prediction has refers to its region and the reference region matched to it.
+    name that occurs only in the prediction selects the prediction region with this name and the
+    reference region that is matched to this prediction region, if there is one.
     """
     overlap, groups, match = result.overlap, result.correspondence.groups, result.options.match
     reference, prediction = overlap.reference, overlap.prediction

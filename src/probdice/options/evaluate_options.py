@@ -117,8 +117,8 @@ class EvaluateOptions(CompareOptions):
         (),
         texts_in("rank_by"),
         Form("Ranking", "MEASURE", repeated=True),
-        "Measure by which methods are ranked: score (the default), adjusted_score (the default "
-        "with --merge), foreground_dice (the default with --background), another measure, a column "
+        "Measure by which methods are ranked. The default is foreground_dice with --background, "
+        "otherwise adjusted_score with --merge, otherwise score. Other values: a measure, a column "
         "of cases.csv, or MEASURE[@TOLERANCE]:REGION, such as dice:2, hd95:tumour or nsd@1:tumour. "
         "Repeat the option to rank by several measures with equal weights.",
     )

@@ -75,7 +75,7 @@ def values_from_dict(
 
 
 def _entries(option_declarations: Mapping[str, Declaration]) -> Iterator[tuple[str, _Entry]]:
-    """Iterate over the entries of all declared options, in the order of the JSON data."""
+    """Iterate over the entries of all stored options, in the order of the JSON data."""
     yield from _ENTRIES.items()
     entry_options = {name for entry in _ENTRIES.values() for name in entry.options}
     for name in option_declarations:

@@ -91,9 +91,9 @@ def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> li
 def distance_scale(outlines: list[Outline]) -> tuple[float, bool]:
     """Return the end of the distance scale, and whether finite distances exceed it.
 
-    The scale ends at the largest distance, or at the 99th percentile if the largest distance is
-    more than 1.5 times this percentile and the percentile is above 0. If no distance is above 0,
-    the scale ends at 1.
+    Infinite distances are ignored. The scale ends at the largest finite distance. If this distance
+    is more than 1.5 times the 99th percentile, and the percentile is above 0, the scale ends at the
+    percentile instead. If no finite distance is above 0, the scale ends at 1.
     """
     distances = np.concatenate([np.zeros(1), *(d for one in outlines for d in one.distances)])
     finite = distances[np.isfinite(distances)]

@@ -1,10 +1,10 @@
 """Match the regions of several raters, regardless of their order and labels.
 
-The regions of a rater belong to distinct common regions. The matching maximises the sum, over all
-pairs of raters, of the overlaps of regions in the same common region. A local search starts from
-the rater who agrees best with all others. It matches each rater in turn with the current common
-regions of the others, until the sum no longer increases. The search uses the overlap tables, not
-the pixels.
+The regions of a rater belong to distinct common regions. A local search increases the sum, over all
+pairs of raters, of the overlaps of regions in the same common region. It starts from the rater who
+agrees best with all others, and matches one rater after the other with the current common regions
+of the others, until the sum no longer increases. The search uses the overlap tables, not the
+pixels.
 """
 
 from collections import Counter
@@ -26,11 +26,12 @@ __all__ = ["match_regions", "most_frequent_labels"]
 def match_regions(
     volumes: Sequence[NDArray[Any]], tables: Mapping[tuple[int, int], Pairs]
 ) -> list[list[int]]:
-    """Match the regions of all raters, and return the common region of each rater's regions.
+    """Match the regions of all raters.
 
-    Each rater is matched with the previous raters, and then again with all others until the sum of
-    overlaps no longer increases. A new match must increase the sum of all overlaps within common
-    regions, so the search terminates.
+    Return, for each rater, the number of the common region to which each of the rater's regions
+    belongs. In the first round, each rater is matched with the previous raters. In later rounds,
+    each rater is matched with all others, until the sum of overlaps no longer increases. A new
+    match must increase the sum of all overlaps within common regions, so the search terminates.
     """
     numbers: list[Integers | None] = [None] * len(volumes)
     next_number = 0

@@ -412,7 +412,7 @@ def _index(region: Label | None, regions: tuple[Label, ...], default: int) -> in
 
 
 def _new_label(regions: tuple[Label, ...], label: Label) -> Label:
-    """Create a new label from the label of the split region."""
+    """Return an unused label: the largest number + 1, or the split region's name and a number."""
     if isinstance(label, int):
         return max(other for other in regions if isinstance(other, int)) + 1
     number = 2

@@ -231,7 +231,7 @@ def soften(
     doubt: float = DOUBT,
     names: Sequence[Label] | None = None,
 ) -> Segmentation:
-    """Convert a label map to probabilities with blurred boundaries and uniform doubt.
+    """Convert a label map to probabilities that are blurred and not certain.
 
     Parameters
     ----------

@@ -119,8 +119,8 @@ class RegionDice(Metric):
     - per class, ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. The values are NaN for a class
       that does not occur, and 0 for an unmatched class.
 
-    The sums remain in float64 and int64: ``.to(torch.float16)`` and half-precision trainers only
-    move the sums to a device. `update` and `compute` run outside compiled graphs.
+    The sums remain in float64 and int64: ``.to(torch.float16)`` and half-precision trainers do not
+    convert them. `update` and `compute` run outside compiled graphs.
 
     The accumulated sums are not sufficient for a similarity other than absolute, or for groups of
     several regions if both sides are soft. In these cases, ``correspondence="image"`` is required;

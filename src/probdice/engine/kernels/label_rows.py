@@ -142,7 +142,8 @@ def group_sums(codes: Codes, q: Rows, q_start: int, into: Sums) -> None:
 def _runs(codes: Codes, bounds: Indices, counts: NDArray[np.int64]) -> int:
     """Write the starts of runs of equal codes, and the end of the last run.
 
-    Return the number of runs. The number of pixels of each code is added to `counts`.
+    Return the number of runs. Runs longer than `LONGEST` pixels are divided. The number of pixels
+    of each code is added to `counts`.
     """
     count = start = 0
     while start < codes.size:

@@ -1,10 +1,9 @@
 """The surface of a set of pixels inside one cell, for every configuration of the cell's pixels.
 
-A cell consists of the 2 × 2 × 2 pixels (2 × 2 in 2-D) around a corner of the pixel grid. The
-configuration of a cell is an 8-bit number with one bit per pixel. A bit is 1 if its pixel is in the
-set.
-Bit ``4 dz + 2 dx + dy`` represents the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with
-``dx = 1`` are used.
+A cell consists of the 2 × 2 × 2 pixels (2 × 2 in 2-D) that share one corner. The configuration of a
+cell is an 8-bit number with one bit per pixel. A bit is 1 if its pixel is in the set. Bit ``4 dz +
+2 dx + dy`` represents the pixel at ``(dx, dy, dz)``. In 2-D, only the pixels with ``dx = 1`` are
+used.
 
 The surface passes through the midpoints of the cell edges that join a pixel inside the set to a
 pixel outside the set. On every face of the cell, segments join these midpoints. If two inside
