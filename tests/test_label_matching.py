@@ -172,3 +172,22 @@ def test_labels_of_channels_may_need_unsigned_integers():
     result = compare(reference, prediction, match="labels")
     assert result.score == pytest.approx(1 / 3)
     assert result.unmatched == {"reference": (), "prediction": ()}
+
+
+@pytest.mark.parametrize(("label", "dtype"), [(-3, np.int64), (2**63, np.uint64)])
+def test_channels_may_have_negative_labels_and_labels_of_at_least_2_to_the_63(
+    label: int, dtype: type
+) -> None:
+    other = 2**63 if label == -3 else -3
+    probabilities = np.array([[0.0, 0.0, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.5, 1.0]])
+    prediction = Segmentation.from_probabilities(probabilities, labels=[other, label, 5])
+    result = compare(np.array([label, 5, 5, 5], dtype), prediction, match="labels")
+    assert result.score == 0.875  # only the third pixel differs, by 0.5
+    assert {(group.reference, group.prediction) for group in result.groups} == {
+        ((label,), (label,)),
+        ((5,), (5,)),
+        ((), (other,)),
+    }
+    mixed = compare(prediction, prediction, match="labels")
+    assert mixed.score == 1.0
+    assert all(group.reference == group.prediction for group in mixed.groups)

@@ -98,8 +98,7 @@ def _equal_numbers(reference: Regions, prediction: Regions) -> tuple[Integers, I
     """Return the pairs of regions with equal numbers, sorted by row."""
     (p, i), (q, j) = _numbers(reference), _numbers(prediction)
     if p.dtype != q.dtype:  # NumPy would compare int64 and uint64 as floating-point numbers
-        p, i = p[p >= 0].astype(np.uint64), i[p >= 0]
-        q, j = q[q >= 0].astype(np.uint64), j[q >= 0]
+        p, q = p.astype(object), q.astype(object)
     if q.size == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     places = np.minimum(np.searchsorted(q, p), q.size - 1)
@@ -118,7 +117,9 @@ def _numbers(regions: Regions) -> tuple[NDArray[Any], Integers]:
         return regions.keys, np.arange(len(regions))
     numbers = {**{key: key for key in regions.unlabelled}, **regions.numbers}
     keys = [key for key in regions.keys.tolist() if key in numbers]
-    values = as_integers([numbers[key] for key in keys])
+    labels = [numbers[key] for key in keys]
+    no_type_fits = min(labels, default=0) < 0 and max(labels, default=0) >= 2**63
+    values = np.array(labels, object) if no_type_fits else as_integers(labels)
     order = np.argsort(values)
     return values[order], np.searchsorted(regions.keys, keys)[order]
 
