@@ -16,9 +16,22 @@ from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.merging import sides_to_merge
 from probdice.method.sides import Both
 from probdice.method.similarity import BUILT_IN
-from probdice.options import CompareOptions, EvaluateOptions, ReadOptions, as_workers
+from probdice.options import (
+    CompareOptions,
+    EvaluateOptions,
+    ReadOptions,
+    StatisticsOptions,
+    as_workers,
+)
 from probdice.options.declaration import Form, declarations, option
-from probdice.options.stored_options import NOT_STORED, stored_options, values_from_dict
+from probdice.options.stored_options import (
+    NOT_STORED,
+    stored_options,
+    summary_entries,
+    values_from_dict,
+    values_from_summary,
+)
+from probdice.report.option_facts import Fact, statistics_facts
 
 
 def test_defaults():
@@ -215,6 +228,42 @@ def test_a_new_option_is_stored_under_its_name():
     assert content == CompareOptions().to_dict() | {"window": [3, 5]}
     assert values_from_dict(content, declared)["window"] == (3, 5)
     assert "window" not in stored_options(NewOptions(), NewOptions(), declared)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewStatistics(StatisticsOptions):
+    fractions: tuple[float, ...] = option((0.5,), tuple, Form("Ranking", "N"), "A new option.")
+
+
+def test_statistics_are_entries_of_the_summary_in_a_fixed_order():
+    evaluating = EvaluateOptions.of(rank_by=["dice:2", "score"], missing="zero", workers=2)
+    content = evaluating.statistics.to_summary()
+    assert json.dumps(content) == (
+        '{"missing_rule": "zero", "rank_by": ["dice:2", "score"], "scheme": "rank-then-aggregate"}'
+    )
+    summary = content | {"missing": [{"case": "a"}], "words": "python"}
+    assert StatisticsOptions.from_summary(summary) == StatisticsOptions(
+        missing="zero", rank_by=("dice:2", "score"), scheme="rank-then-aggregate"
+    )
+    with pytest.raises(ProbdiceError, match="scheme must be"):
+        StatisticsOptions.from_summary(summary | {"scheme": "alphabetical"})
+
+
+def test_a_new_option_of_the_statistics_is_stored_and_restored():
+    declared, statistics = declarations(NewStatistics), NewStatistics(fractions=(0.1, 0.25))
+    content = summary_entries(statistics, declared)
+    assert content == StatisticsOptions().to_summary() | {"fractions": [0.1, 0.25]}
+    restored = values_from_summary(json.loads(json.dumps(content)), declared)
+    assert NewStatistics(**restored) == statistics
+    earlier_summary = StatisticsOptions().to_summary()
+    assert NewStatistics(**values_from_summary(earlier_summary, declared)) == NewStatistics()
+
+
+def test_pages_show_a_new_option_of_the_statistics_if_it_is_not_the_default():
+    others = {"missing": "zero", "rank_by": ("score",), "scheme": "test-based"}  # shown elsewhere
+    assert statistics_facts(NewStatistics(**others)) == []
+    changed = NewStatistics(**others, fractions=(0.1, 0.25))
+    assert statistics_facts(changed) == [Fact("Fractions", ("0.1, 0.25",))]
 
 
 def test_the_stored_form_of_options_stays_readable():

@@ -44,7 +44,7 @@ from probdice.metrics.boundary_measures import boundary_names
 from probdice.metrics.component_measures import component_classes
 from probdice.metrics.registry import MeasureName
 from probdice.metrics.unions import check_members
-from probdice.options import CompareOptions, EvaluateOptions
+from probdice.options import CompareOptions, EvaluateOptions, StatisticsOptions
 
 __all__ = ["Run", "folder_for_results", "temporary_folder"]
 
@@ -55,9 +55,8 @@ NO_FAILURES: Mapping[str, Note] = MappingProxyType({})
 class _Plan:
     """The jobs and options of a run, checked before the first segmentation is read.
 
-    `missing` lists the cases without a reference or a prediction, and `measures` lists the ranking
-    measures. Cases in `failures` have no consensus to use as reference. They are reported as
-    failed, with the reason.
+    `missing` lists the cases without a reference or a prediction. Cases in `failures` have no
+    consensus to use as reference. They are reported as failed, with the reason.
     """
 
     reference: Folder
@@ -66,7 +65,7 @@ class _Plan:
     failures: Mapping[str, Note]
     folders: dict[str, str]
     patterns: Patterns
-    measures: tuple[str, ...]
+    statistics: StatisticsOptions
     extra_columns: ExtraColumns
     columns: tuple[ExternalColumn, ...]
     subjects: dict[str, str] | None
@@ -126,7 +125,7 @@ class Run:
         """Compare all cases, and store the journal in `folder`."""
         options = self.options
         records, groups = self._records(plan, folder, raters)
-        _check_records(records, options.comparison, plan.measures)
+        _check_records(records, options.comparison, plan.statistics.rank_by)
         classes = component_classes(
             record.comparison for record in records if record.comparison is not None
         )
@@ -136,13 +135,11 @@ class Run:
             os.fspath(plan.reference),
             plan.folders,
             options.comparison,
+            plan.statistics,
             words=self.words,
             out=out,
             others=replace(plan.extra_columns, component_classes=classes),
             correspondences=groups,
-            missing_rule=options.missing,
-            rank_by=plan.measures,
-            scheme=options.scheme,
             subjects=plan.subjects,
             external_columns=plan.columns,
             mask=options.mask,
@@ -253,7 +250,7 @@ def _plan(
         failures,
         {name: os.fspath(path) for name, path in folders.items()},
         replace(patterns, methods=method_patterns),
-        measures,
+        replace(options.statistics, rank_by=measures),
         extra_columns,
         tuple(column.read(folders, cases) for column in columns),
         None if options.subjects is None else subjects_of(options.subjects, cases),

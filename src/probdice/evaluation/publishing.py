@@ -7,6 +7,7 @@ import csv
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from probdice.metrics.boundary_measures import boundary_definition
 from probdice.metrics.component_measures import component_definition
 from probdice.metrics.derived import derived_definition
 from probdice.metrics.registry import MISSING_RULES
-from probdice.options import CompareOptions
+from probdice.options import CompareOptions, StatisticsOptions
 from probdice.text.escaping import markdown
 from probdice.text.formatting import percent, quantity
 
@@ -159,9 +160,7 @@ def _option_values(summary: Summary) -> dict[str, Any]:
     return {
         **summary["options"],
         "similarity": str(CompareOptions.from_dict(summary["options"]).similarity),
-        "missing": summary["missing_rule"],
-        "rank_by": summary["rank_by"],
-        "scheme": summary["scheme"],
+        **asdict(StatisticsOptions.from_summary(summary)),
         "column": {column["name"]: column["file"] for column in summary["external_columns"]},
         **{key: value for key, value in summary["others"].items() if key != "components"},
         **{key: summary[key] for key in copied_keys},

@@ -49,6 +49,7 @@ from probdice.options import (
     EvaluateOptions,
     MissingRule,
     Scheme,
+    StatisticsOptions,
     given_from_list,
 )
 from probdice.text.formatting import decimal, quantity
@@ -94,6 +95,8 @@ class Evaluation:
         The folder of every method.
     options : CompareOptions
         All options that affect scores.
+    statistics : StatisticsOptions
+        The options for means, tests and ranks over the cases.
     words : {"python", "command"}
         Whether notes and errors in files and pages use the option names of Python or of the command
         line.
@@ -103,12 +106,6 @@ class Evaluation:
         Additional columns of the table of cases.
     correspondences : dict of str to GivenGroups
         The groups of every method, if one correspondence applies to all of its cases.
-    missing_rule : {"worst", "zero", "exclude"}
-        How a missing or failed case of a method counts in means and ranks.
-    rank_by : tuple of str
-        The measures that rank the methods.
-    scheme : str
-        How the methods are ordered, as in `evaluate`.
     subjects : dict of str to str, or None
         The subject of every case; None if every case is its own subject.
     external_columns : tuple of ExternalColumn
@@ -157,13 +154,11 @@ class Evaluation:
     reference: str
     methods: dict[str, str]
     options: CompareOptions
+    statistics: StatisticsOptions
     words: Words = "python"
     out: Path | None = None
     others: ExtraColumns = NO_EXTRA_COLUMNS
     correspondences: dict[str, GivenGroups] = field(default_factory=dict)
-    missing_rule: MissingRule = "worst"
-    rank_by: tuple[str, ...] = ("score",)
-    scheme: Scheme = "rank-then-aggregate"
     subjects: dict[str, str] | None = None
     external_columns: tuple[ExternalColumn, ...] = ()
     mask: str | None = None
@@ -193,13 +188,11 @@ class Evaluation:
                 reference=path_of(content["reference"]),
                 methods={name: path_of(path) for name, path in content["methods"].items()},
                 options=options,
+                statistics=StatisticsOptions.from_summary(content),
                 words=as_words(content["words"]),
                 out=out,
                 others=ExtraColumns.from_dict(content["others"]),
                 correspondences=correspondences,
-                missing_rule=content["missing_rule"],
-                rank_by=tuple(content["rank_by"]),
-                scheme=content["scheme"],
                 subjects=content["subjects"],
                 external_columns=tuple(
                     ExternalColumn(**{**entry, "file": path_of(entry["file"])})
@@ -245,6 +238,21 @@ class Evaluation:
         compared_cases = {record.case for record in self.records}
         missing_cases = {entry.case for entry in self.missing if entry.side == "prediction"}
         return tuple(sorted(compared_cases | missing_cases, key=natural))
+
+    @property
+    def missing_rule(self) -> MissingRule:
+        """How a missing or failed case of a method counts in means and ranks."""
+        return self.statistics.missing
+
+    @property
+    def rank_by(self) -> tuple[str, ...]:
+        """The measures that rank the methods."""
+        return self.statistics.rank_by
+
+    @property
+    def scheme(self) -> Scheme:
+        """How the methods are ordered, as in `evaluate`."""
+        return self.statistics.scheme
 
     @property
     def measures(self) -> tuple[str, ...]:

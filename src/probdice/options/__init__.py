@@ -19,8 +19,14 @@ from probdice.options.checks import (
 from probdice.options.compare_options import CompareOptions, Correspondence
 from probdice.options.consensus_methods import METHODS, Method, as_method
 from probdice.options.derived_regions import Members
-from probdice.options.evaluate_options import SCHEMES, EvaluateOptions, MissingRule, Scheme
+from probdice.options.evaluate_options import EvaluateOptions
 from probdice.options.read_options import ReadOptions
+from probdice.options.statistics_options import (
+    SCHEMES,
+    MissingRule,
+    Scheme,
+    StatisticsOptions,
+)
 
 __all__ = [
     "METHODS",
@@ -40,6 +46,7 @@ __all__ = [
     "ReadOptions",
     "Scale",
     "Scheme",
+    "StatisticsOptions",
     "as_method",
     "as_workers",
     "given_from_list",

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
 
 from probdice.options.checks import (
-    OneOf,
     as_files,
     as_folder,
     as_scheduler,
@@ -16,54 +14,13 @@ from probdice.options.checks import (
 )
 from probdice.options.compare_options import CompareOptions
 from probdice.options.declaration import Form, flag, option
+from probdice.options.statistics_options import StatisticsOptions
 
-__all__ = ["SCHEMES", "EvaluateOptions", "MissingRule", "Scheme"]
-
-MissingRule = Literal["worst", "zero", "exclude"]
-Scheme = Literal["rank-then-aggregate", "aggregate-then-rank", "test-based"]
-
-
-@dataclass(frozen=True)
-class SchemeWords:
-    """The descriptions of a ranking scheme.
-
-    Attributes
-    ----------
-    help : str
-        Description in the help text of ``--scheme``.
-    place : str
-        How the places of the methods are determined, for HTML pages.
-    """
-
-    help: str
-    place: str
-
-
-SCHEMES: dict[Scheme, SchemeWords] = {  # `evaluation.ranking_schemes` orders the methods
-    "rank-then-aggregate": SchemeWords(
-        "by the mean rank within cases",
-        "By the mean rank within cases; tied methods share a place",
-    ),
-    "aggregate-then-rank": SchemeWords(
-        "by the mean, or the median if a value is infinite",
-        "By the mean, or the median if a value is infinite",
-    ),
-    "test-based": SchemeWords(
-        "by the share of other methods that each method beats significantly",
-        "By the share of other methods that the method beats significantly",
-    ),
-}
-DEFAULT_SCHEME: Scheme = "rank-then-aggregate"
-
-
-def _scheme_help() -> str:
-    default = {DEFAULT_SCHEME: " (the default)"}
-    texts = [f"{name}{default.get(name, '')}: {words.help}" for name, words in SCHEMES.items()]
-    return f"How methods are ordered. {'; '.join(texts)}."
+__all__ = ["EvaluateOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(CompareOptions):
+class EvaluateOptions(StatisticsOptions, CompareOptions):
     """All options of an evaluation, except the folders of references, methods and raters.
 
     Patterns, measures and subjects are checked later, when the methods and cases are known.
@@ -103,30 +60,6 @@ class EvaluateOptions(CompareOptions):
         "Reading",
         "Read the .npz probabilities of nnU-Net instead of its label maps.",
         advanced=True,
-    )
-    missing: MissingRule = option(
-        "worst",
-        OneOf("missing", get_args(MissingRule)),
-        Form("Ranking", "RULE"),
-        "How missing and failed cases of a method count. worst (the default): the method ranks "
-        "last for these cases; zero: the method ranks last, and the cases count as 0 in means (as "
-        "infinite if lower values are better); exclude: the ranking excludes these cases for all "
-        "methods.",
-    )
-    rank_by: tuple[str, ...] = option(
-        (),
-        texts_in("rank_by"),
-        Form("Ranking", "MEASURE", repeated=True),
-        "Measure by which methods are ranked. The default is foreground_dice with --background, "
-        "otherwise adjusted_score with --merge, otherwise score. Other values: a measure, a column "
-        "of cases.csv, or MEASURE[@TOLERANCE]:REGION, such as dice:2, hd95:tumour or nsd@1:tumour. "
-        "Repeat the option to rank by several measures with equal weights.",
-    )
-    scheme: Scheme = option(
-        DEFAULT_SCHEME,
-        OneOf("scheme", tuple(SCHEMES)),
-        Form("Ranking", "SCHEME", advanced=True),
-        _scheme_help(),
     )
     column: tuple[str, ...] = option(
         (),
@@ -200,4 +133,11 @@ class EvaluateOptions(CompareOptions):
         """The options for comparing one case."""
         return CompareOptions(
             **{entry.name: getattr(self, entry.name) for entry in fields(CompareOptions)}
+        )
+
+    @property
+    def statistics(self) -> StatisticsOptions:
+        """The options for the statistics over all cases."""
+        return StatisticsOptions(
+            **{entry.name: getattr(self, entry.name) for entry in fields(StatisticsOptions)}
         )

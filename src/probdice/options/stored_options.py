@@ -1,8 +1,8 @@
-"""Convert the options of a comparison to JSON data and back.
+"""Convert the options of a comparison, and those of the statistics, to JSON data and back.
 
 Every declared option is stored, except those in `NOT_STORED`. The entry of an option has the name
 of the option, and is written only if the value differs from the default. `_ENTRIES` lists the
-exceptions.
+exceptions. The options of the statistics are entries of summary.json, which are always written.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +17,19 @@ from probdice.options.declaration import Declaration
 
 if TYPE_CHECKING:
     from probdice.options.compare_options import CompareOptions
+    from probdice.options.statistics_options import StatisticsOptions
 
-__all__ = ["NOT_STORED", "stored_options", "values_from_dict"]
+__all__ = [
+    "NOT_STORED",
+    "stored_options",
+    "summary_entries",
+    "values_from_dict",
+    "values_from_summary",
+]
 
 NOT_STORED = ("max_bytes",)  # options that do not change results
+# Entries of summary.json that do not have the name of the option.
+SUMMARY_KEYS = {"missing": "missing_rule"}  # the entry "missing" lists the missing cases
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,30 @@ def values_from_dict(
             for name, value in entry.read(content[key]).items():
                 values[name] = value if entry.checked else option_declarations[name].check(value)
     return values
+
+
+def summary_entries(
+    statistics: "StatisticsOptions", option_declarations: Mapping[str, Declaration]
+) -> dict[str, Any]:
+    """Return the declared options of the statistics as entries of summary.json."""
+    return {
+        SUMMARY_KEYS.get(name, name): _as_json(getattr(statistics, name))
+        for name in option_declarations
+    }
+
+
+def values_from_summary(
+    summary: Mapping[str, Any], option_declarations: Mapping[str, Declaration]
+) -> dict[str, Any]:
+    """Return the checked values of the options of the statistics in summary.json, by name.
+
+    An option without an entry is omitted. Such a summary was written before the option was added.
+    """
+    return {
+        name: declaration.check(summary[key])
+        for name, declaration in option_declarations.items()
+        if (key := SUMMARY_KEYS.get(name, name)) in summary
+    }
 
 
 def _entries(option_declarations: Mapping[str, Declaration]) -> Iterator[tuple[str, _Entry]]:

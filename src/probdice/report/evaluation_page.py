@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from probdice.method.scoring import NeedsImages
 from probdice.metrics.registry import MISSING_RULES
-from probdice.options.evaluate_options import SCHEMES
+from probdice.options import SCHEMES
 from probdice.pictures.colours import PALETTE
 from probdice.report.encoding import shortened
 from probdice.report.evaluation_charts import Chart, charts_of

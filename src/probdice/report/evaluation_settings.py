@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from probdice.options import CompareOptions
 from probdice.report.encoding import shortened
 from probdice.report.evaluation_tables import boundaries_of
-from probdice.report.option_facts import Fact, option_facts, rule_words
+from probdice.report.option_facts import Fact, option_facts, rule_words, statistics_facts
 from probdice.report.page_tables import measure_words
 from probdice.text.formatting import quantity
 
@@ -39,6 +39,7 @@ def evaluation_settings(evaluation: Evaluation) -> tuple[Fact, ...]:
         Fact("Ranked by", tuple(measure_words(summary, key)[0] for key in summary["rank_by"]))
     )
     facts.append(Fact("Ranking scheme", (summary["scheme"],)))
+    facts += statistics_facts(evaluation.statistics)
     if summary["subjects"] is not None:
         subjects = quantity(len(set(summary["subjects"].values())), "subject")
         facts.append(Fact("Subjects", (f"{subjects}; statistics resample subjects",)))

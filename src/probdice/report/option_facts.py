@@ -9,7 +9,7 @@ from probdice.method.label_matching import LabelsBy
 from probdice.method.matching import RULES, GivenGroups, GivenPairs
 from probdice.method.region_labels import listed
 from probdice.method.sides import Both
-from probdice.options import TOLERANCE, CompareOptions
+from probdice.options import TOLERANCE, CompareOptions, StatisticsOptions
 from probdice.options.declaration import declarations
 from probdice.options.stored_options import NOT_STORED
 from probdice.report.encoding import shortened
@@ -17,13 +17,14 @@ from probdice.report.encoding import shortened
 if TYPE_CHECKING:
     from probdice.metrics.boundary_result import Boundaries
 
-__all__ = ["Fact", "option_facts", "rule_words"]
+__all__ = ["Fact", "option_facts", "rule_words", "statistics_facts"]
 
 # Options that have their own description. All other options are listed by name.
 DESCRIBED = frozenset(
     (
         *("similarity", "match", "merge", "correspondence", "ignore", "sums", "scale"),
         *("ignore_geometry", "geometry_tolerance", "resample", "components"),
+        *("missing", "rank_by", "scheme"),
     )
 )
 DISTANCES = ("tolerance", "infinite")  # options in the unit of boundary distances
@@ -73,18 +74,24 @@ def option_facts(options: CompareOptions, boundaries: Boundaries | None = None) 
     if options.components is not None:
         classes = listed(options.components) if options.components else "all"
         facts.append(Fact("Components", (shortened(classes, 300),)))
-    return facts + _other_options(options, "" if boundaries is None else f", {boundaries.unit}")
+    unit = "" if boundaries is None else f", {boundaries.unit}"
+    return facts + _other_options(options, CompareOptions(), unit)
 
 
-def _other_options(options: CompareOptions, unit: str) -> list[Fact]:
-    """Return all other options that change results and differ from the defaults."""
-    defaults = CompareOptions()
+def statistics_facts(statistics: StatisticsOptions) -> list[Fact]:
+    """Return the options of the statistics that differ from the defaults, except `DESCRIBED` ones."""
+    return _other_options(statistics, type(statistics)())
+
+
+def _other_options(options: Any, defaults: Any, unit: str = "") -> list[Fact]:
+    """Return all other options of `defaults` that change results and differ from the defaults."""
+    declared = declarations(type(defaults))  # type: ignore[arg-type]  # a class is hashable
     return [
         Fact(
             name.replace("_", " ").capitalize() + (unit if name in DISTANCES else ""),
             (shortened(_words(getattr(options, name)), 300),),
         )
-        for name in declarations(CompareOptions)
+        for name in declared
         if name not in (*DESCRIBED, *NOT_STORED)
         and getattr(options, name) != getattr(defaults, name)
     ]
