@@ -79,7 +79,7 @@ def option_facts(options: CompareOptions, boundaries: Boundaries | None = None) 
 
 
 def statistics_facts(statistics: StatisticsOptions) -> list[Fact]:
-    """Return the options of the statistics that differ from the defaults, except `DESCRIBED` ones."""
+    """Return the options of the statistics that differ from the defaults, except `DESCRIBED`."""
     return _other_options(statistics, type(statistics)())
 
 
