@@ -142,6 +142,53 @@ def test_the_backgrounds_of_raters_are_matched_in_a_consensus(tmp_path: Path) ->
     assert result.comparison("case").foreground_dice == pytest.approx(2 * 3.5 / (3.5 + 6))
 
 
+def test_the_regions_of_a_consensus_are_matched_inside_the_mask(tmp_path: Path) -> None:
+    # Inside the mask, anna and ben agree: 1 is 5 and 2 is 6. Outside, 1 covers 6 and 2 covers 5.
+    images = {
+        "anna": [1, 1, 2, 2, 1, 1, 1, 2, 2, 2],
+        "ben": [5, 5, 6, 6, 6, 6, 6, 5, 5, 5],
+        "method": [1, 1, 2, 2, 1, 1, 1, 2, 2, 2],
+        "mask": [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
+    }
+    for folder, values in images.items():
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "a.npy", np.array([values, values], np.uint8))
+
+    def scores(mask: str | None) -> list[float]:
+        result = probdice.evaluate(
+            None,
+            {"method": tmp_path / "method"},
+            raters={name: tmp_path / name for name in ("anna", "ben")},
+            mask=None if mask is None else tmp_path / mask,
+            out=tmp_path / "out",
+        )
+        return result.values("score")["method"].tolist()
+
+    assert scores(None) == pytest.approx([0.8], abs=1e-6)  # 8 of 20 pixels have a share of 1/2
+    assert scores("mask") == pytest.approx([1.0], abs=1e-6)  # the stored consensus is not used
+    np.save(tmp_path / "mask" / "a.npy", np.array([[0, 0, 0, 0, 1, 1, 1, 1, 1, 1]] * 2, np.uint8))
+    assert scores("mask") == pytest.approx([1.0], abs=1e-6)
+    np.save(tmp_path / "mask" / "a.npy", np.array([[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]] * 2, np.uint8))
+    assert scores("mask") == pytest.approx([0.8], abs=1e-6)
+
+
+def test_the_consensus_uses_the_tolerance_for_grids(tmp_path: Path) -> None:
+    values = np.repeat(np.array([0, 17], np.uint8), 360).reshape(12, 10, 6)
+    for name, offset in (("anna", 0.0), ("ben", 0.6), ("method", 0.0)):  # 0.6 mm are 0.3 voxels
+        affine = np.diag([2.0, 2.0, 3.0, 1.0])
+        affine[0, 3] = offset
+        (tmp_path / name).mkdir()
+        segmentation = Segmentation.from_labels(values, geometry=Geometry((12, 10, 6), affine))
+        probdice.write(tmp_path / name / "a.nii.gz", segmentation)
+    result = probdice.evaluate(
+        None,
+        {"method": tmp_path / "method"},
+        raters={name: tmp_path / name for name in ("anna", "ben")},
+        geometry_tolerance=0.5,
+    )
+    assert result.values("score")["method"].tolist() == [1.0]
+
+
 def test_a_consensus_is_written_again_if_a_rater_is_added_or_replaced(tmp_path: Path) -> None:
     raters = {name: tmp_path / name for name in ("anna", "ben", "carl")}
     maps = {"anna": [0, 1, 1, 1], "ben": [0, 1, 1, 1], "carl": [0, 0, 0, 1], "method": [0, 1, 1, 1]}

@@ -145,6 +145,26 @@ def test_regions_without_labels_get_free_labels_in_the_order_of_their_names():
     assert dict(labels.names) == {5: "artery", 6: "vein"}
 
 
+def test_means_exclude_regions_that_are_likeliest_nowhere():
+    # Region 2 has at most 0.2 anywhere in the soft rater, and the label maps lack it.
+    soft = [[0.8, 0.8, 0.1, 0.1], [0.1, 0.1, 0.7, 0.8], [0.1, 0.1, 0.2, 0.1]]
+    raters = {"soft": np.array(soft), "anna": [0, 0, 1, 1], "ben": [0, 0, 0, 1]}
+    agreement = probdice.agreement(raters, match="labels")
+    # 0: soft–anna 2·1.6/3.8, soft–ben 2·1.7/4.8, anna–ben 4/5. 1: 2·1.5/3.7, 2·0.8/2.7, 2/3.
+    dice = [
+        (3.2 / 3.8 + 3.4 / 4.8 + 0.8) / 3,
+        (3 / 3.7 + 1.6 / 2.7 + 2 / 3) / 3,
+    ]
+    assert [region.mean_dice for region in agreement.regions[:2]] == pytest.approx(dice)
+    assert agreement.regions[2].faint and np.isnan(agreement.regions[2].mean_dice)
+    assert agreement.regions[2].volumes.tolist() == pytest.approx([0.5, 0, 0])
+    assert agreement.mean_dice == pytest.approx(np.mean(dice))
+    assert agreement.worst_first == (1, 0, 2)
+    # IoU of anna and the soft sample: 1.6/2.2 and 1.5/2.2; region 2 is not counted.
+    sets = probdice.compare_sets([raters["anna"]], [raters["soft"]], match="labels")
+    assert sets.matched_iou == pytest.approx((1.6 / 2.2 + 1.5 / 2.2) / 2)
+
+
 def test_regions_of_soft_raters_have_the_fuzzy_dice():
     first = np.array([[0.75, 0.25, 0.0], [0.25, 0.75, 1.0]])
     second = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 1.0]])

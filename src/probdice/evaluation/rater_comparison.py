@@ -25,9 +25,10 @@ from probdice.evaluation.journal import replace_file
 from probdice.evaluation.patterns import SPANNING
 from probdice.evaluation.record import Record
 from probdice.evaluation.statistics import Summary, summarise
-from probdice.files import write_file
+from probdice.files import read_mask, write_file
 from probdice.options import CompareOptions
-from probdice.raters import RaterMatch, consensus
+from probdice.raters.consensus_result import consensus_of
+from probdice.raters.panel import panel_of
 from probdice.text.formatting import decimal, quantity
 from probdice.version import __version__
 
@@ -286,7 +287,10 @@ def write_consensus(
     settings = {"raters": sorted(evaluations), "options": options.to_dict(), "version": __version__}
     settings_file = out / f"{CONSENSUS}.json"
     sources = {
-        case: {rater: record.inputs["reference"] for rater, record in by_rater.items()}
+        case: {
+            rater: [*record.inputs["reference"], *record.inputs["mask"]]
+            for rater, record in by_rater.items()
+        }
         for case, by_rater in records_by_case.items()
     }
     recorded_sources = _recorded_sources(settings_file, settings)
@@ -324,7 +328,10 @@ def _recorded_sources(settings_file: Path, settings: Mapping[str, Any]) -> dict[
 def _mean_segmentation(
     by_rater: Mapping[str, Record], options: CompareOptions, workers: int
 ) -> Segmentation:
-    """Return the mean of the raters of one case. Their files are read as references."""
+    """Return the mean of the raters of one case. Their files are read as references.
+
+    Regions are matched inside the mask of the case.
+    """
     if options.ignore:
         raise InputError(
             Option("ignore", options.ignore[0]),
@@ -338,15 +345,21 @@ def _mean_segmentation(
         paths = as_paths(record.reference, record.regions.get("reference", ()))
         side, _ = read_side(paths, options, "reference", one_of_many=True)
         sides[rater] = side.without_geometry() if options.ignore_geometry else side
-    match: RaterMatch = "labels" if options.match == "labels" else "overlap"
+    paths = as_paths(next(iter(by_rater.values())).mask)
+    mask = read_mask(paths, max_bytes=options.max_bytes) if paths else None
+    if mask is not None and options.ignore_geometry:
+        mask = mask.without_geometry()
     background = options.background
-    return consensus(
+    panel = panel_of(
         sides,
-        match=match,
+        match="labels" if options.match == "labels" else "overlap",
+        mask=mask,
         workers=workers,
+        tolerance=options.geometry_tolerance,
         background=None if background is None else background.reference,
         resample=options.resample,
-    ).segmentation
+    )
+    return consensus_of(panel, "mean", None).segmentation
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -118,7 +118,8 @@ class Agreement:
     def mean_dice(self) -> float:
         """The mean over the common regions of their mean Dice over all pairs.
 
-        A region that only one rater of a pair has counts as 0 for this pair.
+        A region that only one rater of a pair has counts as 0 for this pair. A region that is the
+        most probable region of no pixel is excluded (`RegionAgreement.faint`).
         """
         dice = [region.mean_dice for region in self.regions if not isnan(region.mean_dice)]
         return float(np.mean(dice)) if dice else nan
@@ -159,12 +160,14 @@ class Agreement:
         """The regions' indices by ascending mean Dice.
 
         Regions that only one rater has are listed after all other regions, because their Dice is
-        always 0. Regions of equal Dice are ordered by descending volume.
+        always 0, and faint regions are last. Regions of equal Dice are ordered by descending
+        volume.
         """
 
-        def key(k: int) -> tuple[bool, float, float]:
+        def key(k: int) -> tuple[bool, bool, float, float]:
             region = self.regions[k]
-            return region.rater_count < 2, region.mean_dice, -float(region.volumes.sum())
+            dice = 0.0 if region.faint else region.mean_dice  # NaN cannot be sorted
+            return region.faint, region.rater_count < 2, dice, -float(region.volumes.sum())
 
         return tuple(sorted(range(len(self.regions)), key=key))
 

@@ -185,6 +185,15 @@ class Panel:
                 volumes[k, i] = region_volumes[place]
         return volumes
 
+    def present(self, common: Common) -> NDArray[np.bool_]:
+        """Return whether every common region (rows) is present in every rater (columns)."""
+        present = np.zeros((len(common.labels), len(self.names)), np.bool_)
+        for i, name in enumerate(self.names):
+            is_present = self.regions(name).present
+            for k, place in self.places(name, common).items():
+                present[k, i] = is_present[place]
+        return present
+
     def background_key(self, name: str) -> int | None:
         """Return the key of a rater's background region, or None if the rater has no background."""
         pair = next(pair for pair in self.comparisons if name in pair)

@@ -5,6 +5,7 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from probdice.method.overlap import Floats
 from probdice.method.region_labels import Label
@@ -35,6 +36,10 @@ class RegionAgreement:
         region, and NaN if neither has the region. The diagonal is 1 for raters who have the region.
     volumes : ndarray
         The volume of the region per rater, in pixels.
+    present : ndarray of bool
+        Whether the region is present in each rater: not empty in a label map, and the most probable
+        region of at least one pixel in a probability map. Means exclude pairs of raters in which
+        the region is present in neither rater.
     pixel_volume : float or None
         The volume of a voxel in mm³, if known.
 
@@ -49,6 +54,7 @@ class RegionAgreement:
     label: Label
     dice: Floats
     volumes: Floats
+    present: NDArray[np.bool_]
     pixel_volume: float | None = None
 
     @property
@@ -57,14 +63,24 @@ class RegionAgreement:
         return int(np.count_nonzero(self.volumes))
 
     @property
+    def faint(self) -> bool:
+        """Whether the region is present in no rater, so that means over regions exclude it."""
+        return not self.present.any()
+
+    @property
+    def counted_pairs(self) -> NDArray[np.bool_]:
+        """The pairs of raters in which the region is present, as a matrix rater × rater."""
+        return np.asarray(self.present[:, None] | self.present)
+
+    @property
     def mean_dice(self) -> float:
-        """The mean Dice over all pairs in which at least one rater has the region."""
+        """The mean Dice over all pairs in which the region is present in at least one rater."""
         pairs = self._pairs
         return float(pairs.mean()) if pairs.size else nan
 
     @property
     def lowest_dice(self) -> float:
-        """The lowest Dice over all pairs in which at least one rater has the region."""
+        """The lowest Dice over all pairs in which the region is present in at least one rater."""
         pairs = self._pairs
         return float(pairs.min()) if pairs.size else nan
 
@@ -75,8 +91,7 @@ class RegionAgreement:
 
     @property
     def _pairs(self) -> Floats:
-        pairs = self.dice[np.triu_indices(len(self.volumes), 1)]
-        return np.asarray(pairs[~np.isnan(pairs)])
+        return np.asarray(self.dice[np.triu(self.counted_pairs, 1)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as built-in Python types.
@@ -131,7 +146,7 @@ def regions_of(panel: Panel) -> tuple[RegionAgreement, ...]:
     """Return the agreement on every common region, in the order of `Common.channels`."""
     common, names = panel.common_regions, panel.names
     count = len(common.labels)
-    volumes = panel.volumes(common)
+    volumes, present = panel.volumes(common), panel.present(common)
     places = {name: panel.places(name, common) for name in names}
     dice = np.full((count, len(names), len(names)), nan)
     for i, name in enumerate(names):
@@ -147,7 +162,8 @@ def regions_of(panel: Panel) -> tuple[RegionAgreement, ...]:
         ]
     size = next(iter(panel.comparisons.values())).pixel_volume
     return tuple(
-        RegionAgreement(common.labels[k], dice[k], volumes[k], size) for k in common.channels
+        RegionAgreement(common.labels[k], dice[k], volumes[k], present[k], size)
+        for k in common.channels
     )
 
 

@@ -1,9 +1,9 @@
 """Compare the variability of sampled segmentations with the variability of raters.
 
 The regions of all raters and samples are matched to common regions. The distance between two
-segmentations is 1 − mean IoU. The mean includes the common regions that at least one of the two
-segmentations has, except the background. If neither segmentation has any region, the mean IoU is 1.
-The IoU is the fuzzy IoU, Σ min / Σ max. For label maps, this is the usual IoU.
+segmentations is 1 − mean IoU. The mean includes the common regions that are present in at least one
+of the two segmentations (see `RegionAgreement`), except the background. If there is no such region,
+the mean IoU is 1. The IoU is the fuzzy IoU, Σ min / Σ max. For label maps, this is the usual IoU.
 """
 
 from collections.abc import Sequence
@@ -185,12 +185,13 @@ def _foreground_regions(panel: Panel) -> list[RegionAgreement]:
 
 
 def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:
-    """Return the mean IoU of every pair over the regions that at least one segmentation has."""
+    """Return the mean IoU of every pair over the regions present in at least one of the two."""
     dice = np.array([region.dice for region in regions]).reshape(-1, count, count)
     volumes = np.array([region.volumes for region in regions]).reshape(-1, count)
     sizes = volumes[:, :, None] + volumes[:, None]
     intersections = dice * sizes / 2
-    present = ~np.isnan(dice)
+    counted = np.array([region.counted_pairs for region in regions], np.bool_)
+    present = counted.reshape(-1, count, count)
     total = np.where(present, intersections / (sizes - intersections), 0).sum(axis=0)
     count_of_regions = present.sum(axis=0)
     ones = np.ones_like(total)  # for pairs without any region

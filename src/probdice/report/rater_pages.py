@@ -116,7 +116,7 @@ def raters_page(
     on_grid = geometry is None or geometry.on_grid
     channels = list(agreement.worst_first[:LISTED])
     regions = tuple(agreement.regions[k] for k in channels)
-    weakest = regions[0] if regions and regions[0].rater_count > 1 else None
+    weakest = next((one for one in regions[:1] if one.rater_count > 1 and not one.faint), None)
     words_for_pixels = pixel_words(consensus.segmentation)
     names = display_names(agreement.names)
     return RatersPage(
@@ -163,8 +163,9 @@ def _mean_of_shared(agreement: Agreement) -> float:
 
     Return NaN if there are no such regions, or if all regions belong to several raters.
     """
-    dice = [one.mean_dice for one in agreement.regions if one.rater_count > 1]
-    return float(np.mean(dice)) if 0 < len(dice) < len(agreement.regions) else nan
+    counted = [one for one in agreement.regions if not one.faint]
+    dice = [one.mean_dice for one in counted if one.rater_count > 1]
+    return float(np.mean(dice)) if 0 < len(dice) < len(counted) else nan
 
 
 def _verdict(
@@ -220,8 +221,8 @@ def _tiles(agreement: Agreement, weakest: RegionAgreement | None) -> tuple[Figur
     if weakest is not None:
         count = f"{weakest.rater_count} of {len(agreement.names)} raters"
         region = f"{_name_in_text(weakest)}, {count}"
-    alone = sum(one.rater_count == 1 for one in agreement.regions)
-    total = len(agreement.regions)
+    counted = [one for one in agreement.regions if not one.faint]
+    alone, total = sum(one.rater_count == 1 for one in counted), len(counted)
     return (
         Figure(name.capitalize().replace("dice", "Dice"), decimal(dice), about),
         Figure("Adjusted score", decimal(agreement.mean_adjusted_score), "0 is chance level"),
