@@ -225,3 +225,33 @@ def test_options_of_predictions_do_not_apply_to_raters(tmp_path, method, options
     # One page per method, and one page with both methods.
     assert len(list((out / "raters" / "anna" / "report_cases").glob("*.html"))) == 3
     assert "files have changed" not in (out / "raters" / "anna" / "report.html").read_text()
+
+
+def test_all_values_are_medians_if_a_method_misses_a_region(tmp_path):
+    """The Hausdorff distance to a square moved by d pixels is d, and infinite without a square."""
+
+    def write(folder, case, shift):
+        labels = np.zeros((8, 12), np.uint8)
+        if shift is not None:
+            labels[2:5, 2 + shift : 5 + shift] = 1
+        (tmp_path / folder).mkdir(exist_ok=True)
+        np.save(tmp_path / folder / f"case{case}.npy", labels)
+
+    for case, shift in enumerate((0, 2, None)):
+        write("anna", case, 0)
+        write("ben", case, 1)
+        write("net", case, shift)
+    result = evaluate(
+        None,
+        {"net": tmp_path / "net"},
+        raters={"anna": tmp_path / "anna", "ben": tmp_path / "ben"},
+        background=0,
+        boundaries=True,
+        rank_by="hd",
+    )
+    among = result.rater_comparison
+    # The method is 0, 2 and ∞ pixels from anna, and 1, 1 and ∞ pixels from ben.
+    assert among.means["net"] == pytest.approx({"anna": 2.0, "ben": 1.0})
+    assert (among.methods["net"].aggregate, among.baselines["net"].aggregate) == ("median",) * 2
+    assert among.methods["net"].value == pytest.approx(1.5)
+    assert among.baselines["net"].value == pytest.approx(1.0)

@@ -175,3 +175,16 @@ def test_the_page_has_a_layer_of_every_rater_and_a_figure_states_their_number():
     assert names == set(many)
     figure = consensus.plot()
     assert figure.get_suptitle() == "first 12 of 21 raters"
+
+
+def test_faint_regions_are_marked_in_every_table():
+    """Region 2 has a probability of 0.2 everywhere, so no pixel makes it the most probable one."""
+    soft = np.array([[0.8, 0.8, 0.1, 0.1], [0.0, 0.0, 0.7, 0.7], [0.2, 0.2, 0.2, 0.2]])
+    hard = np.array([[0.8, 0.8, 0.8, 0.1], [0.0, 0.0, 0.0, 0.7], [0.2, 0.2, 0.2, 0.2]])
+    agreement = probdice.agreement([soft, hard], match="labels")
+    frame = agreement.region_frame()
+    assert frame.faint.tolist() == [False, False, True]
+    assert agreement.to_dict()["regions"][2]["faint"] is True
+    assert "2 (faint)  mean –" in str(agreement)
+    rows = raters_page(probdice.consensus([soft, hard], match="labels")).regions.rows
+    assert rows[-1][0].text == "2 (faint)"

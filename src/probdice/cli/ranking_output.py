@@ -173,10 +173,11 @@ def _rater_table(agreement: dict[str, Any]) -> FittingTable:
     In the row of a method, inter-rater agreement is computed from the cases of that method. In the
     last row, it is computed from all cases.
     """
+    among_raters = agreement["among"]
     table = plain_table(
         "",
         *(f">{name}" for name in agreement["raters"]),
-        *(">cases", ">mean", "95 % CI", ">raters", "95 % CI (raters)"),
+        *(">cases", f">{among_raters['aggregate']}", "95 % CI", ">raters", "95 % CI (raters)"),
     )
     methods = agreement["methods"]
     baselines = agreement["baselines"]
@@ -190,7 +191,6 @@ def _rater_table(agreement: dict[str, Any]) -> FittingTable:
         )
         cells += ["", ""] if baseline is None else _mean_and_interval(baseline)
         table.add_row(Text(name), *cells)
-    among_raters = agreement["among"]
     blank = [""] * len(agreement["raters"])
     last_cells = [str(among_raters["n"]), "", "", *_mean_and_interval(among_raters)]
     table.add_row("inter-rater agreement", *blank, *last_cells)

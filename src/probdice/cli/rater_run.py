@@ -231,7 +231,7 @@ def region_table(
     for region in (agreement.regions[k] for k in printed):
         volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())
         dice = decimal(region.mean_dice), decimal(region.lowest_dice)
-        table.add_row(str(region.label), *dice, volumes)
+        table.add_row(region.shown_label, *dice, volumes)
     hidden_count = len(order) - len(printed)
     omission_notes = (
         [f"… {hidden_count:,} more regions; --all prints all regions"] if hidden_count else []

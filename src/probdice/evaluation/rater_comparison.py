@@ -24,7 +24,7 @@ from probdice.evaluation.intervals import Interval
 from probdice.evaluation.journal import replace_file
 from probdice.evaluation.patterns import SPANNING
 from probdice.evaluation.record import Record
-from probdice.evaluation.statistics import Summary, summarise
+from probdice.evaluation.statistics import Aggregate, Summary, summarise
 from probdice.files import read_mask, write_file
 from probdice.options import CompareOptions
 from probdice.raters.consensus_result import consensus_of
@@ -71,6 +71,8 @@ class RaterFile:
 class RaterComparison:
     """Agreement between methods and raters, and inter-rater agreement.
 
+    If a value of any method or rater is infinite, all values are summarised by the median.
+
     Attributes
     ----------
     measure : str
@@ -84,8 +86,8 @@ class RaterComparison:
     baselines : dict of str to Summary
         Inter-rater agreement over the cases of each method in `methods`.
     means : dict of str to dict of str to float
-        The mean of the measure for every method or rater (first key) against every rater (second
-        key).
+        The mean or median of the measure for every method or rater (first key) against every rater
+        (second key).
     cases : dict of str to tuple of str
         The cases of every rater.
     files : tuple of RaterFile
@@ -216,12 +218,16 @@ def rater_comparison_of(
     for evaluation in evaluations.values():
         subjects |= evaluation.subjects or {}
 
-    def summary_over_cases(by_case: Mapping[str, float]) -> Summary:
-        owners = [subjects[case] for case in by_case] if subjects else None
-        return summarise(list(by_case.values()), subjects=owners)
-
     rater_means = _mean_by_case(values, raters)
     method_means = {name: _mean_by_case(values, [name]) for name in methods}
+    case_means = [rater_means, *method_means.values()]
+    infinite = any(np.isinf(value) for by_case in case_means for value in by_case.values())
+    aggregate: Aggregate = "median" if infinite else "mean"
+
+    def summary_over_cases(by_case: Mapping[str, float]) -> Summary:
+        owners = [subjects[case] for case in by_case] if subjects else None
+        return summarise(list(by_case.values()), subjects=owners, aggregate=aggregate)
+
     rated_means = {
         name: {case: value for case, value in method_means[name].items() if case in rater_means}
         for name in methods
@@ -236,8 +242,8 @@ def rater_comparison_of(
             for name in methods
         },
         {
-            name: {rater: _mean(cases.values()) for rater, cases in values[name].items()}
-            for name in (*methods, *raters)
+            name: {rater: _centre(by_case.values(), aggregate) for rater, by_case in rows.items()}
+            for name, rows in ((name, values[name]) for name in (*methods, *raters))
         },
         {rater: evaluation.cases for rater, evaluation in evaluations.items()},
         tuple(_files(evaluations)),
@@ -362,9 +368,10 @@ def _mean_segmentation(
     return consensus_of(panel, "mean", None).segmentation
 
 
-def _mean(values: Iterable[float]) -> float:
-    numbers = [value for value in values if not np.isnan(value)]
-    return float(np.mean(numbers)) if numbers else float("nan")
+def _centre(values: Collection[float], aggregate: Aggregate) -> float:
+    """Return the mean or the median of values, or NaN if there are none."""
+    centre = np.mean if aggregate == "mean" else np.median
+    return float(centre(list(values))) if values else float("nan")
 
 
 def _summary(content: Mapping[str, Any]) -> Summary:

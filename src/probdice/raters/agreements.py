@@ -287,9 +287,9 @@ class Agreement:
         --------
         >>> import probdice
         >>> print(probdice.agreement([[1, 1, 2, 2], [7, 7, 7, 9]]).to_csv())
-        region,rater,other,dice,rater_volume,other_volume,rater_ml,other_ml
-        1,1,2,0.8,2.0,3.0,,
-        2,1,2,0.6666666666666666,2.0,1.0,,
+        region,rater,other,dice,rater_volume,other_volume,rater_ml,other_ml,faint
+        1,1,2,0.8,2.0,3.0,,,False
+        2,1,2,0.6666666666666666,2.0,1.0,,,False
         <BLANKLINE>
         """
         return as_csv(self._region_rows(), COLUMNS)
@@ -327,12 +327,12 @@ class Agreement:
             return []
         unit = "pixels" if self.regions[0].pixel_volume is None else "mL"
         listed_regions = [self.regions[k] for k in self.worst_first[:LISTED]]
-        width = max(len(str(region.label)) for region in listed_regions)
+        width = max(len(region.shown_label) for region in listed_regions)
         lines = [f"  per region: Dice over all pairs, and the volume of each rater in {unit}:"]
         for region in listed_regions:
             volumes = " / ".join(text.removesuffix(" mL") for text in region.shown_volumes())
             lines.append(
-                f"    {region.label!s:>{width}}  mean {decimal(region.mean_dice)}   lowest "
+                f"    {region.shown_label:>{width}}  mean {decimal(region.mean_dice)}   lowest "
                 f"{decimal(region.lowest_dice)}   volumes {volumes}"
             )
         if len(self.regions) > LISTED:

@@ -20,6 +20,7 @@ __all__ = ["COLUMNS", "RegionAgreement", "regions_of"]
 
 COLUMNS = (
     "region", "rater", "other", "dice", "rater_volume", "other_volume", "rater_ml", "other_ml",
+    "faint",
 )  # fmt: skip
 
 
@@ -106,6 +107,7 @@ class RegionAgreement:
             "region": self.label,
             "mean_dice": self.mean_dice,
             "lowest_dice": self.lowest_dice,
+            "faint": self.faint,
             "dice": self.dice.tolist(),
             "volumes": self.volumes.tolist(),
         }
@@ -122,12 +124,17 @@ class RegionAgreement:
                 zip(
                     COLUMNS,
                     (self.label, names[i], names[j], float(self.dice[i, j]),
-                     volumes[i], volumes[j], ml[i], ml[j]),
+                     volumes[i], volumes[j], ml[i], ml[j], not self.counted_pairs[i, j]),
                     strict=True,
                 )
             )
             for i, j in zip(first, second, strict=True)
         ]  # fmt: skip
+
+    @property
+    def shown_label(self) -> str:
+        """The label, followed by "(faint)" if means over regions exclude the region."""
+        return f"{self.label} (faint)" if self.faint else str(self.label)
 
     def shown_volumes(self) -> list[str]:
         """Return the volume per rater as text, in millilitres or, if unknown, in pixels."""

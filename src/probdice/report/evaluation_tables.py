@@ -64,7 +64,8 @@ def rater_table(summary: dict[str, Any]) -> Table | None:
     count = Cell(among["n"], str(among["n"]))
     last = [*[NOTHING] * len(raters), count, NOTHING, NOTHING, *_mean_cells(among)]
     rows.append((text_cell("inter-rater agreement"), *last))
-    heads = (*map(shortened, raters), "Cases", "Mean", "95 % CI", "Raters", "95 % CI (raters)")
+    centre = among["aggregate"].capitalize()
+    heads = (*map(shortened, raters), "Cases", centre, "95 % CI", "Raters", "95 % CI (raters)")
     columns = (Column("Method or rater", number=False), *map(Column, heads))
     return Table(f"Against each rater, {content['title'].lower()}", columns, tuple(rows))
 

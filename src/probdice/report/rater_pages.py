@@ -307,7 +307,7 @@ def _region_table(consensus: Consensus, channels: list[int]) -> Table:
     rows = []
     for channel in channels:
         region, size = agreement.regions[channel], float(consensus.volumes[channel])
-        name = shortened(region.label, 40)
+        name = shortened(region.shown_label, 40)
         cells = [_rater_cell(consensus, region, k) for k in agreement.order]
         count = sum(cell.about != ABSENT for cell in cells)
         amount = size if region.pixel_volume is None else size * region.pixel_volume / 1000
@@ -329,9 +329,9 @@ def _rater_cell(consensus: Consensus, region: RegionAgreement, k: int) -> Cell:
     """Return a rater's mean Dice with all other raters, and the rater's labels if they differ."""
     rater = consensus.raters[k]
     labels = [label for label, common in rater.correspondence.items() if common == region.label]
-    dice = np.delete(region.dice[k], k)
-    finite_dice = dice[~np.isnan(dice)]
-    cell = _dice_cell(float(finite_dice.mean())) if finite_dice.size else NOTHING
+    others = region.counted_pairs[k] & (np.arange(region.volumes.size) != k)
+    dice = region.dice[k, others]
+    cell = _dice_cell(float(dice.mean())) if dice.size else NOTHING
     about = f"label {shortened(listed(labels), 24)}" if labels else ABSENT
     return replace(cell, about="" if labels == [region.label] else about)
 
