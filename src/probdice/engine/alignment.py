@@ -29,8 +29,8 @@ def aligned(
 ) -> Segmentation:
     """Return the prediction on the grid of the reference, without interpolation.
 
-    Apart from the order and direction of their axes, the grids must agree within `tolerance`
-    pixels.
+    If both sides have a geometry, their grids must agree within `tolerance` pixels, apart from the
+    order and direction of the axes. If neither side has a geometry, the shapes must be equal.
     """
     if reference.geometry is not None and prediction.geometry is not None:
         try:

@@ -2,7 +2,7 @@
 
 There is one task per block, and additional tasks add the results in a tree. Tasks are created and
 submitted in rounds, so that neither the scheduler nor this process ever has all tasks in memory.
-Each task contains its inputs: the tasks that compute the chunks of a Dask array, the location of a
+Each task receives its inputs: the tasks that compute the chunks of a Dask array, the location of a
 store that every worker can read, or the values of an array in the memory of this process.
 """
 

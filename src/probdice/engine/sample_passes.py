@@ -29,7 +29,8 @@ def count_pass() -> Pass[dict[int, int]]:
 def sample_pass(positions: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
     """Return a pass that reads the compared pixels with the given positions, for each side.
 
-    If not all pixels are compared, `starts` contains the position of every block's first pixel.
+    If not all pixels are compared, `starts` contains the position of the first compared pixel of
+    every block.
     """
     return Pass(partial(_sample, positions=positions, starts=starts), joint)
 

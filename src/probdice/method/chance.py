@@ -33,9 +33,9 @@ from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["Chance", "adjusted", "chance_of"]
 
-SORTED = 2**11  # largest number of pixels whose values are sorted instead of binned
-BINS = 2**11, 2**15  # numbers of bins; the second number is used if the first is too small
-ACCURATE = 5e-6  # largest error of the binned result
+SORTED = 2**11  # up to this number of pixels, values are always sorted instead of binned
+BINS = 2**11, 2**15  # numbers of bins; the second is used if the first is not accurate enough
+ACCURATE = 5e-6  # largest error of the binned result if sorted values fit in memory
 MOST_DRAWS = 2**20
 MOST_VALUES = 2**25  # largest number of values of both sides in memory at once
 SEED = 0
@@ -216,10 +216,11 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
 
 
 def _accurate(p: Distribution, q: Distribution, pixels: int) -> bool:
-    """Return whether binning changes the result by at most `ACCURATE`.
+    """Return whether an upper bound of the binning error is at most `ACCURATE`.
 
-    The error of two values at relative positions a and b (0 to 1) within a bin is min(a, b) − a b,
-    which is at most √(a (1 − a) b (1 − b)) and at most ¼. The second bound is usually sufficient.
+    For two values at relative positions a and b (0 to 1) within a bin, the error divided by the bin
+    width is min(a, b) − a b, which is at most √(a (1 − a) b (1 − b)) and at most ¼. The bound of ¼
+    is usually sufficient.
     """
 
     def total(p_bounds: NDArray[Any], q_bounds: NDArray[Any]) -> float:

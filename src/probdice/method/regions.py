@@ -72,7 +72,7 @@ class Regions:
         return self._shown_names.get(key, self.numbers.get(key, key))
 
     def number(self, index: int) -> int | None:
-        """Return the number of a region: its label in a label map, or its channel label."""
+        """Return the label of a region in a label map, or the label of its channel, or None."""
         return self.number_of(int(self.keys[index]))
 
     def number_of(self, key: int) -> int | None:
@@ -98,7 +98,10 @@ class Regions:
         return key is not None and (key in self._places or key in self.names or key in self.numbers)
 
     def counterpart(self, label: Label) -> Label | None:
-        """Return the number that belongs to a name, or the name that belongs to a number."""
+        """Return the number of a region given by name, or the name of one given by number.
+
+        Return None if the region is unknown or lacks a number or name.
+        """
         key = self._key_of(label)
         if key is None:
             return None

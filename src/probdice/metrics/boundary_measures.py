@@ -26,7 +26,7 @@ __all__ = [
     "derived_boundary_rows",
 ]
 
-MISSING = "infinite_distances"  # the column with the number of regions that are missing on one side
+MISSING = "infinite_distances"  # the column with the number of groups with an infinite distance
 
 
 def boundary_names(tolerances: Iterable[float]) -> tuple[str, ...]:

@@ -275,7 +275,10 @@ class Boundaries:
         tolerances: Iterable[float],
         levels: Iterable[float],
     ) -> bool:
-        """Return whether this result was computed with these percentiles, tolerances and levels."""
+        """Return whether this result was computed with these percentiles, tolerances and levels.
+
+        Levels are ignored if both sides are label maps.
+        """
         return (
             tuple(percentiles) == self.percentiles
             and tuple(tolerances) == self.tolerances
@@ -288,7 +291,9 @@ class Boundaries:
         return "   ".join(f"{name} {decimal(mean.mean)}" for name, mean in self.means.items())
 
     def to_text(self, most: int | None = SHOWN) -> str:
-        """Return the means, and a table of at most `most` groups, worst first; None means all.
+        """Return the means, and a table of at most `most` groups; None means all groups.
+
+        Groups are listed in descending order of the Hausdorff distance.
 
         Examples
         --------
@@ -344,7 +349,11 @@ class Boundaries:
         return f"Boundaries ({self.unit}, mean over the levels {levels}): {groups}"
 
     def _lines(self) -> list[str]:
-        """Return lines with the means over all included groups and over those that are finite."""
+        """Return a line with the means of all measures.
+
+        If distances are infinite, also return a line with the number of groups that are missing on
+        one side, and a line with the means of the finite distances.
+        """
         lines = [f"mean {self.summary}"]
         missing_count = self.means["hd"].infinite
         if missing_count:
@@ -368,7 +377,10 @@ class Boundaries:
 
 
 def _over_levels(values: Floats, infinite: float | None) -> Floats:
-    """Return the mean over levels. Levels at which both sides are empty (NaN) are excluded."""
+    """Return the mean over levels. Levels at which both sides are empty (NaN) are excluded.
+
+    If `infinite` is not None, it replaces infinite distances.
+    """
     if infinite is not None:
         values = np.where(np.isinf(values), infinite, values)
     is_known = ~np.isnan(values)

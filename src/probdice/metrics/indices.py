@@ -187,7 +187,7 @@ class Indices:
         -------
         float
             1 for equal partitions and 0 on average for shuffled pixels. The value is NaN for
-            probabilities, and if both sides have only one region.
+            probabilities, and if H equals E, for example if both sides have only one region.
 
         Examples
         --------

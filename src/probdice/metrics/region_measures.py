@@ -27,8 +27,8 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     measure : str
         A name in `REGION_NUMBERS` or `boundary_names`.
     region : str
-        The name of a derived region, or the label or name of a reference region. The value of a
-        merged region is the value of its group.
+        The name of a derived region, or the label or name of a region. The value of a merged region
+        is the value of its group.
 
     Returns
     -------

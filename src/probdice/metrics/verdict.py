@@ -141,7 +141,7 @@ def side_of(group: Group) -> Side | None:
 
 
 def largest_pair(comparison: Comparison) -> Group | None:
-    """Return the matched pair whose overlap covers more than half of the image.
+    """Return the matched pair whose overlap covers more than half of the compared pixels.
 
     Such a pair may be the background. Return None if there is no such pair, or if the user has
     named a background.
