@@ -36,7 +36,7 @@ class Blocks:
 
     Pixels outside the mask, and pixels with labels that the first segmentation ignores, are
     excluded. If results are written `into` an array with chunks, every block is a union of whole
-    chunks of this array. `most` limits the number of pixels in a block, unless chunks are larger.
+    chunks of this array. `most` limits the number of pixels in a block, unless a chunk is larger.
     """
 
     def __init__(
@@ -86,7 +86,10 @@ class Blocks:
         self._set_up(*state)
 
     def _only(self) -> Block | None:
-        """Return the block of the whole image, or None if the image does not fit in one block."""
+        """Return the block of the whole image.
+
+        Return None if the image is empty or does not fit in one block.
+        """
         if 0 < prod(self.shape) <= self._pixels(BLOCK_BYTES):
             return Block(tuple([slice(0, length) for length in self.shape]), 0)
         return None

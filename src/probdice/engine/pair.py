@@ -141,7 +141,10 @@ class Images:
 
     @property
     def compared(self) -> Array | None:
-        """Mask of the compared pixels, or None if all pixels are compared."""
+        """Mask of the pixels inside the mask and the field of view, or None if there is neither.
+
+        Pixels with ignored labels are excluded later, when blocks are decoded.
+        """
         return self.mask if self.view is None else within(self.mask, [self.view])
 
     @cached_property

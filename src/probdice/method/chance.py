@@ -1,10 +1,11 @@
 """The chance level: the expected score of independent segmentations with the same region sizes.
 
-The expected overlap of independent sides is matched, merged and scored like any other overlap. For
-label maps that are matched by overlap, by label or by given groups, the chance level has a closed
-form. For other label maps and for the absolute similarity, it is computed from the expected overlap
-of every pair of regions if this overlap determines the costs of all groups. In all other cases, it
-is estimated from randomly paired pixels.
+Unless labels or given groups fix the correspondence, the expected overlap of independent sides is
+matched and merged like any other overlap, and then scored. For label maps that are matched by
+overlap, by label or by given groups, the chance level has a closed form. For other label maps and
+for separable similarities such as absolute, it is computed from the expected overlap of every pair
+of regions if this overlap determines the costs of all groups. In all other cases, it is estimated
+from randomly paired pixels.
 """
 
 from collections.abc import Sequence
@@ -110,7 +111,11 @@ def chance_of(
 
 
 def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Places) -> _Agreement:
-    """Return the agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
+    """Return the agreement of two independent label maps that are matched by overlap.
+
+    The expected overlap of two regions is the product of their shares of Ω. The optimal matching
+    therefore pairs the largest regions of both sides, then the second-largest regions, and so on.
+    """
     pixels = overlap.pixels
     shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
     pairs = min(share.size for share in shares)

@@ -74,7 +74,7 @@ class Matching:
 
     @property
     def fixes_groups(self) -> bool:
-        """Whether the user fixes the correspondence, so that no region can be merged."""
+        """Whether labels or given groups fix the correspondence; no region can then be merged."""
         return self.match == "labels" or isinstance(self.match, GivenGroups)
 
     @cached_property
@@ -280,7 +280,10 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Match every region of the side with fewer regions, so that the total weight is minimal."""
+    """Match every region of the side with fewer regions, so that the total weight is minimal.
+
+    Empty regions and the background are excluded.
+    """
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(

@@ -92,7 +92,7 @@ def as_channels(
     """Return the number of every channel (None if it has none), and the names by channel.
 
     If neither labels nor names are given, the numbers are 0, 1, …. Without `labels`, an integer in
-    `names` is the number of its channel. With `labels`, it is an error.
+    `names` is the number of its channel. With `labels`, an integer in `names` is rejected.
     """
     for argument, values in (("labels", labels), ("names", names)):
         if values is not None and (isinstance(values, str | Mapping) or len(values) != count):

@@ -34,8 +34,9 @@ SHOWN = 12  # largest number of groups in a printed result
 class BoundaryMean:
     """The mean of one measure over groups.
 
-    A missed or false region has an infinite distance. A mean that includes such a region is also
-    infinite, because excluding the region would reward a prediction that misses it.
+    A region that is missing on one side (for probabilities, at any level) has an infinite distance.
+    Without a penalty distance, a mean that includes such a region is also infinite, because
+    excluding the region would reward a prediction that misses it.
 
     Attributes
     ----------
@@ -82,8 +83,9 @@ class Boundaries:
     - ``"nsd@2"`` or any other tolerance: the normalised surface distance (surface Dice), which
       is the share of both surfaces that lies within the tolerance of the other surface.
 
-    If both sides are empty, all values are NaN; if one side is empty, distances are infinite and
-    the surface Dice is 0.
+    For probabilities, every value is a mean over levels. Levels at which both sides are empty are
+    excluded. At a level at which exactly one side is empty, distances are infinite, and the surface
+    Dice is 0. If both sides are empty at every level, all values are NaN.
 
     Attributes
     ----------

@@ -98,11 +98,11 @@ class ComponentCounts:
     Attributes
     ----------
     found : int
-        Number of reference components whose Jaccard index reaches the threshold.
+        Number of reference components whose Jaccard index is positive and reaches the threshold.
     missed : int
         Number of other reference components.
     false : int
-        Number of prediction components whose Jaccard index is below the threshold.
+        Number of prediction components whose Jaccard index is 0 or below the threshold.
     segmentation_quality : float
         The mean Jaccard index of the components found; NaN if no component was found.
     dice : float

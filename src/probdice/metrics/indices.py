@@ -205,7 +205,7 @@ class Indices:
         return adjusted_mutual_information(self._overlap, self.mutual_information, average)
 
     def to_dict(self) -> dict[str, float]:
-        """Return all metrics by name.
+        """Return all metrics by name, except the adjusted mutual information.
 
         Metrics with one value per side have names such as ``covering_reference``.
 

@@ -33,9 +33,10 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     Returns
     -------
     float
-        The value; NaN if neither side has the region, or if its group is faint. If regions are
-        matched by labels or by a given correspondence, a region that only the prediction has counts
-        as missing from the reference: its Dice is 0 and its distance is infinite.
+        The value; NaN if neither side has the region, if its group is faint, or if the measure was
+        not computed. If regions are matched by labels or by a given correspondence, a region that
+        only the prediction has counts as missing from the reference: its Dice is 0 and its distance
+        is infinite. With any other matching, the value of this region is NaN.
 
     Examples
     --------

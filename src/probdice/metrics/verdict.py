@@ -98,7 +98,10 @@ def lowest_matched(groups: Sequence[Group]) -> Group | None:
 
 
 def name_of(group: Group) -> str:
-    """Return the name of a group. If both sides have the same name, the name is written once."""
+    """Return the name of a group, shortened if it is long.
+
+    If both sides have the same name, the name is written once.
+    """
     reference, prediction = (listed(group.side(side), 2) for side in SIDES)
     if side_of(group):
         name = reference if group.reference else prediction
