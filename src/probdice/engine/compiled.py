@@ -67,7 +67,7 @@ class AitchisonKernels:
         return PairSums(volumes, likeliest, losses, savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Compute the same sums for a label map and a probabilistic side."""
+        """Compute the sums of `pairs` for a label map and a probabilistic side."""
         counts = np.zeros(labels, np.int64)
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
