@@ -29,8 +29,8 @@ def aligned(
 ) -> Segmentation:
     """Return the prediction on the grid of the reference, without interpolation.
 
-    Apart from the order and direction of their axes, the grids must agree within `tolerance`
-    pixels.
+    If both sides have a geometry, their grids must agree within `tolerance` pixels, apart from the
+    order and direction of the axes. If neither side has a geometry, the shapes must be equal.
     """
     if reference.geometry is not None and prediction.geometry is not None:
         try:
@@ -78,7 +78,8 @@ def moved_onto(
     """Return the prediction on the grid of the reference, resampled if necessary and allowed.
 
     The second value is the field of view of the prediction if pixels outside it are excluded, and
-    None otherwise. The third value contains a note if the prediction was resampled.
+    None otherwise. The third value contains a note if the prediction was resampled, cropped or
+    padded.
     """
     target, geometry = reference.geometry, prediction.geometry
     if (
@@ -157,7 +158,7 @@ def _resampling_hint(
 
 
 def _tolerance_hint(reference: Geometry, prediction: Geometry) -> tuple[str | Option, ...]:
-    """Return a hint on grids that have the same size but lie at different positions."""
+    """Return a hint on grids that have equal sizes along their axes but do not coincide."""
     distance = prediction.steps_onto(reference)[2]
     if not isfinite(distance):
         return ()

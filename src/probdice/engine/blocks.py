@@ -36,7 +36,7 @@ class Blocks:
 
     Pixels outside the mask, and pixels with labels that the first segmentation ignores, are
     excluded. If results are written `into` an array with chunks, every block is a union of whole
-    chunks. `most` limits the number of pixels in a block.
+    chunks of this array. `most` limits the number of pixels in a block, unless a chunk is larger.
     """
 
     def __init__(
@@ -86,7 +86,10 @@ class Blocks:
         self._set_up(*state)
 
     def _only(self) -> Block | None:
-        """Return the block of the whole image, or None if the image does not fit in one block."""
+        """Return the block of the whole image.
+
+        Return None if the image is empty or does not fit in one block.
+        """
         if 0 < prod(self.shape) <= self._pixels(BLOCK_BYTES):
             return Block(tuple([slice(0, length) for length in self.shape]), 0)
         return None
@@ -145,7 +148,11 @@ class Blocks:
         return tuple(side.dtype for side in self._decoders if isinstance(side, LabelDecoder))
 
     def labels_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Return both label maps without copying them, or None if a copy is required."""
+        """Return the stored labels of a block on both sides, or None if they must be decoded.
+
+        Labels must be decoded if a side contains probabilities, if pixels are excluded, or if the
+        labels of a side require a conversion or a copy.
+        """
         if not self.whole:
             return None
         labels = []
@@ -157,7 +164,7 @@ class Blocks:
         return labels[0], labels[1]
 
     def _labels(self, side: Segmentation, block: Block) -> NDArray[Any] | None:
-        """Return the stored labels of a block, or None if they require a conversion."""
+        """Return the stored labels of a block, or None if they require a conversion or a copy."""
         array, dtype = side.array, side.array.dtype
         if self.order != tuple(range(len(self.order))):
             array = reordered(array, self.order, ())

@@ -28,7 +28,7 @@ class AbsoluteKernels:
         return PairSums(volumes, likeliest, (None, None), savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Sum q_j over the pixels of each label."""
+        """Sum min(q_j, 1) over the pixels of each label."""
         counts, volumes = np.zeros(labels, np.int64), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
         savings = np.zeros((labels, q.shape[0]))
@@ -38,13 +38,13 @@ class AbsoluteKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Add each unmatched row to each group in turn, and sum |p − q| of the enlarged group."""
+        """Sum |p − q| of each group with one unmatched row added, for every unmatched row."""
         absolute.joined(*groups, unmatched, *opposite, size, into)
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """Write 1 − ½ Σ|p − q| of every pixel, and add Σ|p − q| of each group to `differences`."""
+        """Write f at every pixel, and add the sum of |p − q| of each group to `differences`."""
         absolute.pixels(*p, *q, size, differences, into)
         return 0.0, 0
 
@@ -67,7 +67,7 @@ class AitchisonKernels:
         return PairSums(volumes, likeliest, losses, savings, sound)
 
     def label_pairs(self, codes: Codes, labels: int, q: Rows, q_start: int) -> LabelPairSums:
-        """Compute the same sums for a label map and a probabilistic side."""
+        """Compute the sums of `pairs` for a label map and a probabilistic side."""
         counts = np.zeros(labels, np.int64)
         volumes, losses = np.zeros(q.shape[0]), np.zeros(q.shape[0])
         likeliest = np.zeros(q.shape[0], np.int64)
@@ -80,7 +80,7 @@ class AitchisonKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Add each unmatched row to each group in turn, and sum 1 − f of the enlarged group.
+        """Sum 1 − f of each group with one unmatched row added, for every unmatched row.
 
         The vectors are binary. The second entry of a vector is the sum of all other rows.
         """
@@ -93,7 +93,7 @@ class AitchisonKernels:
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows
     ) -> tuple[float, int]:
-        """Write 1 / (1 + distance) of every pixel, and add Σ|p − q| per group to `differences`."""
+        """Write f at every pixel, and add the sum of |p − q| of each group to `differences`."""
         result: tuple[float, int] = aitchison.pixels(*p, *q, size, self.floor, differences, into)
         return result
 

@@ -2,7 +2,7 @@
 
 There is one task per block, and additional tasks add the results in a tree. Tasks are created and
 submitted in rounds, so that neither the scheduler nor this process ever has all tasks in memory.
-Each task contains its inputs: the tasks that compute the chunks of a Dask array, the location of a
+Each task receives its inputs: the tasks that compute the chunks of a Dask array, the location of a
 store that every worker can read, or the values of an array in the memory of this process.
 """
 
@@ -33,7 +33,7 @@ __all__ = ["DaskScheduler", "image_from_blocks", "runs_on_dask"]
 R = TypeVar("R")
 
 ROUND = 64  # largest number of blocks per round on a cluster
-LOCAL_ROUND = 1024  # the same for local schedulers, which process one round at a time
+LOCAL_ROUND = 1024  # the same number for local schedulers, which process one round at a time
 ROUND_TASKS = 2**15  # largest number of tasks per round for Dask arrays with many chunks per block
 FAN = 8  # number of results that one task adds
 AHEAD = 4  # number of queued tasks per thread of a cluster

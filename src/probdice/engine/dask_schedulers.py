@@ -84,7 +84,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def selected_scheduler() -> Any:
-    """Return the scheduler that the user has selected, or None. Inside a task, return None."""
+    """Return the scheduler that the user has selected, or None. In a cluster task, return None."""
     if "dask" not in sys.modules:
         return None
     distributed = sys.modules.get("distributed")

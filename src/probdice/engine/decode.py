@@ -105,8 +105,8 @@ def decoder_of(
 def working_type(side: Segmentation) -> np.dtype[Any]:
     """Return the type of a side's probabilities.
 
-    It is float32 for label maps and if float32 can represent every stored probability. Otherwise,
-    it is a larger type.
+    It is float32 for label maps, and if float32 can represent all values of the stored data type.
+    Otherwise, it is a larger type.
     """
     if side.crisp:
         return np.dtype(np.float32)
@@ -147,7 +147,7 @@ class ProbabilityDecoder:
         return Soft(rows, 0, rows.shape[1]), fault
 
     def _raw(self, block: Block, inside: NDArray[np.int64] | None) -> NDArray[Any]:
-        """Return the stored values as a contiguous array of the working type."""
+        """Return the stored values as a contiguous array of type `self.dtype`."""
         box = block.box if self.reading == "foreground" else (slice(None), *block.box)
         values = np.asarray(self.array[box])
         channels = 1 if self.reading == "foreground" else self.array.shape[0]

@@ -98,7 +98,8 @@ def executor_for(blocks: Blocks, workers: int | None, *, local: bool = False) ->
     """Return the default executor of these blocks, which `using` overrides.
 
     Dask runs passes over Dask arrays. If the user has selected a Dask scheduler, Dask also runs
-    passes over stores that every worker can read. Threads and Dask report their own progress.
+    passes over stores that every worker can read. With `local`, passes always run in threads.
+    Threads and Dask report their own progress.
     """
     if blocks.followed and not local:
         from probdice.engine.dask import DaskScheduler, runs_on_dask

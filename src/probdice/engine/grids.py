@@ -1,7 +1,7 @@
 """Divide images into blocks.
 
-If an array is stored in chunks, blocks are unions or parts of its chunks, chosen so that as few
-bytes as possible are decoded more than once. Otherwise, a block is a range of pixels in C order.
+If an array is stored in chunks, blocks are unions or parts of its chunks, chosen so that few bytes
+are decoded more than once. Otherwise, a block is a range of pixels in C order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -217,10 +217,10 @@ def _ways_to_cut(
     *,
     parts: bool,
 ) -> list[_Cuts]:
-    """Return ways to cut an axis into unions of whole chunks or, with `parts`, parts of chunks.
+    """Return ways to cut an axis into unions of whole chunks and, with `parts`, parts of chunks.
 
-    `grids` contains the edges of the chunks of each store. If there is a `target`, only its chunks
-    are used.
+    `grids` contains the edges of the chunks of each store. If there is a `target`, only unions of
+    its chunks are returned.
     """
     edge_lists = [target] if target is not None else list(dict.fromkeys(grids))
     if len(edge_lists) > 1:  # also cut at the edges that all stores share

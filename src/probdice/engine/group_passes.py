@@ -50,7 +50,7 @@ def joined_pass(
     opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> Pass[Floats]:
-    """Return a pass that adds each unmatched region of `side` to each group, and sums 1 − f.
+    """Return a pass that sums 1 − f of each group with one unmatched region of `side` added.
 
     `members` and `opposite_members` list the regions of the groups on `side` and on the other side.
     Regions are given by channel or label.
@@ -68,7 +68,7 @@ def joined_pass(
 
 
 def map_visit(similarity: Similarity, groups: Both[Lists], blocks: Blocks) -> Any:
-    """Return a function that computes f at every pixel of a block, with NaN outside the mask."""
+    """Return a function that computes f at every pixel of a block, with NaN at excluded pixels."""
     members = groups.map(Members)
     if not all(side.crisp for side in blocks.sides):
         return partial(_map, similarity=similarity, groups=members)
@@ -141,7 +141,7 @@ def _map(
 def _agreement(
     blocks: Blocks, block: Block, similarity: Similarity, tables: Both[Any]
 ) -> NDArray[np.float32]:
-    """Return f at every pixel of a block of two label maps, with NaN outside the mask."""
+    """Return f at every pixel of a block of two label maps, with NaN at excluded pixels."""
     labels, inside = blocks.labels_of(block), None
     if labels is None:
         ready = blocks.ready(block)
@@ -213,7 +213,7 @@ def joined(
     unmatched: Sequence[int],
     dtype: np.dtype[Any],
 ) -> Floats:
-    """Return Σ (1 − f) of each group after each unmatched region of one side is added to it.
+    """Return Σ (1 − f) of each group (rows) with one unmatched region added (columns).
 
     `place` is the index of the side with the unmatched regions. `members` lists the regions of each
     group on that side, and `opposite_members` lists the regions on the other side.

@@ -58,7 +58,7 @@ class NumpyKernels:
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Add each unmatched row to each group in turn, and sum 1 − f of the enlarged group."""
+        """Sum 1 − f of each group with one unmatched row added, for every unmatched row."""
         p, q = (_columns(side.rows, side.start, size) for side in (groups, opposite))
         for g in range(groups.bounds.size - 1):
             vector = _binary(q, _members(opposite, g))
@@ -69,7 +69,7 @@ class NumpyKernels:
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: NDArray[Any]
     ) -> tuple[float, int]:
-        """Write f at every pixel and add Σ|p − q| of each group."""
+        """Write f at every pixel, and add Σ|p − q| of each group to `differences`."""
         sums = [
             np.stack([rows[_members(side, g)].sum(axis=0) for g in range(side.bounds.size - 1)])
             for side in (p, q)

@@ -24,7 +24,7 @@ __all__ = ["Checked", "labels_overlap", "overlap", "overlap_pass"]
 Names = Mapping[int, str]
 
 FEW_PIXELS = 2**16  # from this number on, labels of one byte are counted in a table of all pairs
-MANY_PIXELS = 2**19  # above this number, labels are not converted to int64, which would be slower
+MANY_PIXELS = 2**19  # above this number, a conversion of labels to int64 takes too much time
 FEW_CELLS = 2**14  # largest number of cells in a table of pairs of labels that fits in the cache
 FEW_PAIRS = 2**12  # initial capacity of the list of pairs
 
@@ -95,7 +95,7 @@ def overlap(
 def labels_overlap(
     names: Both[Names], p: NDArray[Any], q: NDArray[Any], similarity: Similarity
 ) -> Overlap:
-    """Return the overlap of two label maps, without copying them.
+    """Return the overlap of two label maps, given the stored label of every pixel.
 
     `names` contains the names of the regions of both sides, by label.
     """

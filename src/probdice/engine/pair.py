@@ -141,7 +141,10 @@ class Images:
 
     @property
     def compared(self) -> Array | None:
-        """Mask of the compared pixels, or None if all pixels are compared."""
+        """Mask of the pixels inside the mask and the field of view, or None if there is neither.
+
+        Pixels with ignored labels are excluded later, when blocks are decoded.
+        """
         return self.mask if self.view is None else within(self.mask, [self.view])
 
     @cached_property
@@ -206,7 +209,10 @@ class Images:
         return f"{overlap.pixels} {pixels} {verb} {where} ({counts})"
 
     def check_field_of_view(self) -> None:
-        """Raise an error if pixels are excluded, because cropping must not increase the score."""
+        """Raise an error if pixels are excluded because they are outside the field of view.
+
+        Otherwise, cropping a prediction could increase its score.
+        """
         if self.outside_counts:
             raise GeometryError(
                 f"{self.outside_counts}, so the case is not scored. To count them as background, "
@@ -223,7 +229,7 @@ class Images:
         opposite_members: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Return Σ (1 − f) of each group after each unmatched region of `side` is added to it.
+        """Return Σ (1 − f) of each group (rows) with one unmatched region added (columns).
 
         `members` and `opposite_members` are the regions of the groups on `side` and on the other
         side. Regions are given by channel or label.
@@ -237,7 +243,7 @@ class Images:
     def map(
         self, similarity: Similarity, groups: Both[Lists], into: Any = None
     ) -> NDArray[np.float32]:
-        """Return the similarity f at every pixel, with NaN outside the mask.
+        """Return the similarity f at every pixel, with NaN at excluded pixels.
 
         See `image_from_blocks` for `into`.
         """

@@ -29,7 +29,8 @@ def count_pass() -> Pass[dict[int, int]]:
 def sample_pass(positions: Both[Integers], starts: dict[int, int] | None) -> Pass[Samples]:
     """Return a pass that reads the compared pixels with the given positions, for each side.
 
-    If not all pixels are compared, `starts` contains the position of every block's first pixel.
+    If not all pixels are compared, `starts` contains the position of the first compared pixel of
+    every block.
     """
     return Pass(partial(_sample, positions=positions, starts=starts), joint)
 
@@ -42,7 +43,7 @@ def _count(blocks: Blocks, block: Block) -> dict[int, int]:
 def _sample(
     blocks: Blocks, block: Block, positions: Both[Integers], starts: dict[int, int] | None
 ) -> Samples:
-    """Return, for each side, the indices of the positions that are in a block, and their pixels.
+    """Return, for each side, the indices of the positions in a block, and the values there.
 
     The key is the number of the block's first pixel.
     """
@@ -73,7 +74,7 @@ def _sample(
 
 
 def _in_block(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """Return the indices of the pixel numbers that are in a block, and their positions in it.
+    """Return the indices of the numbers of pixels in a block, and their positions in the block.
 
     `numbers` must be in ascending order.
     """

@@ -108,7 +108,7 @@ class Several:
 
     A pixel that has an ignored label in any segmentation is excluded from all segmentations.
     `not_ignored` excludes only these pixels. `mask` also excludes the pixels outside the given mask
-    and outside the field of view of a segmentation.
+    and the pixels outside the field of view of any segmentation, unless they count as background.
     """
 
     sides: Mapping[str, Segmentation]

@@ -81,7 +81,7 @@ class BlockKernels(Protocol):
     def joined(
         self, groups: RowGroups, unmatched: Integers, opposite: RowGroups, size: int, into: Floats
     ) -> None:
-        """Add each unmatched row to each group of its side, and sum 1 − f of the enlarged group."""
+        """Sum 1 − f of each group with one unmatched row added, for every unmatched row."""
 
     def pixels(
         self, p: RowGroups, q: RowGroups, size: int, differences: Floats, into: Rows

@@ -65,7 +65,8 @@ class Outlines:
     Attributes
     ----------
     images : Images
-        The images, the mask and the number of workers. Every method reads the images again.
+        The images, the mask and the number of workers. Each call of `numbers` and `elements` reads
+        the images.
     groups : Both
         The regions of every group on each side, given by channel or label. Groups may share
         regions.
@@ -86,7 +87,7 @@ class Outlines:
         tolerances: Sequence[float],
         levels: Sequence[float],
     ) -> Floats:
-        """Return the distances between the two surfaces of every group, at every level.
+        """Return the boundary measures of every group at every level.
 
         The axes of the result are the groups, the levels (one if both sides are label maps) and the
         measures, in the order of `summarise`. All measures are NaN if both surfaces are empty. If

@@ -1,10 +1,11 @@
 """The chance level: the expected score of independent segmentations with the same region sizes.
 
-The expected overlap of independent sides is matched, merged and scored like any other overlap. For
-label maps that are matched by overlap, by label or by given groups, the chance level has a closed
-form. For other label maps and for the absolute similarity, it is computed from the expected overlap
-of every pair of regions if this overlap determines the costs of all groups. In all other cases, it
-is estimated from randomly paired pixels.
+Unless labels or given groups fix the correspondence, the expected overlap of independent sides is
+matched and merged like any other overlap, and then scored. For label maps that are matched by
+overlap, by label or by given groups, the chance level has a closed form. For other label maps and
+for separable similarities such as absolute, it is computed from the expected overlap of every pair
+of regions if this overlap determines the costs of all groups. In all other cases, it is estimated
+from randomly paired pixels.
 """
 
 from collections.abc import Sequence
@@ -33,9 +34,9 @@ from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["Chance", "adjusted", "chance_of"]
 
-SORTED = 2**11  # largest number of pixels whose values are sorted instead of binned
-BINS = 2**11, 2**15  # numbers of bins; the second number is used if the first is too small
-ACCURATE = 5e-6  # largest error of the binned result
+SORTED = 2**11  # up to this number of pixels, values are always sorted instead of binned
+BINS = 2**11, 2**15  # numbers of bins; the second is used if the first is not accurate enough
+ACCURATE = 5e-6  # largest error of the binned result if sorted values fit in memory
 MOST_DRAWS = 2**20
 MOST_VALUES = 2**25  # largest number of values of both sides in memory at once
 SEED = 0
@@ -110,7 +111,11 @@ def chance_of(
 
 
 def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Places) -> _Agreement:
-    """Return the agreement of two independent label maps, whose overlaps are n_i m_j / |Ω|."""
+    """Return the agreement of two independent label maps that are matched by overlap.
+
+    The expected overlap of two regions is the product of their shares of Ω. The optimal matching
+    therefore pairs the largest regions of both sides, then the second-largest regions, and so on.
+    """
     pixels = overlap.pixels
     shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
     pairs = min(share.size for share in shares)
@@ -216,10 +221,11 @@ def _mean_minimum(p: NDArray[Any], q: NDArray[Any]) -> float:
 
 
 def _accurate(p: Distribution, q: Distribution, pixels: int) -> bool:
-    """Return whether binning changes the result by at most `ACCURATE`.
+    """Return whether an upper bound of the binning error is at most `ACCURATE`.
 
-    The error of two values at relative positions a and b (0 to 1) within a bin is min(a, b) − a b,
-    which is at most √(a (1 − a) b (1 − b)) and at most ¼. The second bound is usually sufficient.
+    For two values at relative positions a and b (0 to 1) within a bin, the error divided by the bin
+    width is min(a, b) − a b, which is at most √(a (1 − a) b (1 − b)) and at most ¼. The bound of ¼
+    is usually sufficient.
     """
 
     def total(p_bounds: NDArray[Any], q_bounds: NDArray[Any]) -> float:

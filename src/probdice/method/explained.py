@@ -65,8 +65,9 @@ def _covariance(
     """Return the covariance of the regions of one side, or None for a label map.
 
     The rows of `cross` are the covariances of these regions with the other side. If the regions sum
-    to a constant, the largest region is computed from the other regions, also in `cross`. Where its
-    probability is nearly 1, its own variance is smaller than the rounding errors of its moments.
+    to a constant, the covariances of the largest region are computed from those of the other
+    regions, also in `cross`. If the probability of the largest region is nearly 1, its variance is
+    smaller than the rounding errors of its moments.
     """
     if products is None:
         return None

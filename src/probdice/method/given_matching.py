@@ -117,7 +117,7 @@ def numbers_of_fixed(
 
 
 def without_lone_fixed(overlap: Overlap, fixed: GivenPairs, groups: Groups) -> Overlap:
-    """Return the overlap without the pairs that contain a region whose given partner is absent.
+    """Return the overlap without the savings of regions whose given partner is absent.
 
     Such a region remains unmatched, and merging must not join it to another region.
     """
@@ -135,7 +135,8 @@ def without_lone_fixed(overlap: Overlap, fixed: GivenPairs, groups: Groups) -> O
 def groups_as_given(overlap: Overlap, given: GivenGroups, background: Places) -> Groups:
     """Match regions as in an earlier comparison.
 
-    A label that is absent from the earlier comparison remains unmatched.
+    A region whose label is absent from the earlier comparison remains unmatched, except the
+    background.
     """
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     for number, group in enumerate(given.groups):
@@ -161,7 +162,7 @@ def _with_background(numbers: dict[Side, Integers], background: Places, next_gro
 def _check_apart(
     members: dict[Side, list[int | None]], background: Places, overlap: Overlap
 ) -> None:
-    """Reject a given group that contains a background region and another region."""
+    """Reject a given group that contains a background region and a foreground region."""
     regions = [(side, k) for side in SIDES for k in members[side] if k is not None]
     inside = [background[side] == k for side, k in regions]
     if any(inside) and not all(inside):

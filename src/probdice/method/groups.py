@@ -79,10 +79,11 @@ class Groups:
 def counted_groups(
     overlap: Overlap, groups: Groups, left_out: Both[NDArray[np.bool_]] | None = None
 ) -> NDArray[np.bool_]:
-    """Return a mask of the groups that are included in means and counts. The others are *faint*.
+    """Return a mask of the groups that are included in means over regions and counts of regions.
 
     A group is included if at least one of its regions is present (`Regions.present`). Regions in
-    `left_out`, such as the background, are ignored.
+    `left_out`, such as the background, are ignored. Without `left_out`, the groups that are not
+    included are *faint*.
     """
     counts = np.zeros(groups.count, np.bool_)
     for side in SIDES:

@@ -55,8 +55,8 @@ def labels_by(overlap: Overlap) -> LabelsBy:
 def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
     """Return the pairs of regions with equal labels, including empty regions, sorted by row.
 
-    If regions correspond by name, two regions correspond by number only if at least one of them has
-    no unique name.
+    If regions correspond by name, two regions correspond by number only if neither of them
+    corresponds to another region by name and at least one of them has no unique name.
     """
     reference, prediction = overlap.reference, overlap.prediction
     i, j = _equal_numbers(reference, prediction)

@@ -74,7 +74,7 @@ class Matching:
 
     @property
     def fixes_groups(self) -> bool:
-        """Whether the user fixes the correspondence, so that no region can be merged."""
+        """Whether labels or given groups fix the correspondence; no region can then be merged."""
         return self.match == "labels" or isinstance(self.match, GivenGroups)
 
     @cached_property
@@ -179,9 +179,9 @@ def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[I
 def within_classes(overlap: Overlap) -> Overlap:
     """Restrict an overlap to pairs of components whose classes correspond.
 
-    An overlap of regions that are not components is returned unchanged. Classes with equal labels
-    correspond. If the two sides have no class label in common, the classes are matched by largest
-    total overlap. Regions that are not components, such as the background, form one class.
+    The overlap is returned unchanged unless both sides contain components. Classes with equal
+    labels correspond. If the two sides have no class label in common, the classes are matched by
+    largest total overlap. Regions that are not components, such as the background, form one class.
     """
     if not (overlap.reference.origins and overlap.prediction.origins):
         return overlap
@@ -225,8 +225,9 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
 def _columns_after_exchanges(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:
     """Return the column of every row, or −1 for an unmatched row, after resolving ties.
 
-    If two regions overlap a third region equally, the region with the smaller cost against an empty
-    region is matched. Every exchange lowers the total weight, so the loop terminates.
+    If a matched and an unmatched region overlap a third region equally, the region with the smaller
+    cost against an empty region becomes the match. Every exchange lowers the total weight of the
+    matched pairs, so the loop terminates.
     """
     column_of = np.full(len(overlap.reference), -1, np.int64)
     row_of = np.full(len(overlap.prediction), -1, np.int64)
@@ -251,7 +252,7 @@ def _exchange(
     cost: NDArray[Any],
     tie: float,
 ) -> bool:
-    """Replace matches of one side with unmatched regions. Return whether a match was replaced."""
+    """Exchange matched regions of one side for unmatched ones. Return whether any was exchanged."""
     match_savings = np.full(match_of.size, -1, savings.dtype)
     is_match = match_of[ends] == opposite_ends
     match_savings[ends[is_match]] = savings[is_match]
@@ -279,7 +280,10 @@ def _exchange(
 
 
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Match every region of the side with fewer regions, so that the total weight is minimal."""
+    """Match every region of the side with fewer regions, so that the total weight is minimal.
+
+    Empty regions and the background are excluded.
+    """
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(
@@ -352,7 +356,11 @@ def _groups_around_fixed(overlap: Overlap, fixed: GivenPairs, background: Places
 
 
 def check_labels(matching: Matching, overlaps: Sequence[Overlap]) -> None:
-    """Reject labels that are named in the options but absent from all of these overlaps."""
+    """Reject given pairs and background names that fit none of these overlaps.
+
+    A pair is rejected if one of its labels is unknown, or if its labels are in the wrong order. A
+    background label that is a number is not checked.
+    """
     if isinstance(matching.match, GivenPairs):
         check_fixed(matching.match, overlaps)
     if matching.background is not None:

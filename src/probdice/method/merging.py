@@ -55,7 +55,7 @@ def merge_unmatched(
     *,
     by_table: bool = False,
 ) -> tuple[Groups, NDArray[Any], tuple[Join, ...]]:
-    """Merge every unmatched region of `sides` into a group that it overlaps, even if costs rise.
+    """Merge each unmatched region of `sides` that overlaps a matched group, even if costs rise.
 
     Parameters
     ----------

@@ -40,7 +40,8 @@ COMPACT = 2**20  # number of pairs that are collected before overlaps are added
 class Pairs:
     """Pairs of overlapping regions. `rows` and `columns` are the indices of the two regions.
 
-    `savings` is ½ (cost of both regions alone − cost of the pair), summed over the pixels.
+    `savings` is ½ (sum of the costs of the two regions alone − cost of the pair), summed over the
+    pixels.
     """
 
     rows: Integers
@@ -144,7 +145,7 @@ class Overlap:
     def weights(self) -> Floats:
         """The weight w_ij of every pair of non-empty regions, as a read-only array.
 
-        The weight is 1 − D, where D is the score of the two regions alone.
+        The weight is 1 − D, where D is the score if only these two regions are compared.
         """
         rows, columns = self.reference.occupied, self.prediction.occupied
         if rows.size * columns.size > LARGEST_TABLE:
@@ -231,7 +232,9 @@ class Overlap:
         `overlap` and `weight` are shares of all compared pixels, from 0 to 1. `overlap` is the
         saving of the pair divided by the number of pixels. For label maps, it is the share of
         pixels that both regions contain. `weight` is the cost of matching the pair. For label maps,
-        it is the share of pixels that exactly one of the two regions contains.
+        it is the share of pixels that exactly one of the two regions contains. For label maps and
+        the Aitchison similarity with a floor, both shares are multiplied by 1 − f of two different
+        labels.
 
         Examples
         --------
@@ -407,7 +410,7 @@ def _places(count: int, occupied: Integers) -> Integers:
 
 
 def _column(regions: Regions, indices: Integers) -> Any:
-    """Return the labels of regions as a table column: an array of numbers, or a list with names."""
+    """Return the labels of regions as a table column: an array of integers, or a list of labels."""
     if not regions.names and (regions.crisp or not regions.numbers):
         return regions.keys[indices]
     labels = regions.labels

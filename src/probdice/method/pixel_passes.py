@@ -118,7 +118,7 @@ class Passes(Protocol):
         opposite_members: Lists,
         unmatched: Sequence[int],
     ) -> Floats:
-        """Return Σ (1 − f) of each group after each unmatched region of `side` is added to it."""
+        """Return Σ (1 − f) of each group (rows) with one unmatched region added (columns)."""
 
     def map(self, similarity: Similarity, groups: Both[Lists]) -> NDArray[np.float32]:
         """Return the similarity f between the groups of both sides at every pixel."""

@@ -1,6 +1,7 @@
 """Numbers, names and labels of regions.
 
-A region has a number, a name, or both. Results show the label of a region, which is unique.
+A region can have a number, a name, both, or neither. Results show the label of a region: its name,
+else its number, else the index of its channel. The labels of one side are unique.
 """
 
 import re
@@ -78,7 +79,7 @@ def shown_labels(labels: Sequence[int | None], names: Mapping[int, str]) -> tupl
 
 
 def listed(labels: Sequence[Label], most: int = 6) -> str:
-    """Format the first labels and the number of remaining labels, or a dash if there are none."""
+    """Format the first labels and the number of omitted labels; a dash if `labels` is empty."""
     if not labels:
         return "–"
     suffix = f", … {len(labels) - most} more" if len(labels) > most else ""
@@ -90,8 +91,8 @@ def as_channels(
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
     """Return the number of every channel (None if it has none), and the names by channel.
 
-    If neither labels nor names are given, the numbers are 0, 1, …. An integer in `names` is a
-    label.
+    If neither labels nor names are given, the numbers are 0, 1, …. Without `labels`, an integer in
+    `names` is the number of its channel. With `labels`, an integer in `names` is rejected.
     """
     for argument, values in (("labels", labels), ("names", names)):
         if values is not None and (isinstance(values, str | Mapping) or len(values) != count):

@@ -44,8 +44,8 @@ class Regions:
         is None for a label map, where this number equals the volume, and for an overlap that an
         older version saved without these numbers.
     numbers : mapping of int to int
-        The labels by channel. Channels without a label are omitted. For a label map, whose keys are
-        its labels, the mapping contains only the labels that have no pixels.
+        The labels by channel. Channels without a label are omitted. For a label map, `keys`
+        contains the labels, and the mapping is needed only for labels without pixels.
     origins : mapping of int to int or str
         The class of each connected component; empty if the regions are not components.
     """
@@ -72,7 +72,7 @@ class Regions:
         return self._shown_names.get(key, self.numbers.get(key, key))
 
     def number(self, index: int) -> int | None:
-        """Return the number of a region: its label in a label map, or its channel label."""
+        """Return the number of a region: its label in a label map, or its channel label or None."""
         return self.number_of(int(self.keys[index]))
 
     def number_of(self, key: int) -> int | None:
@@ -98,7 +98,10 @@ class Regions:
         return key is not None and (key in self._places or key in self.names or key in self.numbers)
 
     def counterpart(self, label: Label) -> Label | None:
-        """Return the number that belongs to a name, or the name that belongs to a number."""
+        """Return the number of a region given by name, or the name of one given by number.
+
+        Return None if the region is unknown or lacks a number or name.
+        """
         key = self._key_of(label)
         if key is None:
             return None

@@ -164,11 +164,11 @@ def joined_losses(
     opposite_members: Lists,
     unmatched: Sequence[int],
 ) -> NDArray[Any]:
-    """Compute Σ (1 − f) of each group after each unmatched region is added to it."""
+    """Compute Σ (1 − f) of each group (rows) with one unmatched region added (columns)."""
     if images is None:
         raise NeedsImages(
-            f"Merging regions of a probabilistic {side} requires the images. Compare the "
-            f"segmentations themselves."
+            f"Merging or grouping regions of a probabilistic {side} requires the images. Compare "
+            f"the segmentations themselves."
         )
     keys = Both(overlap.reference.keys, overlap.prediction.keys)
 

@@ -80,7 +80,8 @@ def boundaries_of(
     Raises
     ------
     InputError
-        If the images have one axis or more than three, or an option is out of range.
+        If the images do not have two or three axes, if an option is out of range, or if `levels` is
+        empty and a side contains probabilities.
     """
     shape = images.reference.shape
     if len(shape) not in (2, 3):

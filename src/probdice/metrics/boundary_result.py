@@ -34,8 +34,9 @@ SHOWN = 12  # largest number of groups in a printed result
 class BoundaryMean:
     """The mean of one measure over groups.
 
-    A missed or false region has an infinite distance. A mean that includes such a region is also
-    infinite, because excluding the region would reward a prediction that misses it.
+    A region that is missing on one side (for probabilities, at any level) has an infinite distance.
+    Without a penalty distance, a mean that includes such a region is also infinite, because
+    excluding the region would reward a prediction that misses it.
 
     Attributes
     ----------
@@ -82,8 +83,9 @@ class Boundaries:
     - ``"nsd@2"`` or any other tolerance: the normalised surface distance (surface Dice), which
       is the share of both surfaces that lies within the tolerance of the other surface.
 
-    If both sides are empty, all values are NaN; if one side is empty, distances are infinite and
-    the surface Dice is 0.
+    For probabilities, every value is a mean over levels. Levels at which both sides are empty are
+    excluded. At a level at which exactly one side is empty, distances are infinite, and the surface
+    Dice is 0. If both sides are empty at every level, all values are NaN.
 
     Attributes
     ----------
@@ -275,7 +277,10 @@ class Boundaries:
         tolerances: Iterable[float],
         levels: Iterable[float],
     ) -> bool:
-        """Return whether this result was computed with these percentiles, tolerances and levels."""
+        """Return whether this result was computed with these percentiles, tolerances and levels.
+
+        Levels are ignored if both sides are label maps.
+        """
         return (
             tuple(percentiles) == self.percentiles
             and tuple(tolerances) == self.tolerances
@@ -288,7 +293,9 @@ class Boundaries:
         return "   ".join(f"{name} {decimal(mean.mean)}" for name, mean in self.means.items())
 
     def to_text(self, most: int | None = SHOWN) -> str:
-        """Return the means, and a table of at most `most` groups, worst first; None means all.
+        """Return the means, and a table of at most `most` groups; None means all groups.
+
+        Groups are listed in descending order of the Hausdorff distance.
 
         Examples
         --------
@@ -344,7 +351,11 @@ class Boundaries:
         return f"Boundaries ({self.unit}, mean over the levels {levels}): {groups}"
 
     def _lines(self) -> list[str]:
-        """Return lines with the means over all included groups and over those that are finite."""
+        """Return a line with the means of all measures.
+
+        If distances are infinite, also return a line with the number of groups that are missing on
+        one side, and a line with the means of the finite distances.
+        """
         lines = [f"mean {self.summary}"]
         missing_count = self.means["hd"].infinite
         if missing_count:
@@ -368,7 +379,10 @@ class Boundaries:
 
 
 def _over_levels(values: Floats, infinite: float | None) -> Floats:
-    """Return the mean over levels. Levels at which both sides are empty (NaN) are excluded."""
+    """Return the mean over levels. Levels at which both sides are empty (NaN) are excluded.
+
+    If `infinite` is not None, it replaces infinite distances.
+    """
     if infinite is not None:
         values = np.where(np.isinf(values), infinite, values)
     is_known = ~np.isnan(values)

@@ -1,7 +1,8 @@
 """Calibration of a prediction's probabilities against a crisp or soft reference.
 
 One pass sorts the pixels of every group into fine bins of the predicted probability and sums
-moments per bin. All results are computed from these moments. Conventions:
+moments per bin. The calibration errors, their chance values and the Brier score are computed from
+these moments. The same pass computes the log loss and counts pixels above thresholds. Conventions:
 
 - *Expected and maximum calibration errors* of the most probable region of every pixel follow Guo et
   al. (2017). Bins exclude their lower end and include their upper end; the first bin also includes
@@ -13,7 +14,7 @@ moments per bin. All results are computed from these moments. Conventions:
   from references whose regions are drawn at random, independently at every pixel, with the
   predicted probabilities. Neighbouring pixels of a real image are not independent, so a calibrated
   predictor may have larger errors for such an image.
-- *Brier* is the mean over pixels of Σ (q − p)² over all regions (Brier 1950), decomposed as in
+- *Brier* is the mean over pixels of Σ (q − p)² over all groups (Brier 1950), decomposed as in
   Murphy (1973) with the within-bin terms of Stephenson et al. (2008). With the signs given in
   `Brier`, the terms sum to the score.
 - *Thresholded Dice* follows QUBIQ: both sides are thresholded (values above the threshold are
@@ -112,7 +113,7 @@ class Calibration:
         The mean of −Σ p log q, in nats, over the pixels where this sum is finite.
     infinite : int
         Number of pixels with infinite log loss. At these pixels, the prediction assigns probability
-        0 to a region that has a positive probability in the reference.
+        0 to a group that has a positive probability in the reference.
     thresholds : tuple of float
         Thresholds of the thresholded Dice coefficients.
     pixels : int

@@ -39,7 +39,7 @@ class Reliability:
         Mean predicted probability in each bin.
     observed : ndarray
         Mean reference probability in each bin. If the reference is a label map, this is the share
-        of correct predictions.
+        of the pixels that have the predicted region in the reference.
     expected_error : float
         Expected calibration error (ECE): the mean of |predicted − observed| over pixels.
     maximum_error : float
@@ -187,10 +187,11 @@ class CalibrationBins:
     ) -> tuple[Floats, Floats]:
         """Sample the expected and maximum calibration errors of a perfectly calibrated prediction.
 
-        If the variance of a bin is large, the sum over its pixels is drawn from a normal
-        distribution. Otherwise, one number is drawn from a binomial distribution for each fine bin.
-        The distribution of a soft reference is unknown, so the sum is always drawn from a normal
-        distribution with the observed variance of the reference about the prediction.
+        For a label map as reference, the sum over the pixels of a bin is drawn from a normal
+        distribution if its variance is large. Otherwise, one number is drawn from a binomial
+        distribution for each fine bin. The distribution of a soft reference is unknown, so for a
+        soft reference, the sum is always drawn from a normal distribution with the observed
+        variance of the reference about the prediction.
         """
         rng = np.random.default_rng(0)
         n, p, q, pp, qq, pq = moments.T

@@ -128,7 +128,7 @@ def match_components(sides: Both[Components]) -> Matches:
 def _overlaps(
     sides: Both[Components],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the overlapping pairs of components of the same class, and their common pixels."""
+    """Return the overlapping pairs of components of the same class, and each pair's overlap."""
     reference, prediction = sides
     in_both = (reference.numbers >= 0) & (prediction.numbers >= 0)
     width = max(prediction.volumes.size, 1)

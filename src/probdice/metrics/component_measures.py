@@ -42,8 +42,8 @@ def component_value(
 ) -> float:
     """Return a measure of one class or, if `label` is None, of all classes.
 
-    Over all classes, counts are summed and other measures are averaged. The value is NaN if
-    components were not computed.
+    Over all classes, counts are summed, and other measures are averaged over the classes for which
+    they are not NaN. The value is NaN if components were not computed.
 
     Examples
     --------

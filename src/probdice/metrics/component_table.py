@@ -42,8 +42,9 @@ class ComponentRow:
     side : {"reference", "prediction"}
     label : str
         The class of the component: the reference labels of its group. If the reference lacks the
-        class, the reference labels are taken from `match`. If `match` does not list the class
-        either, the prediction labels are used, followed by "(prediction)".
+        class, the prediction labels are used with ``match="labels"``, and the corresponding
+        reference labels in `match` are used with given pairs or groups. If there are none, the
+        label consists of the prediction labels and "(prediction)".
     volume : float
         The size of the component, in the unit of the table.
     place : tuple of float
@@ -97,15 +98,16 @@ class ComponentCounts:
     Attributes
     ----------
     found : int
-        Number of reference components whose Jaccard index reaches the threshold.
+        Number of reference components whose Jaccard index is positive and reaches the threshold.
     missed : int
         Number of other reference components.
     false : int
-        Number of prediction components whose Jaccard index is below the threshold.
+        Number of prediction components whose Jaccard index is 0 or below the threshold.
     segmentation_quality : float
         The mean Jaccard index of the components found; NaN if no component was found.
     dice : float
-        The mean Dice of all reference components; unmatched components count as 0.
+        The mean Dice of all reference components; NaN if there are none. Unmatched components
+        count as 0.
 
     Examples
     --------
@@ -252,7 +254,7 @@ def component_table(
         A comparison of two label maps, with its images.
     labels : sequence of int or str, optional
         The classes to include. By default, all classes except the background are included.
-    connectivity : {4, 8, 6, 18, 26}, optional
+    connectivity : {2, 4, 8, 6, 18, 26}, optional
         Number of neighbours of a pixel. By default, diagonal neighbours are included.
     minimum : float, optional
         Minimum component size in mm³ (in pixels for 2-D images and images without geometry).
@@ -327,7 +329,7 @@ def _selected_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[n
 def _class_name(result: "Comparison", group: int) -> str:
     """Return the reference labels of a class, even if the reference lacks them.
 
-    If the reference labels are unknown, return the prediction labels.
+    If the reference labels are unknown, return the prediction labels and "(prediction)".
     """
     regions, match = result.groups[group], result.options.match
     if regions.reference or match == "labels":

@@ -127,6 +127,7 @@ class Component:
     prediction_volume : float
         Volume of the group's prediction (a number of pixels or a sum of probabilities), counting
         only the pixels that are nearer to this component than to any other component of the group.
+        Distances are measured in pixels.
     dice : float
         Dice coefficient of the component and the prediction, computed from the same pixels.
     jaccard : float

@@ -1,6 +1,6 @@
 """Detection metrics: true positives, false positives and misses.
 
-The regions of a comparison are the instances. No pixels are read.
+The regions of a comparison are the instances. The pixels of label maps are not read again.
 """
 
 from collections.abc import Sequence
@@ -46,8 +46,9 @@ class Detection:
 
     A group of corresponding regions is *found* (a true positive) if its Jaccard index (or Dice
     coefficient) is at least the threshold and above 0. The background and regions of faint groups
-    (`Group.faint`) are not instances. After merging, a group counts once, regardless of its number
-    of regions; `matched` is the detection before merging. A quotient 0/0 is NaN.
+    (`Group.faint`) are not instances. A found group counts once, even if it contains several merged
+    regions. In a group that is not found, every region counts as missed or false. `matched` is the
+    detection before merging. A quotient 0/0 is NaN.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class Detection:
     merges : tuple of Split
         Prediction regions that contain at least two reference regions as parts.
     matched : Detection
-        The one-to-one detection before merging.
+        The detection before merging.
 
     Examples
     --------
@@ -433,7 +434,7 @@ def detection_of(
     threshold: float,
     by: OverlapMeasure,
 ) -> Detection:
-    """Return the detection after merging and, if regions were merged, before merging."""
+    """Return the detection after merging, which contains the detection before merging."""
     overlap = result.overlap
     if by not in ("jaccard", "dice"):
         raise InputError(f"by must be 'jaccard' or 'dice', found {by!r}")

@@ -57,8 +57,8 @@ def shares_of(
     """Return, for every group, the intersection of the two sides and the volume of each side.
 
     If the overlap table does not determine the intersection (for groups of several soft regions, or
-    with the aitchison similarity), the intersection is computed from `dice`, the Dice coefficients
-    of the groups. Without these coefficients, the intersection is NaN.
+    for similarities that are not separable), the intersection is computed from `dice`, the Dice
+    coefficients of the groups. Without these coefficients, the intersection is NaN.
     """
     inside = Both(*((groups.numbers(side) >= 0) & ~outside[side] for side in SIDES))
     numbers = Both(*(groups.numbers(side)[inside[side]] for side in SIDES))

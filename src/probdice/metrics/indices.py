@@ -187,7 +187,7 @@ class Indices:
         -------
         float
             1 for equal partitions and 0 on average for shuffled pixels. The value is NaN for
-            probabilities, and if both sides have only one region.
+            probabilities, and if H equals E, for example if both sides have only one region.
 
         Examples
         --------
@@ -205,7 +205,7 @@ class Indices:
         return adjusted_mutual_information(self._overlap, self.mutual_information, average)
 
     def to_dict(self) -> dict[str, float]:
-        """Return all metrics by name.
+        """Return all metrics by name, except the adjusted mutual information.
 
         Metrics with one value per side have names such as ``covering_reference``.
 

@@ -27,15 +27,16 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     measure : str
         A name in `REGION_NUMBERS` or `boundary_names`.
     region : str
-        The name of a derived region, or the label or name of a reference region. The value of a
-        merged region is the value of its group.
+        The name of a derived region, or the label or name of a region. The value of a merged region
+        is the value of its group.
 
     Returns
     -------
     float
-        The value; NaN if neither side has the region, or if its group is faint. If regions are
-        matched by labels or by a given correspondence, a region that only the prediction has counts
-        as missing from the reference: its Dice is 0 and its distance is infinite.
+        The value; NaN if neither side has the region, if its group is faint, or if the measure was
+        not computed. If regions are matched by labels or by a given correspondence, a region that
+        only the prediction has counts as missing from the reference: its Dice is 0 and its distance
+        is infinite. With any other matching, the value of this region is NaN.
 
     Examples
     --------

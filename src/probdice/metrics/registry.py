@@ -123,7 +123,7 @@ REGISTRY: dict[str, Measure] = {
             "matched_score",
             "matched score",
             lambda result: result.matched_score,
-            remark="before merging, with one-to-one matching",
+            remark="after matching, before merging",
         ),
         Measure(
             "explained_reference",

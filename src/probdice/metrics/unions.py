@@ -98,9 +98,10 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
 def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
     """Return the reference region with a label or, if it is empty, the regions that replace it.
 
-    The prediction regions that correspond to an empty region replace it. With ``match="labels"``, a
-    name that occurs only in the prediction selects the prediction region with this name and the
-    reference region that is matched to this prediction region, if there is one.
+    An empty region is replaced by the unmatched prediction regions that correspond to it by label
+    or in the given pairs or groups. With ``match="labels"``, a label or name that occurs only in
+    the prediction selects the prediction region with this label or name, and the reference regions
+    that are matched to this prediction region.
     """
     overlap, groups, match = result.overlap, result.correspondence.groups, result.options.match
     reference, prediction = overlap.reference, overlap.prediction

@@ -98,7 +98,10 @@ def lowest_matched(groups: Sequence[Group]) -> Group | None:
 
 
 def name_of(group: Group) -> str:
-    """Return the name of a group. If both sides have the same name, the name is written once."""
+    """Return the name of a group, shortened if it is long.
+
+    If both sides have the same name, the name is written once.
+    """
     reference, prediction = (listed(group.side(side), 2) for side in SIDES)
     if side_of(group):
         name = reference if group.reference else prediction
@@ -141,7 +144,7 @@ def side_of(group: Group) -> Side | None:
 
 
 def largest_pair(comparison: Comparison) -> Group | None:
-    """Return the matched pair whose overlap covers more than half of the image.
+    """Return the matched pair whose overlap covers more than half of the compared pixels.
 
     Such a pair may be the background. Return None if there is no such pair, or if the user has
     named a background.
