@@ -303,7 +303,7 @@ def test_a_new_share_is_in_every_text(monkeypatch):
     assert boundary_names([1, 2])[-4:] == ("nsd@1", "nsd@2", "bf1@1", "bf1@2")
     assert description_of("bf1@2") == Description("boundary F1 at 2")
     text = boundary_definition([1], None)
-    assert "lies within 1 mm of the other surface; bf1 is the F1 of the shares" in text
+    assert "lies within 1 of the other surface; bf1 is the F1 of the shares" in text
     with pytest.raises(InputError, match="bf1 requires a tolerance, as in bf1@1"):
         criterion_of("bf1", ExtraColumns())
 

@@ -157,3 +157,13 @@ def test_boundaries_that_do_not_fit_the_groups_are_rejected(squares):
     content["boundaries"]["groups"].pop()
     with pytest.raises(InputError, match="the boundaries do not match the groups"):
         probdice.Comparison.from_dict(content)
+
+
+def test_json_contains_the_last_penalty_for_missing_regions():
+    labels = np.ones((4, 4), int)
+    labels[1:3, 1:3] = 2
+    result = compare(labels, np.ones((4, 4), int))
+    result.boundaries()
+    assert result.to_dict()["boundaries"]["infinite"] is None
+    result.boundaries(infinite=20)
+    assert result.to_dict()["boundaries"]["infinite"] == 20

@@ -539,6 +539,7 @@ def test_raters_on_other_grids_use_the_smallest_pixels():
         "a was resampled onto the grid of b.",
         "1 pixel outside the field of view of c has no value. To count them as "
         "background, use background=….",
+        "c was resampled onto the grid of b.",
     ]
 
 
@@ -639,3 +640,12 @@ def test_evaluate_fails_cases_with_pixels_outside_the_view(tmp_path):
     column = rows[0].index("score")
     scores = {row[0]: float(row[column]) for row in rows[1:]}
     assert scores == {"whole": (64 - 10) / 64, "crop": (64 - 9) / 64}
+
+
+def test_notes_of_raters_name_resampling_the_field_of_view_and_nan_in_the_mask():
+    first = Segmentation.from_labels([1, 1, 2, 2], geometry=grid((4,)))
+    second = Segmentation.from_labels([1, 2], geometry=grid((2,), origin=1.0))
+    mask = np.array([1.0, 1.0, 1.0, np.nan])
+    result = agreement({"a": first, "b": second}, mask=mask, resample="nearest")
+    assert [note.kind for note in result.notes[:3]] == ["outside", "resampled", "mask"]
+    assert result.pixels == 2

@@ -52,8 +52,8 @@ def agree(
 ) -> None:
     """Measure the inter-rater agreement of every pair of raters, and of each rater with the others.
 
-    The score of a rater against the mean of the other raters is the best score that a method can be
-    expected to reach.
+    To judge the score of a method, compare it with the scores of the raters against the mean of the
+    other raters.
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)

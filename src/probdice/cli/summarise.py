@@ -7,12 +7,8 @@ import typer
 from probdice.cli.outcome import reporting_errors
 from probdice.cli.pages import REPORTS, check_reports, write_pages
 from probdice.cli.parameters import DebugOption, ResultsArgument, option
-from probdice.metrics.registry import REGISTRY
 
 __all__ = ["summarise"]
-
-ALWAYS = [one.name for one in REGISTRY.values() if not one.needs_background]
-WITH_BACKGROUND = [one.name for one in REGISTRY.values() if one.needs_background]
 
 
 def summarise(
@@ -22,8 +18,7 @@ def summarise(
         option(
             "Options",
             "NAME",
-            f"Rank methods by another measure: {', '.join(ALWAYS)} or, if evaluate ran with "
-            f"--background, {', '.join(WITH_BACKGROUND)}.",
+            "Rank methods by another measure of the evaluation, such as mean_dice or hd95.",
         ),
     ] = None,
     reports: Annotated[

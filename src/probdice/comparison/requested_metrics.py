@@ -100,7 +100,9 @@ def measured_boundaries(
         )
     stored_boundaries: Boundaries | None = result.numbers.known("boundaries")
     if stored_boundaries is not None and stored_boundaries.has(percentiles, tolerances, levels):
-        return replace(stored_boundaries, infinite=infinite)
+        boundaries = replace(stored_boundaries, infinite=infinite)
+        result.numbers.put("boundaries", boundaries)
+        return boundaries
     background = Foreground.of(result).background
     boundaries = boundaries_of(
         result.need_images("boundaries()"),

@@ -120,6 +120,16 @@ def moved_onto(
     return resampled, view, (Note("resampled", (f"The prediction was {action}.",)),)
 
 
+def mask_notes(unknown: int, reference: Segmentation) -> tuple[Note, ...]:
+    """Return a note if a mask contains NaN at `unknown` pixels."""
+    if not unknown:
+        return ()
+    pixels = words_for_axes(len(reference.shape)).of(unknown)
+    verb = "is" if unknown == 1 else "are"
+    text = f"{unknown} {pixels} of the mask {verb} NaN and counted as outside the mask."
+    return (Note("mask", (text,)),)
+
+
 def within(mask: Array | None, views: Sequence[Array]) -> Array | None:
     """Return a mask of the pixels that are in the given mask and in all fields of view.
 

@@ -14,7 +14,7 @@ from probdice.data.pixel_words import words_for_axes
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import Fault, InvalidValues
-from probdice.engine.alignment import file_of, mask_on, moved_onto, within
+from probdice.engine.alignment import file_of, mask_notes, mask_on, moved_onto, within
 from probdice.engine.blocks import Blocks
 from probdice.engine.executors import image_from_blocks, run_pass
 from probdice.engine.group_passes import joined_pass, map_visit, numbers_visit, scores_pass
@@ -119,11 +119,7 @@ class Images:
         if mask is None:
             return cls(reference, prediction, None, workers, notes, view=view)
         array, unknown = mask_on(reference, mask, tolerance)
-        if unknown:
-            pixels = words_for_axes(len(reference.shape)).of(unknown)
-            verb = "is" if unknown == 1 else "are"
-            text = f"{unknown} {pixels} of the mask {verb} NaN and counted as outside the mask."
-            notes = (*notes, Note("mask", (text,)))
+        notes = (*notes, *mask_notes(unknown, reference))
         return cls(reference, prediction, array, workers, notes, file_of(mask), view)
 
     def side(self, side: Side) -> Segmentation:

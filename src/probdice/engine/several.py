@@ -17,7 +17,7 @@ from probdice.data.resampled_arrays import FieldOfView
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import examine_values
-from probdice.engine.alignment import file_of, mask_on, moved_onto, within
+from probdice.engine.alignment import file_of, mask_notes, mask_on, moved_onto, within
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft, decoder_of, encoded
 from probdice.engine.executors import run_pass
@@ -151,11 +151,14 @@ class Several:
             if view is not None:
                 views.append(view)
                 notes.append(_outside_note(name, view))
-            elif moves:
+            if moves:
                 notes.append(
                     Note("resampled", (f"{name} was resampled onto the grid of {first}.",))
                 )
-        array = None if mask is None else mask_on(segmentations[first], mask, tolerance)[0]
+        array = None
+        if mask is not None:
+            array, unknown = mask_on(segmentations[first], mask, tolerance)
+            notes += mask_notes(unknown, segmentations[first])
         file = "" if mask is None else file_of(mask)
         return cls(
             sides,

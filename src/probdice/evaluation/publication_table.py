@@ -139,6 +139,8 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
         row["method"]: row["equal_labels"] for row in summary["measures"][first_measure]["methods"]
     }
     shares = {rank["method"]: rank["value"] for rank in summary["ranking"]["schemes"]["test-based"]}
+    # With several ranking measures, the value of this scheme is a mean of ranks.
+    wins_title = "significant wins" if len(summary["rank_by"]) == 1 else "mean rank by wins"
 
     def scored(rank: Rank) -> str:
         count = counts[rank["method"]]
@@ -152,7 +154,7 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
             f"{summary['titles'][first_measure]}, equal labels",
             lambda rank: decimal(equal_labels_means[rank["method"]], DIGITS),
         ),
-        "wins": ("significant wins", lambda rank: decimal(shares[rank["method"]], 2)),
+        "wins": (wins_title, lambda rank: decimal(shares[rank["method"]], 2)),
         "mean_rank": ("mean rank", lambda rank: decimal(rank["mean_rank"], 2)),
         "stability": ("rank stability", lambda rank: percent(rank["stability"], 0)),
         "cases": ("cases", scored),

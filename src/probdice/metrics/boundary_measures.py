@@ -111,15 +111,15 @@ def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> 
         "Regions that are absent from one side have infinite distances, and means that include "
         "these regions are also infinite"
         if infinite is None
-        else f"Regions that are absent from one side have a distance of {infinite:g} mm"
+        else f"Regions that are absent from one side have a distance of {infinite:g}"
     )
-    limits = ", ".join(f"{tolerance:g} mm" for tolerance in tolerances)
+    limits = ", ".join(f"{tolerance:g}" for tolerance in tolerances)
     surface = f"; {share_definitions(limits)}" if tolerances else ""
     return (
         f"Boundary distances are exact distances from the centroids of the elements of one surface "
         f"to the nearest point of the other surface, weighted by area (Podobnik and Vrtovec, "
         f"MeshMetrics, arXiv:2509.05670). Surfaces lie halfway between voxels. "
         f"{distance_definitions()}{surface}. {penalty_text}. "
-        f"Probabilities are compared at the levels 0.1 to 0.9. Distances are in mm, or in "
-        f"voxels for images without geometry."
+        f"Probabilities are compared at the levels 0.1 to 0.9. Distances and tolerances are in mm, "
+        f"or in voxels for images without geometry."
     )

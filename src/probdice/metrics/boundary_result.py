@@ -365,8 +365,9 @@ class Boundaries:
                 if not is_share(name)
             )
             groups = "group is" if missing_count == 1 else "groups are"
+            where = "on one side at one or more levels" if self.levels else "on one side"
             penalty = "" if self.infinite is None else f", counted as {self.infinite:g} {self.unit}"
-            lines.append(f"{missing_count} {groups} missing on one side{penalty}")
+            lines.append(f"{missing_count} {groups} missing {where}{penalty}")
             lines.append(f"mean of the others {'   '.join(finite)}")
         return lines
 

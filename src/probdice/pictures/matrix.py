@@ -48,8 +48,8 @@ class Matrix:
     order : Both of ndarray of int
         Per side, the indices of the regions in the overlap table, in the order of the rows from top
         to bottom and of the columns from left to right. Regions of matched groups are first.
-        Unmatched regions follow, sorted by the position of the region of the other side that they
-        overlap most.
+        Unmatched regions follow, sorted by the position of the region of the other side with which
+        they have the highest Dice.
     matched_counts : Both of int
         Per side, the number of regions of matched groups, which are first in `order`.
     step : int
@@ -171,7 +171,7 @@ def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
 def _neighbour_positions(
     table: Overlap, shares: NDArray[np.float64], side: Side, order: Integers
 ) -> NDArray[np.float64]:
-    """Return, per region of a side, the position of the region that it overlaps most.
+    """Return, per region of a side, the position of the region with the highest Dice.
 
     Positions are indices in `order`, which lists regions of the other side. They are infinite for
     regions without overlap and for regions whose neighbour is not in `order`.

@@ -140,11 +140,12 @@ def _sentences(boundaries: Boundaries) -> tuple[str, ...]:
     missing = boundaries.means["hd"].infinite
     if missing:
         groups = "group is" if missing == 1 else "groups are"
+        where = "on one side at one or more levels" if boundaries.levels else "on one side"
         if boundaries.infinite is None:
             effect = "so means of distances are infinite"
         else:
             effect = f"and counted as {boundaries.infinite:g} {boundaries.unit}"
-        sentences.append(f"{missing} {groups} missing on one side, {effect}.")
+        sentences.append(f"{missing} {groups} missing {where}, {effect}.")
     return tuple(sentences)
 
 
