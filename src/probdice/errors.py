@@ -215,7 +215,7 @@ class FormatError(InputError):
 
 
 class GeometryError(InputError):
-    """The two sides are not on the same grid.
+    """The two sides are not on the same grid, or one image cannot be moved to the other grid.
 
     Examples
     --------

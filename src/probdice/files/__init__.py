@@ -307,7 +307,8 @@ def write(
         .seg.nrrd and .mha requires the extra `itk`, and writing .zarr requires the extra `zarr`. An
         .npy file stores neither geometry nor names.
     segmentation_or_map : Segmentation or array_like
-        A label map is stored in the smallest integer type that can represent its labels.
+        A label map is stored in the first of the types uint8, int16, uint16, int32, uint32, int64
+        and uint64 that can represent its labels, or in an integer type that the format requires.
         Probabilities are stored as they are compared, after the segmentation's option `sums` is
         applied. With ``sums="normalise"``, for example, they are divided by their sum. The region
         axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a
@@ -378,7 +379,10 @@ def streaming(
 
 
 def contents_of(path: str) -> list[ContainedArray]:
-    """List the arrays in a container such as .npz, .mat or .h5. For other files, return []."""
+    """List the arrays in a container such as .npz, .mat or .h5.
+
+    Return [] for other files, and if the path selects an array inside a file.
+    """
     with _naming(path):
         source = open_source(path)
         file_format = _format(source)

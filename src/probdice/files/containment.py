@@ -16,7 +16,7 @@ shared memory (memfd). Arrays of up to `SCRATCH` bytes in total are in a buffer 
 each answer. The parent copies the content of this buffer, because a copy is faster than allocating
 new pages. Larger arrays have their own memory, which is sealed and mapped without a copy. On
 systems without memfd, all arrays are in an unnamed temporary file. The parent maps only memory that
-is sealed against shrinking.
+is sealed against shrinking, and copies all other content.
 
 **Limits.** Reading a file may take `SECONDS` of CPU time and `BYTES` of memory, plus additional
 time and memory in proportion to the file size. After checking a header, a reader calls `grant` to

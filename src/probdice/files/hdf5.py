@@ -108,8 +108,9 @@ HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, cont
 class Hdf5Array(Lazy):
     """A data set in a file. The child process reads one box at a time.
 
-    This process never imports h5py, and a file that is larger than the memory remains on disk.
-    Reading takes 1.1 to 1.5 times as long as with h5py in this process.
+    Values that are larger than the memory remain on disk. If a child process can be started, only
+    the child imports h5py. Reading then takes 1.1 to 1.5 times as long as with h5py in this
+    process.
     """
 
     def __init__(self, path: Path, dataset: _Dataset, source: str) -> None:

@@ -3,9 +3,9 @@
 SimpleITK reads these formats, but accepts compressed values with a wrong checksum. In a test with
 one flipped bit per file, version 2.5.7 read wrong values without an error from 139 of 141
 compressed .mha files and 18 of 144 compressed .nrrd files. This module therefore decompresses the
-streams first with isal, which takes a third of SimpleITK's time. SimpleITK also fills missing
-values with uninitialised memory, so this module checks the number of values. Other header fields
-are not interpreted.
+streams first, which takes a third of SimpleITK's time with isal. SimpleITK also fills missing
+values with uninitialised memory, so this module checks the number of stored bytes. It interprets
+only the header fields that it needs for these checks and for memory maps.
 """
 
 import re

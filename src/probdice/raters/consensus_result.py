@@ -211,7 +211,7 @@ class Consensus:
         -------
         Segmentation
             A label map with the names and colours of the regions. The label of a region is the
-            label that most raters use for it.
+            integer label that most raters use for it, unless another region has this label.
 
         Examples
         --------
