@@ -275,8 +275,8 @@ def similarity_map(
     Returns
     -------
     ndarray of float32
-        Array with the shape of the image; NaN outside the mask. If a side is a Dask array, the
-        result is a Dask array.
+        Array with the shape of the image; NaN at pixels that are not compared, such as those
+        outside the mask. If a side is a Dask array, the result is a Dask array.
 
     Examples
     --------

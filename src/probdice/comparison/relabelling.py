@@ -22,7 +22,8 @@ from probdice.method.scoring import Correspondence
 __all__ = ["Target", "reference_numbers", "relabelled"]
 
 
-# Creates an output array of a given shape and dtype. Probabilities have regions on the first axis.
+# A function that creates an output array with a given shape and dtype. The first axis of an array
+# of probabilities is the region axis.
 Target = Callable[[tuple[int, ...], np.dtype[Any]], Any]
 
 

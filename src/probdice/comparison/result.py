@@ -101,9 +101,10 @@ class Numbers:
 class Comparison:
     """The result of `compare`.
 
-    Each metric is computed on first access and then stored. If the images are no longer available,
-    a metric that was not computed and requires another pass over the pixels raises an error.
-    Without the images, the Dice and Jaccard of groups may be NaN instead.
+    Metrics are computed when they are accessed. The groups and the results of passes over the
+    pixels are stored. If the images are no longer available, a metric that was not stored and
+    requires another pass over the pixels raises an error; the Dice and Jaccard of groups are NaN
+    instead.
 
     Attributes
     ----------
@@ -115,9 +116,9 @@ class Comparison:
     score : float
         D, the mean similarity of the pixels, after matching and merging. It ranges from 0 to 1
         (identical segmentations). For two label maps, it is the pixel accuracy under the
-        correspondence: the share of pixels whose two labels correspond. The score exceeds this
-        share if the Aitchison similarity has a floor, because the similarity of all other pixels is
-        then a constant above 0.
+        correspondence: the share of pixels whose two labels correspond. If the Aitchison similarity
+        has a floor, the score exceeds this share unless the share is 1, because the similarity of
+        all other pixels is then a constant above 0.
     matched_score : float
         D after matching, before merging.
     chance : float
@@ -309,8 +310,9 @@ class Comparison:
         """D, the mean similarity of the pixels, after matching and merging.
 
         For two label maps, it is the pixel accuracy under the correspondence: the share of pixels
-        whose two labels correspond. The score exceeds this share if the Aitchison similarity has a
-        floor, because the similarity of all other pixels is then a constant above 0.
+        whose two labels correspond. If the Aitchison similarity has a floor, the score exceeds this
+        share unless the share is 1, because the similarity of all other pixels is then a constant
+        above 0.
         """
         return self.numbers.get("score", lambda: self.measured.score)
 
@@ -796,7 +798,9 @@ class Comparison:
         return self.images
 
     def map(self, *, into: Any = None) -> NDArray[np.float32]:
-        """Return the similarity f at every pixel, under the correspondence; NaN outside the mask.
+        """Return the similarity f at every pixel, under the correspondence.
+
+        Pixels that are not compared, such as those outside the mask, are NaN.
 
         Without `into`, if a side is a Dask array, the map is also a Dask array and is computed
         lazily.

@@ -43,7 +43,7 @@ FORGIVEN = 0.5  # largest accepted excess above 1 if `sums` is "normalise" or "b
 MANY = 100  # a map with at most this many labels is never treated as 8-bit probabilities
 WIDEST_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
 # Smallest correlation between the volumes of consecutive labels in 8-bit probabilities. Measured
-# correlations are at least 0.9 in 8-bit probabilities and 0.6 in atlases.
+# correlations are at least 0.9 in 8-bit probabilities and about 0.6 in atlases.
 SMOOTH = 0.8
 ROUNDING = 1e-6  # a smaller missing probability is a rounding error, not background
 

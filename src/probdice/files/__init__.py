@@ -113,14 +113,14 @@ def read(
         A NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file or, for surfaces, a FreeSurfer
         annotation, GIFTI or CIFTI file. Other formats require an extra: `itk` for MHA, NRRD and
         other SimpleITK formats, `dicom` for DICOM SEG, `hdf5` for HDF5, and `zarr` for Zarr and
-        OME-Zarr in a folder or at a URL. To select an array inside a file, add a colon and its
-        name: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. To select an array
-        inside a Zarr store, use its path: ``volume.zarr/labels/cells``. If there are several paths
-        (a list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``), each file is one region. The
-        region names are the parts in which the file names differ: ``pve_0.nii.gz`` and
-        ``pve_1.nii.gz`` are regions 0 and 1. To set names, use ``{"csf": "pve_0.nii.gz", …}`` or
-        ``"csf=pve_0.nii.gz,…"``. A nibabel or SimpleITK image in memory gives the same result as
-        its file.
+        OME-Zarr in a folder or at a URL. To select an array inside a file, add a colon and the path
+        of the array: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. To select an
+        array inside a Zarr store, pass the path of the array: ``volume.zarr/labels/cells``. If
+        there are several paths (a list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``), each
+        file is one region. The region names are the parts in which the file names differ:
+        ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1. To set names, use
+        ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``. A nibabel or SimpleITK image in
+        memory gives the same result as its file.
     names : mapping, sequence or path, optional
         Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the first
         region, or the path of a table. A table is a FreeSurfer or 3D Slicer colour table, an

@@ -106,11 +106,10 @@ HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, cont
 
 
 class Hdf5Array(Lazy):
-    """A data set in a file. The child process reads one box at a time.
+    """A data set in a file. The values remain on disk, and one box is read at a time.
 
-    Values that are larger than the memory remain on disk. If a child process can be started, only
-    the child imports h5py. Reading then takes 1.1 to 1.5 times as long as with h5py in this
-    process.
+    If a child process can be started, only the child imports h5py. Reading then takes 1.1 to 1.5
+    times as long as with h5py in this process.
     """
 
     def __init__(self, path: Path, dataset: _Dataset, source: str) -> None:

@@ -22,7 +22,7 @@ __all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_val
 
 LONGEST = 1 << 24  # largest header in bytes; headers may list many segments
 MOST_FILES = 1 << 16
-# Largest number of bytes per stored byte. In text, one character may become eight bytes.
+# Largest number of bytes of values per stored byte. One character of text may become eight bytes.
 UNPACKING = {"raw": 1, "text": 8, "packed": DEFLATE_RATIO}
 Encoding = Literal["raw", "packed", "text"]
 
