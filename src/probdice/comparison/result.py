@@ -67,8 +67,8 @@ THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 class Numbers:
     """Derived values by name. Each value is computed once.
 
-    `get` computes a missing value. `known` never computes a value. Text, JSON and HTML pages use
-    the stored values.
+    `get` computes a missing value. `known` never computes a value. Text and JSON contain only
+    stored values and values that require no further pass over the pixels.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
