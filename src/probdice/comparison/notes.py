@@ -24,7 +24,7 @@ from probdice.text.formatting import percent
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
 
 MANY = 100  # images with at most this many labels are assumed to be label maps
-SAMPLE = 1 << 16  # largest size of the box of voxels that is checked for label changes
+SAMPLE = 1 << 16  # largest number of voxels that are checked for label changes
 FEWEST = 100  # minimum number of pairs of neighbours for an estimate of label changes
 # An image looks like a scan if its share of neighbours with different labels exceeds either limit.
 CHANGES = 0.75  # scans have shares of 0.8 to 1, and label maps of tiny cells have 0.65

@@ -36,7 +36,8 @@ def relabelled(
     """Return the prediction with the labels of the reference.
 
     The prediction regions of a group get the label of the group's matched reference region.
-    Unmatched prediction regions keep their labels, or get new labels if the reference uses them.
+    An unmatched prediction region keeps its label if the reference does not use that label;
+    otherwise it gets a new label.
     """
     matches = _matches(correspondence)
     if images.prediction.crisp:

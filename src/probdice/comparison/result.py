@@ -101,10 +101,10 @@ class Numbers:
 class Comparison:
     """The result of `compare`.
 
-    Metrics are computed when they are accessed. The groups and the results of passes over the
-    pixels are stored. If the images are no longer available, a metric that was not stored and
-    requires another pass over the pixels raises an error; the Dice and Jaccard of groups are NaN
-    instead.
+    Attributes are computed when they are accessed. Groups, scores, chance levels and explained
+    shares are then stored. If the images are no longer available, an attribute that is not stored
+    and requires another pass over the pixels raises an error; the Dice and Jaccard of groups are
+    NaN instead.
 
     Attributes
     ----------
