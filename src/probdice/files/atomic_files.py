@@ -47,7 +47,7 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
-    """Yield the path of a new temporary folder, and replace the target with it at the end.
+    """Yield the path of a temporary folder, and replace the target with this folder at the end.
 
     The caller creates the folder.
     """
