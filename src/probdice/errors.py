@@ -215,7 +215,7 @@ class FormatError(InputError):
 
 
 class GeometryError(InputError):
-    """The two sides are not on the same grid.
+    """The two sides are not on the same grid, or one image cannot be moved to the other grid.
 
     Examples
     --------
@@ -244,9 +244,9 @@ class MissingExtraError(ProbdiceError, ImportError):
 
 @contextmanager
 def imports_of_extra(module: str, *packages: str) -> Iterator[None]:
-    """Raise `MissingExtraError` if one of the packages that `module` imports is not installed.
+    """Raise `MissingExtraError` if an import fails because one of `packages` is not installed.
 
-    The name of the extra is the name of the module.
+    The name of the extra is the name of the module ``probdice.<module>``.
     """
     try:
         yield
@@ -271,7 +271,7 @@ class TooLargeError(ProbdiceError, MemoryError):
 
 
 class ProbdiceWarning(UserWarning):
-    """A comparison succeeded, but its result needs attention.
+    """A warning about a result, or about a problem that did not prevent a result.
 
     Examples
     --------

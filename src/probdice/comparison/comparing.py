@@ -67,15 +67,16 @@ def compare(
         - "overlap": the one-to-one pairs with the largest total overlap;
         - "paper": the paper's minimum-weight matching, which matches every region of the side
           with fewer regions;
-        - "labels": regions with equal names if both sides have names, otherwise with equal numbers;
+        - "labels": regions with equal numbers or, if both sides have names, with equal names; a
+          region without a name is then still matched by number;
         - a mapping ``{prediction label: reference label}``: these pairs, and the remaining regions
           by overlap;
         - an earlier `Comparison`: the groups of that comparison.
     merge : {"none", "prediction", "reference", "both"}, optional
         Merge unmatched regions of these sides into matched ones.
     mask : array_like, Segmentation, path or image, optional
-        Pixels to compare, as booleans or as integers that are 0 outside the mask. Values outside
-        the mask are ignored.
+        Pixels to compare, as booleans or as integers that are 0 outside the mask. The values of
+        both sides outside the mask are ignored.
     background : int, str or mapping of side to int or str, optional
         Label or name of the background. One value applies to both sides; a mapping sets one value
         per side, such as ``{"reference": 0, "prediction": 255}``. The two background regions
@@ -274,7 +275,8 @@ def similarity_map(
     Returns
     -------
     ndarray of float32
-        Array with the shape of the image; NaN outside the mask.
+        Array with the shape of the image; NaN at pixels that are not compared, such as those
+        outside the mask. If a side is a Dask array, the result is a Dask array.
 
     Examples
     --------

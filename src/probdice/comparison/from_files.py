@@ -65,9 +65,9 @@ def read_side(
 ) -> tuple[Segmentation, list[Note]]:
     """Read one side, and return it with a note if its values were scaled.
 
-    A scale that is given for both sides applies only to a side with probabilities above 1, because
-    the reference may be a label map while the prediction is in per cent. With `one_of_many`,
-    regions in `priority` may be absent from this case.
+    A scale that is given for both sides applies only to a side that has probabilities above 1.5 or
+    cannot be read without a scale, because the reference may be a label map while the prediction is
+    in per cent. With `one_of_many`, regions in `priority` may be absent from this case.
     """
     scale, names, nested_labels = options.scale_of(side), options.names[side], options.nested[side]
     table = dict(names) if isinstance(names, tuple) else names

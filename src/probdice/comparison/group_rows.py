@@ -38,7 +38,7 @@ def groups_as_csv(result: Comparison) -> str:
 
 
 def group_cells(result: Comparison) -> list[dict[str, Any]]:
-    """Return one row per group, with the index of the group.
+    """Return one row per group, with the index of the group and any computed boundary distances.
 
     The labels of each side are joined into one string.
     """

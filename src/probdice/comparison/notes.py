@@ -24,7 +24,7 @@ from probdice.text.formatting import percent
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
 
 MANY = 100  # images with at most this many labels are assumed to be label maps
-SAMPLE = 1 << 16  # voxels in the middle of an image that are checked for label changes
+SAMPLE = 1 << 16  # largest number of voxels that are checked for label changes
 FEWEST = 100  # minimum number of pairs of neighbours for an estimate of label changes
 # An image looks like a scan if its share of neighbours with different labels exceeds either limit.
 CHANGES = 0.75  # scans have shares of 0.8 to 1, and label maps of tiny cells have 0.65
@@ -174,7 +174,7 @@ def _background_notes(result: Comparison) -> list[Note]:
 
 
 def _unmatched_notes(result: Comparison) -> list[Note]:
-    """Return notes on unmatched regions, with the option that merges them."""
+    """Return notes on unmatched regions, with the option that merges them if it can be used."""
     notes = []
     for side in SIDES:
         region = result.background_regions[side]
@@ -195,7 +195,7 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
                 if is_single
                 else ("They were not merged because they overlap")
             )
-            message = (f"{text} {reason} no matched region.",)
+            message = (f"{text} {reason} no matched region that may be merged.",)
         elif not result.options.matching.fixes_groups:
             targets = "it into a matched region" if is_single else "them into matched regions"
             message = (f"{text} To merge {targets}, use ", Option("merge", side), ".")
@@ -348,7 +348,7 @@ def _slice_notes(result: Comparison) -> list[Note]:
         return []
     text = (
         "The images are volumes with one slice, so boundary distances include the surfaces in "
-        "front of and behind the slice and are smaller than distances within the slice. To measure "
-        "distances within the slice, compare two-dimensional images."
+        "front of and behind the slice and may be smaller than distances within the slice. To "
+        "measure distances within the slice, compare two-dimensional images."
     )
     return [Note("slice", (text,))]

@@ -22,7 +22,8 @@ from probdice.method.scoring import Correspondence
 __all__ = ["Target", "reference_numbers", "relabelled"]
 
 
-# Creates an output array of a given shape and dtype. Probabilities have regions on the first axis.
+# A function that creates an output array with a given shape and dtype. The first axis of an array
+# of probabilities is the region axis.
 Target = Callable[[tuple[int, ...], np.dtype[Any]], Any]
 
 
@@ -34,8 +35,9 @@ def relabelled(
 ) -> Segmentation:
     """Return the prediction with the labels of the reference.
 
-    The regions of a group get the label of its matched reference region. In a label map, unmatched
-    regions keep their labels, or get new ones if their labels are in use.
+    The prediction regions of a group get the label of the group's matched reference region.
+    An unmatched prediction region keeps its label if the reference does not use that label;
+    otherwise it gets a new label.
     """
     matches = _matches(correspondence)
     if images.prediction.crisp:
@@ -46,12 +48,13 @@ def relabelled(
 def _matches(correspondence: Correspondence) -> NDArray[np.int64]:
     """Return, for each prediction region, the reference region that provides its label, or −1.
 
-    If a group has several reference regions, its matched reference region provides the label.
+    If a group has several reference regions, the region that was matched before merging provides
+    the label. If several regions were matched, the region with the lowest index provides it.
     """
     groups, matched = correspondence.groups, correspondence.matched
     first_regions = np.full(groups.count + 1, -1, np.int64)  # the last entry is for group −1
     regions = np.flatnonzero((matched.reference >= 0) & (matched.reference < matched.matched))
-    regions = regions[::-1]  # if a given group has several regions, the lowest one is used
+    regions = regions[::-1]  # if a given group has several regions, the first one is used
     first_regions[groups.reference[regions]] = regions
     return first_regions[groups.prediction]
 

@@ -1,4 +1,4 @@
-"""Metrics that the options request, computed from the pixels and stored in the comparison.
+"""Metrics that the options request. They are computed on request and stored in the comparison.
 
 `STORED_METRICS` lists these metrics. The commands, JSON and `Comparison.detach` use this table.
 """
@@ -146,7 +146,7 @@ def _requested_unions(result: Comparison) -> tuple[Union, ...]:
 
 
 def requested_components(result: Comparison) -> ComponentTable:
-    """Compare the connected components of the classes named in the options."""
+    """Compare the connected components of the requested classes, or of all classes."""
     options = result.options
     return result.numbers.get(
         "components",

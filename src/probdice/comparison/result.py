@@ -67,8 +67,8 @@ THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 class Numbers:
     """Derived values by name. Each value is computed once.
 
-    `get` computes a missing value. `known` never computes a value. Text, JSON and HTML pages use
-    the stored values.
+    `get` computes a missing value. `known` never computes a value. Text and JSON contain only
+    stored values and values that require no further pass over the pixels.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
@@ -101,29 +101,32 @@ class Numbers:
 class Comparison:
     """The result of `compare`.
 
-    Each metric is computed on first access and then stored. Accessing a metric that requires
-    another pass over the pixels raises an error if the images are no longer available.
+    Attributes are computed when they are accessed. Groups, scores, chance levels and explained
+    shares are then stored. If the images are no longer available, an attribute that is not stored
+    and requires another pass over the pixels raises an error; the Dice and Jaccard of groups are
+    NaN instead.
 
     Attributes
     ----------
     overlap : Overlap
         The overlap from which the correspondence and most metrics are computed.
     images : Images or None
-        The compared images; None after `detach`, unpickling or reading from JSON.
+        The compared images; None after `detach`, unpickling, reading from JSON or
+        `Overlap.compare`.
     score : float
         D, the mean similarity of the pixels, after matching and merging. It ranges from 0 to 1
         (identical segmentations). For two label maps, it is the pixel accuracy under the
-        correspondence: the share of pixels whose two labels correspond. The score exceeds this
-        share if the Aitchison similarity has a floor, because the similarity of all other pixels is
-        then a constant above 0.
+        correspondence: the share of pixels whose two labels correspond. If the Aitchison similarity
+        has a floor, the score exceeds this share unless the share is 1, because the similarity of
+        all other pixels is then a constant above 0.
     matched_score : float
         D after matching, before merging.
     chance : float
         The expected score of independent segmentations with the same region sizes.
     chance_error : float
-        The standard error of `chance`; 0 if `chance` is exact.
+        The standard error of `chance`; 0 unless `chance` is estimated from sampled pixels.
     adjusted_score : float
-        (score − chance) / (1 − chance).
+        (score − chance) / (1 − chance); NaN if `chance` is almost 1.
     mean_dice : float
         Mean Dice of all groups except faint ones (`Group.faint`). An unmatched region of either
         side counts as Dice 0.
@@ -135,7 +138,8 @@ class Comparison:
         All groups except the background group.
     foreground_dice : float
         Mean Dice of the foreground groups except faint ones. All foreground measures require a
-        background. They are NaN if all foreground groups are faint, except `foreground_chance`.
+        background. If all foreground groups are faint, all foreground measures except
+        `foreground_chance` and `foreground_chance_error` are NaN.
     pooled_dice : float
         2 Σ overlap / Σ volumes over all foreground groups.
     foreground_score : float
@@ -150,7 +154,7 @@ class Comparison:
         reference that the prediction explains. It is 1 if the prediction only subdivides reference
         regions. ``explained["prediction"]`` (prediction explained) is the share of the variance of
         the prediction that the reference explains. It is 1 if the prediction only merges reference
-        regions.
+        regions. A share is NaN if the variance is 0.
     groups : tuple of Group
         Groups of corresponding regions, followed by unmatched regions.
     lowest : Group
@@ -160,12 +164,13 @@ class Comparison:
     unmatched : dict
         Per side, the labels of unmatched regions, except those of faint groups.
     empty : dict
-        Per side, the labels of regions that are zero at every compared pixel.
+        Per side, the labels of regions that have no compared pixel or, for probabilities, have
+        probability 0 at every compared pixel.
     notes : tuple of Note
         Messages about the comparison.
     weights : ndarray
-        1 − D for every pair of non-empty regions. Rows correspond to `reference_labels` and columns
-        to `prediction_labels`.
+        1 − D for every pair of non-empty regions, where D is the score of the two regions alone.
+        Rows correspond to `reference_labels` and columns to `prediction_labels`.
     pixels : int
         Number of compared pixels (voxels of a volume).
     pixel_volume : float or None
@@ -177,7 +182,7 @@ class Comparison:
     match : str, mapping or groups
         The matching rule, the given pairs, or the given groups.
     merge : str
-        The sides whose unmatched regions were merged.
+        The sides whose unmatched regions may be merged.
     labels_by : {"name", "number"} or None
         With ``match="labels"``, whether regions correspond by name or by number.
 
@@ -276,7 +281,7 @@ class Comparison:
 
     @property
     def merge(self) -> Merging:
-        """The sides whose unmatched regions were merged."""
+        """The sides whose unmatched regions may be merged."""
         return self.options.merge
 
     @property
@@ -305,8 +310,9 @@ class Comparison:
         """D, the mean similarity of the pixels, after matching and merging.
 
         For two label maps, it is the pixel accuracy under the correspondence: the share of pixels
-        whose two labels correspond. The score exceeds this share if the Aitchison similarity has a
-        floor, because the similarity of all other pixels is then a constant above 0.
+        whose two labels correspond. If the Aitchison similarity has a floor, the score exceeds this
+        share unless the share is 1, because the similarity of all other pixels is then a constant
+        above 0.
         """
         return self.numbers.get("score", lambda: self.measured.score)
 
@@ -338,7 +344,7 @@ class Comparison:
 
     @property
     def chance_error(self) -> float:
-        """The standard error of `chance`; 0 if `chance` is exact."""
+        """The standard error of `chance`; 0 unless `chance` is estimated from sampled pixels."""
         return self._chance().error
 
     def _chance(self) -> Chance:
@@ -351,7 +357,8 @@ class Comparison:
     def adjusted_score(self) -> float:
         """(score − chance) / (1 − chance).
 
-        It is 1 for identical segmentations and about 0 for independent segmentations.
+        It is 1 for identical segmentations, about 0 for independent segmentations, and NaN if
+        `chance` is almost 1.
         """
         return adjusted(self.score, self.chance)
 
@@ -363,7 +370,7 @@ class Comparison:
         reference that the prediction explains. It is 1 if the prediction only subdivides reference
         regions. ``explained["prediction"]`` (prediction explained) is the share of the variance of
         the prediction that the reference explains. It is 1 if the prediction only merges reference
-        regions.
+        regions. A share is NaN if the variance is 0.
         """
         return self.numbers.get("explained", self._explained)
 
@@ -445,7 +452,7 @@ class Comparison:
 
     @property
     def foreground_chance_error(self) -> float:
-        """The standard error of `foreground_chance`; 0 if `foreground_chance` is exact."""
+        """The standard error of `foreground_chance`; 0 unless estimated from sampled pixels."""
         check_named(self, "foreground_chance_error")
         return self._chance().foreground_error
 
@@ -472,12 +479,15 @@ class Comparison:
         return self.overlap.side(side).occupied_labels
 
     def region_count(self, side: Side) -> int:
-        """Return the number of regions of one side, except those of faint groups."""
+        """Return the number of non-empty regions of one side, except those of faint groups."""
         return sum(len(group.side(side)) for group in self.groups if not group.faint)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """1 − D for every pair of non-empty regions, as a read-only array."""
+        """1 − D for every pair of non-empty regions, as a read-only array.
+
+        D is the score of the two regions alone.
+        """
         return self.overlap.weights
 
     @property
@@ -509,21 +519,28 @@ class Comparison:
 
     @property
     def empty(self) -> dict[Side, tuple[Label, ...]]:
-        """Per side, the labels of regions that are zero at every compared pixel."""
+        """Per side, the labels of the empty regions.
+
+        A region is empty if it has no compared pixel or, for probabilities, if its probability is 0
+        at every compared pixel.
+        """
         return {side: self.overlap.side(side).empty for side in SIDES}
 
     @property
     def mean_dice(self) -> float:
         """Mean Dice of all groups except faint ones. An unmatched region counts as 0.
 
-        The mean is NaN if the Dice of a group requires the images and they are not available.
+        The mean is NaN if the Dice of a group requires images that are not available.
         """
         dice = [group.dice for group in self.groups if not group.faint]
         return sum(dice) / len(dice)
 
     @property
     def lowest_dice(self) -> float:
-        """Lowest Dice of all groups except faint ones; 0 if a region is unmatched."""
+        """Lowest Dice of all groups except faint ones. An unmatched region counts as 0.
+
+        The result is NaN if the Dice of a group requires images that are not available.
+        """
         return self.lowest.dice
 
     @property
@@ -559,15 +576,14 @@ class Comparison:
         return indices_of(self, self.correspondence.groups)
 
     def detection(self, *, threshold: float = 0.5, by: "OverlapMeasure" = "jaccard") -> "Detection":
-        """Compute detection metrics with the groups as instances.
+        """Compute detection metrics with the regions as instances.
 
-        The background of the comparison is not an instance. Without a background, every region is
-        an instance.
+        The background of the comparison and the regions of faint groups are not instances.
 
         Parameters
         ----------
         threshold : float, optional
-            A group is a true positive if its index (see `by`) is at least this value.
+            A group is a true positive if its index (see `by`) is positive and at least this value.
         by : {"jaccard", "dice"}, optional
             The index that is compared with the threshold.
 
@@ -586,6 +602,7 @@ class Comparison:
     def component_scores(self, *, connectivity: int | None = None) -> "ComponentScores":
         """Score every connected component of the reference, except those of the background.
 
+        An unmatched prediction region also has an entry, with Dice 0.
         A component is compared with the prediction regions of its group. Only the pixels that are
         nearer to this component than to the other components of the group are compared (as in
         CC-Metrics, with distances in pixels). The reference must be a label map. This method
@@ -629,8 +646,8 @@ class Comparison:
         millimetres if the images have a geometry and in pixels otherwise. Probabilities are not
         thresholded at one half: every measure is the mean over several levels. Means over groups
         exclude faint groups and the background, if one is given. This method requires images with
-        two or three dimensions. The last result is stored in the comparison and included in its
-        JSON.
+        two or three dimensions. Unless `derived` is given, the distances are stored in the
+        comparison and included in its JSON.
 
         Parameters
         ----------
@@ -638,15 +655,14 @@ class Comparison:
             Tolerances of the surface Dice (``nsd``), in the unit of distances. There is no default
             tolerance.
         percentiles : float or iterable of float, optional
-            Percentiles of the Hausdorff distance, such as 95 for ``hd95``.
+            Percentiles of the distances between surfaces, such as 95 for ``hd95``.
         levels : float or iterable of float, optional
             Probabilities that a pixel must exceed to be inside the surface; 0.1, 0.2, …, 0.9 by
             default. The surfaces of a label map are the same at every level.
         infinite : float, optional
             Penalty distance for regions that are absent from one side; infinity by default.
         derived : mapping of str to label or sequence of labels, optional
-            Unions of regions to measure instead of the groups (see `derived`). The result is
-            not stored.
+            Unions of regions to measure instead of the groups (see `Comparison.derived`).
 
         Returns
         -------
@@ -690,7 +706,7 @@ class Comparison:
         return requested_derived(self) if self.options.derived else None
 
     def requested_components(self) -> "ComponentTable | None":
-        """Return the connected components that the options request, or None."""
+        """Return the table of connected components that the options request, or None."""
         from probdice.comparison.requested_metrics import requested_components
 
         return None if self.options.components is None else requested_components(self)
@@ -698,9 +714,10 @@ class Comparison:
     def derived(self, regions: "Members") -> "Derived":
         """Compare unions of regions. The unions may overlap each other.
 
-        With ``match="labels"``, members are labels or names of both sides. Otherwise, they are
-        labels or names of the reference, and the corresponding prediction regions are included. A
-        member that one side lacks is empty there; a member that neither side has is an error.
+        With ``match="labels"``, members are labels or names of both sides, and a member that only
+        one side has is empty on the other side. Otherwise, members are labels or names of the
+        reference, the corresponding prediction regions are included, and a member that only the
+        prediction has is empty. A member that neither side has raises an error.
 
         Parameters
         ----------
@@ -733,14 +750,16 @@ class Comparison:
         binning: "Binning" = "width",
         thresholds: Iterable[float] = THRESHOLDS,
     ) -> "Calibration":
-        """Measure the calibration of the prediction's probabilities, per group.
+        """Measure the calibration of the prediction's probabilities.
 
         One pass over the pixels computes:
 
-        - reliability diagrams, and the expected and the maximum calibration error,
+        - reliability diagrams of the most probable regions and of every group, with the expected
+          and the maximum calibration error,
         - the mean of these errors for a calibrated prediction,
-        - the Brier score and its decomposition, and the log loss,
-        - Dice at thresholds.
+        - the Brier score of every group and of all groups, and its decomposition,
+        - the log loss of all groups,
+        - the Dice of every group at thresholds.
 
         The reference may be a label map or probabilities. The module `probdice.metrics.calibration`
         describes the conventions.
@@ -779,9 +798,12 @@ class Comparison:
         return self.images
 
     def map(self, *, into: Any = None) -> NDArray[np.float32]:
-        """Return the similarity f at every pixel, under the correspondence; NaN outside the mask.
+        """Return the similarity f at every pixel, under the correspondence.
 
-        If a side is a Dask array, the map is also a Dask array and is computed lazily.
+        Pixels that are not compared, such as those outside the mask, are NaN.
+
+        Without `into`, if a side is a Dask array, the map is also a Dask array and is computed
+        lazily.
 
         Parameters
         ----------
@@ -802,10 +824,10 @@ class Comparison:
     def relabelled(self, *, into: Target | None = None) -> Segmentation:
         """Return the prediction with the labels of the reference.
 
-        The prediction regions of a group get the label of its matched reference region. An
+        The prediction regions of a group get the label of the group's matched reference region. An
         unmatched prediction region keeps its label if the reference does not use that label;
-        otherwise it gets a new label. The name of an unmatched region ends in "(unmatched)". If the
-        prediction is a Dask array, so is the result.
+        otherwise it gets a new label. The name of an unmatched region ends in "(unmatched)".
+        Without `into`, if the prediction is a Dask array, the new array is also a Dask array.
 
         Parameters
         ----------
@@ -845,7 +867,7 @@ class Comparison:
             Width and height of the new figure in inches.
         place : sequence of int, optional
             Index of the voxel through which slices of a volume are taken. By default, slices are
-            taken where the two sides differ most.
+            taken where the two sides differ most or, for "boundaries", at the largest distance.
         palette : {"given", "safe", "rgb"}, optional
             "given" uses the colours of the files and name tables. "safe" uses colours that
             colour-blind readers can distinguish. "rgb" uses red, green and blue for up to three

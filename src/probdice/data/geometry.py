@@ -123,7 +123,7 @@ class Geometry:
         """
         if isfinite(distance):
             return f"corners are up to {distance:.3g} {words_for_axes(len(self.shape)).many} apart"
-        return "the grids differ in size for every order of the axes"
+        return "the grids differ in size or direction for every order of the axes"
 
     def of_one_pixel(self) -> "Geometry":
         """Return the geometry of an image that contains only the first pixel."""

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-BLOCK = 1 << 20  # number of values that are read at once
+BLOCK = 1 << 20  # approximate number of values that are read at once
 
 
 class Lazy(ABC):
@@ -204,15 +204,15 @@ def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: i
 
 
 def blocks(array: Array) -> Iterator[NDArray[Any]]:
-    """Yield the whole array in contiguous blocks of about `BLOCK` values."""
+    """Yield the whole array in blocks of about `BLOCK` values (see `boxes`)."""
     return (np.asarray(array[box]) for box in boxes(array))
 
 
 def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
     """Yield the boxes of the blocks.
 
-    The boxes consist of whole chunks. An array without chunks is divided along the axis with the
-    largest stride.
+    The boxes consist of whole chunks. A NumPy array is divided along the axis with the largest
+    stride, and any other array without chunks along the first axis.
     """
     chunks = chunks_of(array)
     axes = range(len(array.shape))

@@ -55,9 +55,10 @@ __all__ = [
 class Segmentation:
     """A segmentation of one image: a label map, or the probability of every region per pixel.
 
-    Create a segmentation with `from_labels`, `from_probabilities` or `from_logits`. The array is
-    not copied: a memory map remains a memory map, and a comparison reads it in blocks. In this
-    documentation, "pixel" also means voxel.
+    Create a segmentation with `from_labels`, `from_probabilities`, `from_logits` or another method
+    whose name starts with ``from_``. `from_labels`, `from_probabilities` and `from_logits` do not
+    copy NumPy arrays: a memory map remains a memory map, and a comparison reads it in blocks. In
+    this documentation, "pixel" also means voxel.
 
     Attributes
     ----------
@@ -242,12 +243,14 @@ class Segmentation:
         Parameters
         ----------
         array : array_like
-            Probabilities of type float16, float32 or float64, or a one-hot array of integers.
-            Tensors and arrays of other libraries are also accepted; bfloat16 becomes float32.
+            Probabilities of type float16, float32 or float64, or a one-hot array of integers or
+            booleans. Tensors and arrays of other libraries are also accepted; bfloat16 becomes
+            float32.
         axis : int or None, optional
             The region axis. With None, the array contains the probability of a single foreground
-            region. This region has label 1, and its complement has label 0. In an xarray
-            DataArray, a dimension called region, class, label or channel is the region axis.
+            region. By default, this region has label 1, and its complement has label 0. If `axis`
+            is 0 and an xarray DataArray has a dimension called region, class, label or channel,
+            this dimension is the region axis.
         labels : sequence of int, optional
             The label of each region, as in a label map, or None for a region without a label. The
             default is 0, 1, …, unless names are given.
@@ -260,6 +263,7 @@ class Segmentation:
             deviates from 1 by more than 1e-3. "normalise" (or "normalize") divides the
             probabilities of every pixel by their sum. "background" adds a region called
             "background" with the missing probability, and divides by the sum if the sum exceeds 1.
+            Sums are checked when the values are read.
         geometry : Geometry, optional
             Position of the image in space.
 
@@ -445,7 +449,8 @@ class Segmentation:
         ----------
         images : iterable of Segmentation
             Label maps, or probabilistic segmentations with the same regions and the same
-            `reading`. Their shapes may differ. Their geometry is ignored.
+            `reading`. All must have the same names and ignored labels. Their shapes may differ.
+            Their geometry is ignored.
 
         Examples
         --------
@@ -590,9 +595,9 @@ class Segmentation:
         background : int, str or None
             The label that is not divided into components. The background and ignored labels keep
             their numbers. This argument is required. Pass None if there is no background.
-        connectivity : {4, 8, 6, 18, 26}, optional
-            Number of neighbours of a pixel: 4 or 8 in 2-D, and 6, 18 or 26 in 3-D. The default is
-            8 in 2-D and 26 in 3-D.
+        connectivity : {2, 4, 8, 6, 18, 26}, optional
+            Number of neighbours of a pixel: 2 in 1-D, 4 or 8 in 2-D, and 6, 18 or 26 in 3-D. The
+            default is the largest of these numbers.
 
         Returns
         -------
@@ -730,7 +735,11 @@ class Segmentation:
 def _by_dimension(
     array: AnyArray, axis: int, names: Sequence[Label | None] | None
 ) -> tuple[int, Sequence[Label | None] | None]:
-    """Return the region axis and region names of an xarray DataArray, or `axis` and `names`."""
+    """Return the region axis and the region names.
+
+    If `axis` is 0, they are taken from the dimensions and coordinates of an xarray DataArray.
+    Given names take precedence.
+    """
     if axis != 0 or isinstance(array, np.ndarray):
         return axis, names
     dimension = region_dimension(array)
@@ -759,7 +768,7 @@ def _regions_first(value: AnyArray, axis: int, content: str) -> Array:
 
 
 def _check_floating(dtype: np.dtype[Any], content: str) -> None:
-    """Reject types that cannot be converted to float32 or float64."""
+    """Reject types that are not numeric or have more than 64 bits."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InputError(
             f"{content} must be float16, float32 or float64, found {dtype}. "

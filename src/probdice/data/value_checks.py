@@ -37,13 +37,13 @@ __all__ = [
 Sums = Literal["error", "normalise", "background"]
 Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
-TOLERANCE = 1e-3  # largest deviation of the sum of probabilities from 1
+TOLERANCE = 1e-3  # largest deviation of a sum from 1, and largest excess of a value above 1
 LARGEST = 2.0**63  # labels are 64-bit integers
-FORGIVEN = 0.5  # largest accepted excess of a value above 1 if sums are not required to be 1
+FORGIVEN = 0.5  # largest accepted excess above 1 if `sums` is "normalise" or "background"
 MANY = 100  # a map with at most this many labels is never treated as 8-bit probabilities
 WIDEST_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
 # Smallest correlation between the volumes of consecutive labels in 8-bit probabilities. Measured
-# correlations are at least 0.9 in 8-bit probabilities and 0.6 in atlases.
+# correlations are at least 0.9 in 8-bit probabilities and about 0.6 in atlases.
 SMOOTH = 0.8
 ROUNDING = 1e-6  # a smaller missing probability is a rounding error, not background
 
@@ -264,7 +264,7 @@ def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
     """Return 100 or 255 if the labels of a map look like 8-bit probabilities, else None.
 
     A map looks like 8-bit probabilities if it has more than 100 labels from 0 to at most 255
-    without large gaps, and if consecutive labels have similar volumes. In an atlas or in
+    without large gaps, and if the volumes of consecutive labels are correlated. In an atlas or in
     superpixels, the volumes of consecutive labels are unrelated.
     """
     if labels.size <= MANY or int(labels[0]) != 0 or int(labels[-1]) > 255:
@@ -289,8 +289,8 @@ def examine_labels(values: NDArray[Any]) -> Fault | None:
 def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
     """Return the `Fault` of values that are not valid probabilities or logits, or None.
 
-    Values must be finite. Unless they are logits, they must also be in the expected range and have
-    a valid sum.
+    Values must be finite. Unless they are logits, they must also be in the expected range. If
+    `reading` is "error", their sum must be 1, and if it is "normalise", their sum must not be 0.
     """
     if rows.size == 0:
         return None

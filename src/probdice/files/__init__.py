@@ -113,14 +113,14 @@ def read(
         A NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file or, for surfaces, a FreeSurfer
         annotation, GIFTI or CIFTI file. Other formats require an extra: `itk` for MHA, NRRD and
         other SimpleITK formats, `dicom` for DICOM SEG, `hdf5` for HDF5, and `zarr` for Zarr and
-        OME-Zarr in a folder or at a URL. To select an array inside a file, add a colon and its
-        name: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. To select an array
-        inside a Zarr store, use its path: ``volume.zarr/labels/cells``. If there are several paths
-        (a list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``), each file is one region. The
-        region names are the parts in which the file names differ: ``pve_0.nii.gz`` and
-        ``pve_1.nii.gz`` are regions 0 and 1. To set names, use ``{"csf": "pve_0.nii.gz", …}`` or
-        ``"csf=pve_0.nii.gz,…"``. A nibabel or SimpleITK image in memory gives the same result as
-        its file.
+        OME-Zarr in a folder or at a URL. To select an array inside a file, add a colon and the path
+        of the array: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. To select an
+        array inside a Zarr store, pass the path of the array: ``volume.zarr/labels/cells``. If
+        there are several paths (a list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``), each
+        file is one region. The region names are the parts in which the file names differ:
+        ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1. To set names, use
+        ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``. A nibabel or SimpleITK image in
+        memory gives the same result as its file.
     names : mapping, sequence or path, optional
         Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the first
         region, or the path of a table. A table is a FreeSurfer or 3D Slicer colour table, an
@@ -307,7 +307,8 @@ def write(
         .seg.nrrd and .mha requires the extra `itk`, and writing .zarr requires the extra `zarr`. An
         .npy file stores neither geometry nor names.
     segmentation_or_map : Segmentation or array_like
-        A label map is stored in the smallest integer type that can represent its labels.
+        A label map is stored in the first of the types uint8, int16, uint16, int32, uint32, int64
+        and uint64 that can represent its labels, or in an integer type that the format requires.
         Probabilities are stored as they are compared, after the segmentation's option `sums` is
         applied. With ``sums="normalise"``, for example, they are divided by their sum. The region
         axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a
@@ -378,7 +379,10 @@ def streaming(
 
 
 def contents_of(path: str) -> list[ContainedArray]:
-    """List the arrays in a container such as .npz, .mat or .h5. For other files, return []."""
+    """List the arrays in a container such as .npz, .mat or .h5.
+
+    Return [] for other files, and if the path selects an array inside a file.
+    """
     with _naming(path):
         source = open_source(path)
         file_format = _format(source)

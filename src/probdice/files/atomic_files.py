@@ -47,7 +47,10 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder, and replace the target with this folder at the end."""
+    """Yield the path of a temporary folder, and replace the target with this folder at the end.
+
+    The caller creates the folder.
+    """
     target = Path(os.path.realpath(target))
     stem, suffix = target.stem, target.suffix
     token = secrets.token_hex(4)

@@ -17,7 +17,7 @@ GREY = ("1", "L", "I", "I;16", "I;16B", "F")  # Pillow modes with one value per 
 
 @dataclass(frozen=True, eq=False)
 class BackgroundImage:
-    """A background image on the grid of a segmentation.
+    """An image to show under a segmentation.
 
     Attributes
     ----------
@@ -80,8 +80,8 @@ def onto_grid(
     """Reorder the axes of a background image to match the grid of the segmentations.
 
     An error is raised if the grids cannot be aligned. With `placed`, an error is also raised if
-    only the image or only the segmentations have a geometry. Otherwise, as for an array in
-    memory, equal shapes are sufficient if one of them has no geometry.
+    only the image or only the segmentations have a geometry. Otherwise, if the image or the
+    segmentations have no geometry, only their shapes must be equal.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"

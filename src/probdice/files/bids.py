@@ -80,7 +80,10 @@ def label_table(path: str | os.PathLike[str]) -> Path | None:
 
 
 def _folders(file: Path, subject: str) -> Iterator[Path]:
-    """Yield the folder of a file and its parents, up to the parent of the subject's folder."""
+    """Yield the folder of a file and its parents, up to the parent of the subject's folder.
+
+    If the file is not in a subject's folder, yield only the folder of the file.
+    """
     above = list(file.absolute().parents)
     tops = [k for k, folder in enumerate(above) if folder.name == subject]
     yield from above[: max(tops, default=-1) + 2]

@@ -2,7 +2,8 @@
 
 The pixels are the vertices of both hemispheres and the voxels of other structures. Structures are
 sorted: first the left cortex, then the right cortex, then all other structures by name. The XML in
-the header is parsed with nibabel. Declarations of XML entities are rejected. Values remain on disk.
+the header is parsed with nibabel. Declarations of XML entities are rejected. Uncompressed values
+remain on disk unless their structures must be sorted.
 """
 
 import re

@@ -7,8 +7,8 @@ child process, so that a corrupt file only causes an error message.
 The child starts when the first file requires it. The start takes 0.3 to 0.7 seconds of CPU time,
 mostly for importing NumPy and the library. The child reads all later files, one at a time. The
 child is replaced after a crash, and killed on a timeout, on an interrupt and at exit. The child
-creates neither named files nor named shared memory. It communicates only through a socket, and
-exits when the socket closes.
+creates neither named files nor named shared memory. It communicates only through a socket and
+anonymous memory, and exits when the socket closes.
 
 **Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
 and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
@@ -16,7 +16,7 @@ shared memory (memfd). Arrays of up to `SCRATCH` bytes in total are in a buffer 
 each answer. The parent copies the content of this buffer, because a copy is faster than allocating
 new pages. Larger arrays have their own memory, which is sealed and mapped without a copy. On
 systems without memfd, all arrays are in an unnamed temporary file. The parent maps only memory that
-is sealed against shrinking.
+is sealed against shrinking, and copies all other content.
 
 **Limits.** Reading a file may take `SECONDS` of CPU time and `BYTES` of memory, plus additional
 time and memory in proportion to the file size. After checking a header, a reader calls `grant` to

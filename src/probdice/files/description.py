@@ -1,9 +1,10 @@
 """The description: one line of JSON with properties for which a format has no field.
 
 `write` stores the kind of segmentation and the shape of the image in the description. If the format
-cannot store the geometry or the labels and names of regions, the description includes them too.
-Another program may change the values of a file and keep the description. Therefore, `read` ignores
-a description that does not match the values.
+cannot store the geometry or the labels and names of regions, the description includes them too. A
+label map has no description if the format can store all its properties. Another program may change
+the values of a file and keep the description. Therefore, `read` ignores a description that does not
+match the values.
 """
 
 import json
@@ -26,7 +27,7 @@ DESCRIPTION = "probdice"  # the key of the description in all formats
 def description_of(
     payload: Payload, *, names: bool = False, affine: bool = False, shape: bool = False
 ) -> str:
-    """Return the description of a payload, or "" if the format can store all properties.
+    """Return the description of a payload, or "" if it needs none.
 
     Parameters
     ----------

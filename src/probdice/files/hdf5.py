@@ -106,10 +106,10 @@ HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, cont
 
 
 class Hdf5Array(Lazy):
-    """A data set in a file. The child process reads one box at a time.
+    """A data set in a file. The values remain on disk, and one box is read at a time.
 
-    This process never imports h5py, and a file that is larger than the memory remains on disk.
-    Reading takes 1.1 to 1.5 times as long as with h5py in this process.
+    If a child process can be started, only the child imports h5py. Reading then takes 1.1 to 1.5
+    times as long as with h5py in this process.
     """
 
     def __init__(self, path: Path, dataset: _Dataset, source: str) -> None:

@@ -23,8 +23,8 @@ Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 def as_segmentation(value: Comparable, name: str) -> Segmentation:
     """Convert an array, a path or an image to a segmentation.
 
-    Integers are labels, and floating-point numbers are probabilities. Error messages start with
-    `name`, the name of the argument.
+    In an array, integers and booleans are labels, and floating-point numbers are probabilities.
+    Error messages start with `name`, the name of the argument.
     """
     if isinstance(value, Segmentation):
         return value
@@ -88,7 +88,7 @@ def as_surfaces(value: Any) -> tuple[Surface, ...]:
 
 
 def _is_file(value: Any) -> bool:
-    """Return whether a value is a path or an image of another library, or a list of these."""
+    """Return whether a value is a path, an image of another library, or several of these."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     if isinstance(first, np.ndarray | list | tuple | int | float):
         return False

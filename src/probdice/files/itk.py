@@ -340,7 +340,10 @@ def _mrc_number(head: bytes, place: int) -> int:
 
 
 def _header_size(head: bytes, io: str) -> int:
-    """Return the header size for formats in which SimpleITK does not detect missing values."""
+    """Return the size of a VTK, GIPL or MRC header, and 0 for other formats.
+
+    In these three formats, SimpleITK does not detect missing values.
+    """
     if io == "MRCImageIO":
         return 1024 + _mrc_number(head, 92)
     if io == "GiplImageIO":

@@ -2,8 +2,8 @@
 
 Cells are numbered from 0. If a struct has a field `Segmentation`, as in BSDS, this field is read.
 MATLAB's numbers are floating-point by default. An array of whole numbers contains labels. Any other
-array with three or more axes contains probabilities, with the regions along the last axis. Files of
-version 7.3 are HDF5 and require the extra `hdf5`.
+array contains probabilities: with three or more axes, the last axis is the region axis; with two
+axes, there is one foreground region. Files of version 7.3 are HDF5 and require the extra `hdf5`.
 
 Files are parsed in the child process (`containment`), by SciPy up to version 7 and by h5py for
 version 7.3. SciPy does not verify the checksum of a compressed variable whose stream is truncated:
@@ -57,7 +57,7 @@ def _read(source: Source) -> Image:
 
 
 def _contents(source: Source) -> list[ContainedArray]:
-    """List every array with more than one number."""
+    """List every array. In files up to version 7, arrays of a single number are not listed."""
     reader = list_newer if _is_hdf5(source) else list_older
     contents = []
     arrays = list[tuple[str, list[Size], Dtype]]

@@ -68,7 +68,7 @@ class Image:
 
     array: Array
     regions: int | None = None  # the region axis, if there is one
-    assumed: bool = False  # whether `regions` is a guess, because no metadata define the axes
+    assumed: bool = False  # whether `regions` is assumed, because no metadata define the axes
     kind: Kind = "values"
     affine: NDArray[np.float64] | None = None  # to millimetres, RAS
     slope: float = 1.0

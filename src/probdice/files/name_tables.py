@@ -6,8 +6,8 @@
 | ITK-SNAP label description | lines of seven numbers and a name in quotes |
 | FSLeyes .lut | lines of a number, red, green and blue from 0 to 1, and a name |
 | FSL atlas .xml | an element called atlas with elements called label |
-| BIDS dseg.tsv, CSV, table with semicolons | a column of whole numbers (labels), a column of text (names) and, optionally, a column called color or colour (colours such as #0072B2) |
-| JSON | {"1": "grey"}, {"grey": 1}, ["background", "grey"], [{"index": 1, "name": "grey", "color": "#808080"}], or one of the first two under "labels", as in nnU-Net's dataset.json |
+| BIDS dseg.tsv, CSV, table with semicolons | a column of whole numbers (labels), a column of text (names) and, optionally, a column called color or colour (colours such as #0072B2) or columns of red, green and blue |
+| JSON | {"1": "grey"}, {"grey": 1}, ["background", "grey"], [{"index": 1, "name": "grey", "color": "#808080"}], or one of these under "labels", as in nnU-Net's dataset.json |
 """  # noqa: E501
 
 import csv

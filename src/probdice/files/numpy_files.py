@@ -3,7 +3,7 @@
 Values in .npy files are memory-mapped. Values have the same meaning as arrays in memory: integers
 are labels, and floating-point numbers are probabilities with the regions along the first axis. As
 an exception, floating-point numbers are labels if all of them are whole and some of them are
-neither 0 nor 1.
+neither 0 nor 1. In .npz files that probdice wrote, the key of the array defines its region axis.
 
 Images have no geometry, with two exceptions. An .npz file that probdice wrote may contain a
 geometry. The `probabilities` of nnU-Net have the geometry of the label image with the same name in

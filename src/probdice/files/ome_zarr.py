@@ -1,7 +1,7 @@
 """Metadata of OME-Zarr 0.4 and 0.5: axes, spacing, origin, names and colours.
 
-Images are read with their axes in any order. Images are written with the axes z, y and x, preceded
-by the channel axis.
+Images are read with their axes in any order. Images are written with the axes z, y and x.
+Probabilities have a channel axis before these axes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ __all__ = [
     "order_and_flips",
 ]
 
-PIXELS = ("pixel", "pixels", "voxel", "voxels")  # units of images whose size is unknown
+PIXELS = ("pixel", "pixels", "voxel", "voxels")  # units if the size of a pixel is unknown
 WORLD = "xyz"  # the order of world axes
 VERSION = "0.5"  # the version that `write` uses
 

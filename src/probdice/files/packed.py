@@ -1,6 +1,6 @@
 """Decompress streams with a limited amount of memory, and verify their checksums.
 
-Streams are decompressed with isal or, on platforms without isal, with zlib, which takes twice as
+Streams are decompressed with isal or, if isal is not installed, with zlib, which takes twice as
 long.
 """
 

@@ -3,7 +3,7 @@
 Grey values and palette indices are labels. Palette colours are the display colours of labels. TIFF
 may also contain probabilities. RGB images are rejected because a colour is not a label. The last
 two axes are (row, column). In a file with several planes, the axes that number the planes come
-first. These formats do not define a geometry; probdice stores it in the description of a file.
+first. These formats do not define a geometry, so `write` stores the geometry in the description.
 """
 
 import io
@@ -289,7 +289,7 @@ def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
 def _check_planes(file: Any) -> None:
     """Reject cyclic pages, and OME metadata that describe more planes than the file has bytes.
 
-    Otherwise, tifffile would follow the cycle forever, or allocate a list of all these planes.
+    Otherwise, tifffile would follow a cycle of pages forever, or allocate a list of all planes.
     """
     with library_call():
         len(file.pages)  # detects cycles
@@ -354,7 +354,7 @@ def _check_lzw(source: Source, pages: Sequence[Any]) -> None:
 
 @contextmanager
 def _logged_errors() -> Iterator[list[str]]:
-    """Raise an error that tifffile only logs in this thread, such as a missing page."""
+    """Raise an error if tifffile logs a problem in this thread, such as a missing page."""
     errors: list[str] = []
     this_thread = threading.get_ident()
 

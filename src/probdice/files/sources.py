@@ -33,7 +33,7 @@ __all__ = [
     "split_paths",
 ]
 
-HEAD = 4096  # largest size of `Source.head`; all magic numbers are in the first 2056 bytes
+HEAD = 4096  # largest size of `Source.head` in bytes; all magic numbers are in the first 2056
 # Suffixes that a colon and the path of an array inside the file may follow.
 INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat", ".gii", ".dlabel.nii", ".dscalar.nii")
 EXPECTED = "the path of a file, an image, or a list of them, one per region"
@@ -146,7 +146,7 @@ def is_store(folder: Path) -> bool:
 def names_of(parts: Sequence[NamedInput]) -> list[Label]:
     """Return the user's region names, or the parts in which the file names differ.
 
-    Images without a file are numbered from 0.
+    If any input is an image without a file, all inputs are numbered from 0.
     """
     if parts[0].name:
         return [as_label(part.name) for part in parts]
@@ -158,7 +158,8 @@ def names_of(parts: Sequence[NamedInput]) -> list[Label]:
 def region_names(paths: Sequence[str]) -> list[Label]:
     """Return the parts in which file names differ, such as 0 and 1 for pve_0.nii and pve_1.nii.
 
-    Whole numbers become integers, like the labels of a label map.
+    Whole numbers become integers, like the labels of a label map, unless two of these integers are
+    equal.
     """
     names = _differences(paths)
     labels = [as_label(name) for name in names]

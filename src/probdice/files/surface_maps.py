@@ -85,8 +85,8 @@ class Maps:
 def map_image(maps: Maps, inside: str) -> Image:
     """Convert the map that `inside` selects by name or index, or else all maps, to an image.
 
-    If there are several label maps, `inside` must name one of them. Without `inside`, several maps
-    of any other kind are read as the probabilities of regions.
+    If there are several label maps, `inside` must select one of them. Without `inside`, several
+    maps of any other kind are read as the probabilities of regions.
     """
     number, shown = maps.numbers.get(inside, 0), _shown(maps)
     if inside not in maps.numbers and (inside or maps.tables is not None):

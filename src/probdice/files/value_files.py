@@ -3,9 +3,9 @@
 SimpleITK reads these formats, but accepts compressed values with a wrong checksum. In a test with
 one flipped bit per file, version 2.5.7 read wrong values without an error from 139 of 141
 compressed .mha files and 18 of 144 compressed .nrrd files. This module therefore decompresses the
-streams first with isal, which takes a third of SimpleITK's time. SimpleITK also fills missing
-values with uninitialised memory, so this module checks the number of values. Other header fields
-are not interpreted.
+streams first, which takes a third of SimpleITK's time with isal. SimpleITK also fills missing
+values with uninitialised memory, so this module checks the number of stored bytes. It interprets
+only the header fields that it needs for these checks and for memory maps.
 """
 
 import re
@@ -22,7 +22,7 @@ __all__ = ["Values", "check_stored", "check_sums", "metaimage_values", "nrrd_val
 
 LONGEST = 1 << 24  # largest header in bytes; headers may list many segments
 MOST_FILES = 1 << 16
-# Largest number of bytes per stored byte. In text, one character may become eight bytes.
+# Largest number of bytes of values per stored byte. One character of text may become eight bytes.
 UNPACKING = {"raw": 1, "text": 8, "packed": DEFLATE_RATIO}
 Encoding = Literal["raw", "packed", "text"]
 

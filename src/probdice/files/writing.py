@@ -114,7 +114,10 @@ def replacing_store(target: Path) -> Iterator[Path]:
 
 
 def _probabilities(value: Segmentation) -> NDArray[Any]:
-    """Return all probabilities. A lazy array may be large, so it is copied to a memory map."""
+    """Return all probabilities.
+
+    A lazy array that already contains probabilities may be large, so it is copied to a memory map.
+    """
     if isinstance(value.array, np.ndarray) or value.reading != "error":
         return value.probabilities()
     count, *shape = value.array.shape
@@ -133,7 +136,7 @@ def _probabilities(value: Segmentation) -> NDArray[Any]:
 
 
 def _smallest(labels: NDArray[Any]) -> NDArray[Any]:
-    """Convert labels to the smallest integer type that can represent them."""
+    """Convert labels to the first type in `INTEGERS` that can represent them."""
     if labels.dtype.kind == "f" and not np.all(labels == np.trunc(labels)):
         raise InputError("labels must be whole numbers, found a fraction or NaN")
     low, high = (int(labels.min()), int(labels.max())) if labels.size else (0, 0)

@@ -1,6 +1,6 @@
 """Read Zarr (formats 2 and 3) and OME-Zarr from a folder or a URL, and write them (extra `zarr`).
 
-An OME-Zarr image has several resolution levels. The first level is read unless the path selects
+An OME-Zarr image has one or more resolution levels. The first level is read unless the path selects
 another level. An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is
 written as a plain array. Arrays remain in their store, and their chunks are decoded on demand.
 """
@@ -38,7 +38,8 @@ from probdice.files.sources import is_store, is_url
 __all__ = ["ZARR", "NewStore", "ZarrArray", "is_upright"]
 
 MOST_CHUNKS = 1 << 20  # largest number of chunks along an axis
-LARGE, PADDED = 1 << 25, 8  # a chunk may exceed LARGE bytes up to PADDED times the image size
+# A chunk may have at most LARGE bytes or, for large images, PADDED times the bytes of the image.
+LARGE, PADDED = 1 << 25, 8
 EDGE = {1: 2**20, 2: 1024, 3: 128}  # edge length of written chunks, by the number of axes
 CHANNEL = {"c", *REGION_DIMENSIONS}
 
@@ -56,7 +57,7 @@ def _read(source: Source) -> Image:
 
 
 def _contents(source: Source) -> list[ContainedArray]:
-    """List every image and every array in a group."""
+    """List the images in a group, and the arrays that are not levels of an image."""
     with _metadata():
         node = _open(source.store)
         if _is_array(node) or levels_of(node):

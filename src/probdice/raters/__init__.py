@@ -40,10 +40,11 @@ def consensus(
 ) -> Consensus:
     """Combine several raters (annotators) of one image into a probabilistic segmentation.
 
-    First, the regions of all raters are matched to common regions. A local search maximises the
-    overlap of matched regions, summed over all pairs of raters. The search starts from the rater
-    who agrees best with all others. The result depends neither on the order of raters nor on their
-    labels. A region that only some raters have is also a region of the consensus.
+    First, the regions of all raters are matched to common regions. With ``match="overlap"``, a
+    local search increases the sum of the overlaps of matched regions over all pairs of raters. The
+    search starts from the rater who agrees best with all others, and ends when no new match of one
+    rater's regions increases the sum. The matches then depend neither on the order of raters nor on
+    their labels. A region that only some raters have is also a region of the consensus.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def consensus(
         The label or name of the background of all raters. The backgrounds of all raters are matched
         with each other under every matching rule.
     resample : {"linear", "nearest"}, optional
-        How to resample all raters onto the grid with the smallest pixels (see `compare`). If some
+        How to resample raters onto the grid with the smallest pixels (see `compare`). If some
         pixels are outside the field of view of a rater, a `background` is required.
     workers : int, optional
         The number of threads. The result does not depend on this number.
@@ -109,9 +110,9 @@ def agreement(
     Parameters
     ----------
     raters, match, mask, background, resample, workers
-        The same as for `consensus`. With a background, the result includes foreground measures.
-        Without a background, pixels outside the field of view of a rater are excluded, and a note
-        reports their number.
+        The same as for `consensus`, with two differences. With a background, the result includes
+        foreground measures. With `resample` and without a background, pixels outside the field of
+        view of a rater are excluded, and a note reports their number.
     similarity : str or Similarity, optional
         The similarity of two probability vectors, as in `compare`.
 

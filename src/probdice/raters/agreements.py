@@ -87,7 +87,8 @@ class Agreement:
     adjusted_foreground_score : ndarray or None
         The adjusted foreground score of every pair; None if no background is given.
     notes : tuple of Note
-        Notes on resampled raters, and on a background that is absent from all raters.
+        Notes on resampled raters, on excluded pixels outside the field of view of a rater, and on a
+        background that is absent from all raters.
 
     Examples
     --------
@@ -116,17 +117,17 @@ class Agreement:
 
     @property
     def mean_dice(self) -> float:
-        """The mean over the common regions of their mean Dice over all pairs.
+        """The mean over the common regions of `RegionAgreement.mean_dice`.
 
-        A region that only one rater of a pair has counts as 0 for this pair. A region that is the
-        most probable region of no pixel is excluded (`RegionAgreement.faint`).
+        If only one rater of a pair has a region, the Dice of this region is 0 for this pair. A region
+        that is the most probable region of no pixel is excluded (`RegionAgreement.faint`).
         """
         dice = [region.mean_dice for region in self.regions if not isnan(region.mean_dice)]
         return float(np.mean(dice)) if dice else nan
 
     @property
     def mean_score(self) -> float:
-        """The mean of the scores of all pairs."""
+        """The mean of the scores of all pairs. NaN values are excluded from all means."""
         return self._mean(self.score)
 
     @property

@@ -187,7 +187,8 @@ class Consensus:
         """Return the entropy of the consensus per pixel, in bits, as a measure of disagreement.
 
         The entropy is 0 where one region has probability 1. Where all regions are equally probable,
-        it is log₂ of the number of regions. It is NaN outside the mask.
+        it is log₂ of the number of regions. It is NaN outside the mask and at pixels that any rater
+        ignores.
 
         Examples
         --------
@@ -211,7 +212,7 @@ class Consensus:
         -------
         Segmentation
             A label map with the names and colours of the regions. The label of a region is the
-            label that most raters use for it.
+            integer label that most raters use for it, unless another region has this label.
 
         Examples
         --------

@@ -54,7 +54,8 @@ class Model:
     def probabilities(self, decisions: Sequence[Decision]) -> Floats:
         """Return the probability of every common region at many pixels, with the region axis first.
 
-        If all decisions are labels, the probabilities of each combination are computed only once.
+        If all decisions are labels and their combinations can be encoded in 63 bits, the
+        probabilities of each combination are computed only once.
         """
         if any(decision.ndim == 2 for decision in decisions):
             return self(decisions, decisions[0].shape[-1])
@@ -115,8 +116,8 @@ def likelihood(decision: Decision, theta: Floats) -> Floats:
 class Evidence:
     """The decisions of all raters, stored for repeated use.
 
-    Label maps are reduced to a table of combinations with their counts, so that an iteration reads
-    no pixels. Probabilities are read again in every iteration.
+    If all raters are label maps, they are reduced to a table of combinations with their counts, so
+    that an iteration reads no pixels. Otherwise, all raters are read again in every iteration.
     """
 
     several: Several

@@ -131,7 +131,7 @@ class Panel:
         return overlap.reference if name == first else overlap.prediction
 
     def rank(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Sort raters by their agreement with all others, then by the digest of their values."""
+        """Sort raters by agreement with all others, best first, then by the digest of values."""
         scores = {
             name: round(fsum(self.score(name, other) for other in names if other != name), DIGITS)
             for name in names
@@ -195,7 +195,7 @@ class Panel:
         return present
 
     def background_key(self, name: str) -> int | None:
-        """Return the key of a rater's background region, or None if the rater has no background."""
+        """Return the key of a rater's background region; None if it is absent or empty."""
         pair = next(pair for pair in self.comparisons if name in pair)
         side: Side = "reference" if name == pair[0] else "prediction"
         place = self.comparisons[pair].background_regions[side]
@@ -263,7 +263,7 @@ class Panel:
                 if label is None:
                     raise InputError(
                         f"raters: region {region_name or number!r} has a name but no integer "
-                        f"label, and other raters have no names, so this region cannot be "
+                        f"label, and another rater has no names, so this region cannot be "
                         f"matched with ",
                         Option("match", "labels"),
                         "; use ",
