@@ -119,8 +119,8 @@ class Agreement:
     def mean_dice(self) -> float:
         """The mean over the common regions of `RegionAgreement.mean_dice`.
 
-        If only one rater of a pair has a region, the Dice of this region is 0 for this pair. A region
-        that is the most probable region of no pixel is excluded (`RegionAgreement.faint`).
+        If only one rater of a pair has a region, the Dice of this region is 0 for this pair. A
+        region that is the most probable region of no pixel is excluded (`RegionAgreement.faint`).
         """
         dice = [region.mean_dice for region in self.regions if not isnan(region.mean_dice)]
         return float(np.mean(dice)) if dice else nan
