@@ -101,6 +101,8 @@ def mean_interval(
 ) -> Interval:
     """Return the BCa interval of the mean, or the percentile interval if BCa is undefined.
 
+    The interval is withheld for fewer than 6 cases or subjects.
+
     Parameters
     ----------
     values : array of float

@@ -77,18 +77,18 @@ class RaterComparison:
     raters : dict of str to str
         The folder of every rater.
     among : Summary
-        Inter-rater agreement over all cases.
+        Inter-rater agreement over all cases for which it exists.
     methods : dict of str to Summary
         Each method's agreement with the raters, over the cases that have inter-rater agreement.
     baselines : dict of str to Summary
         Inter-rater agreement over the cases of each method in `methods`.
     means : dict of str to dict of str to float
-        The mean of the measure for every method or rater (first key) against every rater (second
-        key).
+        The mean of the measure for every method or rater (first key) against every other rater
+        (second key).
     cases : dict of str to tuple of str
         The cases of every rater.
     files : tuple of RaterFile
-        All rater files that were read.
+        The files of the raters that were read as references.
     left_out : dict of str to Note
         Cases that are excluded because no consensus of the raters could be computed, each with the
         reason, such as an unreadable file or images on different grids.
@@ -170,7 +170,7 @@ class RaterComparison:
 
 
 def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
-    """Reject a single rater, and raters with ambiguous names."""
+    """Reject a single rater, and names that are ambiguous, reserved or invalid as folder names."""
     if len(raters) < 2:
         raise InputError(f"raters: expected at least two, found {len(raters)}")
     for name in raters:
