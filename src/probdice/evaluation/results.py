@@ -86,7 +86,7 @@ class Evaluation:
     Attributes
     ----------
     records : tuple of Record
-        One record for every case and method with both sides, including failed cases.
+        One record for every case and method that is not in `missing`, including failed cases.
     missing : tuple of Missing
         Cases of a method that lack the reference or the prediction.
     reference : str
@@ -554,8 +554,9 @@ class Evaluation:
         Parameters
         ----------
         path : path, optional
-            The file to write; report.html in the results folder by default. The pages of cases are
-            written to a folder with the same name and the suffix ``_cases``.
+            The file to write; report.html in the results folder by default. The case pages are
+            written to a folder next to it, which has the name of the file with the suffix
+            ``_cases`` instead of ``.html``.
         reports : str, optional
             The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. ``"worst:N"`` selects
             the N worst cases of every method by the first ranking measure and, with several
@@ -563,7 +564,7 @@ class Evaluation:
         workers : int, optional
             The number of threads; all cores by default. The pages do not depend on this number.
         progress : callable, optional
-            Called after every page with the number of finished pages, the total number of pages,
+            Called after every case page with the number of finished case pages, their total number,
             and the problem with this page ("" if there is none).
 
         Returns

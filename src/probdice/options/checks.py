@@ -337,7 +337,10 @@ def as_scheduler(scheduler: object) -> str | None:
 
 
 def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ...]]:
-    """Return a check that accepts one or more strings and removes duplicates."""
+    """Return a check that accepts strings or a mapping, and returns distinct strings.
+
+    A string is split at `separator`, if given. A mapping becomes strings such as ``key=value``.
+    """
 
     def check(value: object) -> tuple[str, ...]:
         if value is None:
