@@ -263,7 +263,7 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 
 @contextmanager
 def _display(quiet: bool) -> Iterator[Any]:
-    """Show a progress bar on a terminal, and print each failure immediately.
+    """Show a progress bar on a terminal, and print the first failures of every kind immediately.
 
     Yield two functions: one to call after every case, and one to call when the compilation of
     kernels starts.

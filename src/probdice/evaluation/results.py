@@ -66,7 +66,7 @@ __all__ = ["Counts", "Evaluation"]
 NO_EXTRA_COLUMNS = ExtraColumns()
 WORST = 5  # cases in the list of worst cases
 SHOWN = 5  # failures in a printed result
-NAMED = 10  # cases in a note
+NAMED = 10  # cases in a message
 
 
 @dataclass(frozen=True)
@@ -701,7 +701,10 @@ class Evaluation:
     def _with_missing(
         self, method: str, values: NDArray[np.float64], measure: str
     ) -> NDArray[np.float64]:
-        """Return the values of a method. The rule "zero" gives unscored cases the worst value."""
+        """Return the values of a method, in which the rule "zero" replaces unscored cases.
+
+        Unscored cases count as 0, or as infinity if lower values are better.
+        """
         if self.missing_rule != "zero":
             return values
         scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))

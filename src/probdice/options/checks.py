@@ -153,7 +153,7 @@ def given_from_list(groups: Any) -> GivenGroups:
 
 
 def as_background(background: object) -> Background | None:
-    """Check the background: a label or name for both sides, or a mapping of sides to labels."""
+    """Check the background: a label or name for both sides, or a mapping with one per side."""
     if background is None:
         return None
     if isinstance(background, Both):

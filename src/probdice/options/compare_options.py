@@ -125,7 +125,7 @@ class CompareOptions(ReadOptions):
         None,
         as_components,
         Form("Metrics", "LABELS", advanced=True),
-        "Divide both sides into connected components (lesions), match components within every class, "
+        "Divide both sides into connected components (lesions), match them within every class, "
         "and count found, missed and false components. LABELS are the classes to divide, such as "
         "1,2, or all. Requires label maps, --background and the extra 'instances'.",
     )
