@@ -67,8 +67,8 @@ def evaluate(
             "Comparison",
             "NAME=DIR",
             "Folder with the segmentations of one rater (annotator). Use this option at least "
-            "twice. Every method is then also compared with each rater, and with inter-rater "
-            "agreement.",
+            "twice. Every method is then also compared with each rater, and the agreement of "
+            "methods with raters is compared with inter-rater agreement.",
         ),
     ] = None,
     reports: Annotated[

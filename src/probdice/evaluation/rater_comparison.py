@@ -114,7 +114,7 @@ class RaterComparison:
     higher_is_better: bool = True
 
     def sentence(self, method: str) -> str:
-        """Return a sentence that compares a method with inter-rater agreement."""
+        """Return text that compares the agreement of a method with inter-rater agreement."""
         method_summary, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return "no case to compare with inter-rater agreement"
@@ -143,7 +143,7 @@ class RaterComparison:
         return replace(self, raters=raters, files=files)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as built-in Python types, with the sentence about every method."""
+        """Return the comparison as built-in Python types, with the text about every method."""
         return {
             **asdict(replace(self, left_out={})),
             "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
