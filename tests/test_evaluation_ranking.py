@@ -88,7 +88,7 @@ def test_two_measures_equal_a_hand_computation_in_every_file(root: Path) -> None
     column = cases[0].split(",").index("runtime")
     assert [line.split(",")[column] for line in cases[1:4]] == ["1.0", "3.0", "2.0"]
     how = (root / "out" / "how.md").read_text()
-    assert "ranked by each of foreground Dice and runtime within every measure and case" in how
+    assert "ranked by each of foreground Dice and runtime within every case" in how
     assert "runtime is read from times.csv; lower values are better." in how
     assert "“a” is first by foreground Dice and runtime (mean rank 1.50;" in how
 

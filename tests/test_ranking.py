@@ -228,7 +228,7 @@ def test_every_scheme_has_words_and_an_order() -> None:
             "test-based",
             ["score", "HD"],
             "Methods are ordered by the share of other methods that they beat in score and HD, "
-            "in one-sided sign tests at α = 0.05 without correction (test-based). The places by "
+            "in one-sided sign tests at α = 0.05 without correction (test-based). The ranks by "
             "each measure are averaged with equal weights. Tied methods share a place.",
         ),
     ],

@@ -140,7 +140,7 @@ class RegionDiceHandler(IgniteMetricHandler):
         A function that extracts (preds, target) from the output of the engine, such as
         ``monai.handlers.from_engine(["pred", "label"])``.
     name : str, optional
-        Name of the handler if the engine does not set a name.
+        Name of the handler if `attach` is called without a name.
     value : str, optional
         The value of `RegionDice.compute` that is stored under the name of the handler. By default,
         this is the value with the same name as the handler, or the score if no value has this name.
@@ -187,7 +187,7 @@ class RegionDiceHandler(IgniteMetricHandler):
         engine : ignite.engine.Engine
             The engine, such as a MONAI evaluator.
         name : str, optional
-            Name of the stored value.
+            Name of the stored value; by default, the name of the handler.
         """
         super().attach(engine, name or self.name)
 

@@ -50,9 +50,10 @@ def compare(
         bool,
         flag(
             "Comparison",
-            "Compare the connected components of both label maps as separate regions. Only "
-            "components with the same label are matched. Omit this option if every label is one "
-            "instance. Requires --background and the extra 'instances'.",
+            "Compare the connected components of both label maps as separate regions. Components "
+            "are matched only if their labels are equal or, if the sides have no label in common, "
+            "correspond by overlap. Omit this option if every label is one instance. Requires "
+            "--background and the extra 'instances'.",
             "--components",
             advanced=True,
         ),
@@ -174,7 +175,7 @@ def compare(
 
 
 def _metric_options(indices: bool, components: bool, has_background: bool) -> MetricOptions:
-    """Check the options for additional metrics."""
+    """Check and return the options for additional metrics."""
     if components and not has_background:
         raise typer.BadParameter(
             "requires --background LABEL, or --background none if there is no background",

@@ -127,7 +127,7 @@ def _scheduler_context(inputs: Inputs) -> "AbstractContextManager[None]":
 
 
 def _check_scheduler(images: "Images") -> None:
-    """Reject a scheduler if the comparison runs in threads of this process without it."""
+    """Reject a scheduler that has no effect, because the comparison runs in threads."""
     from probdice.engine.executors import uses_threads
     from probdice.errors import InputError, Option
 

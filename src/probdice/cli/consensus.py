@@ -92,8 +92,8 @@ def consensus(
 ) -> None:
     """Fuse several raters' segmentations of one image into one probabilistic segmentation.
 
-    The files need not use the same labels: by default, regions are matched by overlap, and neither
-    the order of the files nor the labels change the result.
+    The files need not use the same labels, because regions are matched by overlap by default. The
+    order of the files does not change the result.
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)

@@ -67,8 +67,8 @@ def evaluate(
             "Comparison",
             "NAME=DIR",
             "Folder with the segmentations of one rater (annotator). Use this option at least "
-            "twice. Every method is then also compared with each rater, and with inter-rater "
-            "agreement.",
+            "twice. Every method is then also compared with each rater, and the agreement of "
+            "methods with raters is compared with inter-rater agreement.",
         ),
     ] = None,
     reports: Annotated[
@@ -77,7 +77,7 @@ def evaluate(
             "Output",
             REPORTS,
             "Cases for which to write an HTML page with images, linked from OUT/report.html: all "
-            "cases, the N worst cases of every method by the ranking measure, or none.",
+            "cases, the N worst cases of every method by the first ranking measure, or none.",
         ),
     ] = "worst:5",
     config: Annotated[
@@ -237,9 +237,10 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
 
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
-    """Return the patterns by prefix: reference, prediction, mask, image or the name of a method.
+    """Return the patterns by prefix, which is reference, prediction, mask, image or a name.
 
-    A pattern without a prefix applies to references, predictions, masks and images.
+    `methods` contains the names of methods and raters. A pattern without a prefix applies to all
+    folders for which no other pattern is given.
     """
     from probdice.evaluation.folders import as_name
 
@@ -262,7 +263,7 @@ def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] |
 
 @contextmanager
 def _display(quiet: bool) -> Iterator[Any]:
-    """Show a progress bar on a terminal, and print each failure immediately.
+    """Show a progress bar on a terminal, and print the first failures of every kind immediately.
 
     Yield two functions: one to call after every case, and one to call when the compilation of
     kernels starts.

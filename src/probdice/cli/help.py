@@ -24,7 +24,7 @@ COMPLETION = ("install_completion", "show_completion")  # options that Typer add
 
 
 class HelpfulCommand(TyperCommand):
-    """A command whose help starts with examples and lists the common options."""
+    """A command whose help contains examples, and the common options or all options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _note_request(ctx, args)

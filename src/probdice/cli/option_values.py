@@ -69,7 +69,7 @@ def _read_comparison(file: Path) -> "Match":
 
 
 def _background(words: Sequence[str]) -> "Label | dict[Side, Label] | None":
-    """Convert --background: a label, a name or none, for both sides or for each side."""
+    """Convert --background: none, one label or name for both sides, or one for each side."""
     background = None if list(words) == ["none"] else _per_side(words, None, _label)
     if isinstance(background, dict) and len(background) == 1:
         raise typer.BadParameter(
@@ -81,7 +81,7 @@ def _background(words: Sequence[str]) -> "Label | dict[Side, Label] | None":
 
 
 def _derived(words: Sequence[str]) -> "dict[str, tuple[Label, ...]]":
-    """Convert --derived: unions of labels, or the path of nnU-Net's dataset.json."""
+    """Convert --derived: unions of labels or names, or the path of nnU-Net's dataset.json."""
     from probdice.files.name_tables import read_unions
 
     unions: dict[str, tuple[Label, ...]] = {}

@@ -231,7 +231,7 @@ def check_options(options: type[OptionsType], user_options: Mapping[str, Any]) -
 
 @contextmanager
 def usage_errors(option: str | None = None) -> Iterator[None]:
-    """Turn an `InputError` into a usage error of this option."""
+    """Turn an `InputError` into a usage error, which names `option` if it is given."""
     from probdice.errors import InputError
 
     try:

@@ -10,7 +10,7 @@ from probdice.engine.threads import watcher
 
 __all__ = ["COMPILING", "CountingBar", "ProgressDisplay", "counting_bar", "progress"]
 
-COMPILING = "compiling kernels, once per machine (probdice warm-up compiles them in advance)"
+COMPILING = "compiling kernels, once per machine (probdice warm-up compiles most in advance)"
 
 DELAY = 1.0  # seconds before the bar of a `ProgressDisplay` is shown
 

@@ -74,7 +74,9 @@ def show_summary(
             Text("places by measure, with rank stability (bootstrap)", style="bold"),
             _place_table(summary, first_measure),
             *_agreement(summary),
-            Text(f"differences in {title} over the cases that both methods have", style="bold"),
+            Text(
+                f"differences in {title} over the cases with values for both methods", style="bold"
+            ),
             Text(f"p: {summary['test']}"),
             _difference_table(statistics["differences"]),
         ]

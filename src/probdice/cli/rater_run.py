@@ -207,7 +207,10 @@ class RaterRun:
 
 
 def names_of(files: Sequence[str]) -> list[str]:
-    """Return a short, unique name for every rater: the file name or, if necessary, the path."""
+    """Return a unique name for every rater: the file name without suffixes, if it is unique.
+
+    Otherwise, the names are the file names or the paths.
+    """
     if len(set(files)) < len(files):
         raise typer.BadParameter("a file occurs twice; list every rater once", param_hint="FILES")
     file_names = [PurePath(file).name for file in files]

@@ -27,7 +27,7 @@ def summarise(
             "Options",
             REPORTS,
             "Write OUT/report.html again, with pages for all cases, for the N worst cases of "
-            "every method by the ranking measure, or for no case.",
+            "every method by the first ranking measure, or for no case.",
         ),
     ] = None,
     debug: DebugOption = False,

@@ -1,4 +1,4 @@
-"""`probdice warm-up`: compile all kernels in advance."""
+"""`probdice warm-up`: compile the kernels of comparisons in advance."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,12 @@ MANY_LABELS = 300  # too many for a dense table of all pairs
 
 
 def warm_up(debug: DebugOption = False) -> None:
-    """Compile all kernels in advance, for example in a container image or before cluster jobs.
+    """Compile kernels in advance, for example in a container image or before cluster jobs.
 
-    Numba stores the compiled kernels in the folder NUMBA_CACHE_DIR or, if this variable is not set,
-    in the folder of the package.
+    These are the kernels for scores, merging, the chance level and maps. Other kernels, such as
+    those for boundary distances, are compiled at first use. Numba stores compiled kernels in the
+    folder NUMBA_CACHE_DIR. If this variable is not set, Numba uses the folder of the package or, if
+    that folder is not writable, the cache folder of the user.
     """
     with reporting_errors(debug=debug):
         from time import perf_counter
@@ -61,7 +63,7 @@ def _pairs() -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
 
 
 def _compare(reference: "NDArray[Any]", prediction: "NDArray[Any]") -> None:
-    """Compare two arrays, and compute every result whose kernels must be compiled."""
+    """Compare two arrays, and compute the results whose kernels are compiled in advance."""
     import numpy as np
 
     from probdice.comparison.comparing import compare

@@ -1,10 +1,10 @@
 """Score the cases of one or more methods against a reference, and rank the methods.
 
-`evaluating` contains the public function. `one_reference` first checks all options and cases:
-`case_files` uses `patterns` to find the files of every case, and `pairing` pairs references with
-predictions. `finishing` reads finished cases from the `journal`, and `running` scores the remaining
-cases (`case_scoring`) in worker processes (`worker`). `results` computes statistics from the
-records. `exchanged_labels` finds exchanged labels, `rater_comparison` computes inter-rater
+`evaluating` contains the public function. `one_reference` first checks the options and finds the
+cases: `case_files` uses `patterns` to find the files of every case, and `pairing` pairs references
+with predictions. `finishing` reads finished cases from the `journal`, and `running` scores the
+remaining cases (`case_scoring`) in worker processes (`worker`). `results` computes statistics from
+the records. `exchanged_labels` finds exchanged labels, `rater_comparison` computes inter-rater
 agreement, and `tables` and `publishing` write the files. `manifest` describes the required form of
 a submission, and `submission_check` checks a submission.
 """

@@ -1,4 +1,4 @@
-"""Score one case: record the files, estimate the required memory, and create the journal line."""
+"""Score one case and create its line in the journal; estimate the memory that a case requires."""
 
 import json
 import math

@@ -126,7 +126,7 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], winners: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the methods that do not differ significantly from the winner, and all sentences."""
+    """Return the methods without a significant difference to the winner, and the sentences."""
     if len(winners) > 1:
         return [], []
     tests: dict[str, float | None] = {}

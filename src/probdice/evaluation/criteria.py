@@ -194,7 +194,7 @@ def criterion_of(
 
 
 def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) -> None:
-    """Reject a region that no reference contains."""
+    """Reject a region that is neither derived nor contained in any reference."""
     names = [Name.of(measure) for measure in measures]
     regions = region_labels(comparisons) if any(name.region for name in names) else set()
     region_names = sorted(regions, key=natural)

@@ -32,7 +32,7 @@ REGION = "label"
 
 
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the files of every case that have the first suffix in use; {} if no suffix is in use.
+    """Return the files of every case with the first of `suffixes` that occurs; {} if none occurs.
 
     If the files with this suffix differ in derivative entities such as `space` or `desc`, the files
     without such entities (except `label`) are used. An error is raised unless exactly one type of

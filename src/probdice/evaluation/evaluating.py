@@ -112,6 +112,7 @@ def evaluate(
         The folder of every rater (annotator), by name. At least two raters are required. Each rater
         is the reference of an additional evaluation of all methods and all other raters, in
         ``out/raters``. The agreement of methods with raters is compared with inter-rater agreement.
+        If `reference` is given, the methods are also evaluated against the consensus.
     out : path, optional
         The results folder, created if it does not exist. The run writes the following files:
         cases.jsonl (all records, in the order of completion), cases.csv, regions.csv, ranking.csv,
@@ -255,7 +256,8 @@ def evaluate(
     Raises
     ------
     InputError
-        If folders are missing or have no case in common, or if another run writes into `out`.
+        If an option is invalid, if folders are missing or have no case in common, or if another run
+        writes into `out`.
         Missing and failed cases do not raise an error; see `Evaluation.missing` and
         `Evaluation.failures`.
 
@@ -328,7 +330,7 @@ def _with_raters(
     results_folder: Path,
     out: Folder | None,
 ) -> Evaluation:
-    """Evaluate against each rater, then against the reference or the raters' consensus."""
+    """Evaluate against each rater, the raters' consensus and, if given, the reference."""
     if reference is None and run.options.components is not None:
         raise InputError(
             "components require label maps, but the consensus of raters contains probabilities. "

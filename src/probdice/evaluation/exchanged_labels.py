@@ -109,8 +109,9 @@ def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
 def equal_labels_value(record: Record, measure: str) -> float:
     """Return the value that a measure would have for a case if equal labels were matched.
 
-    The value is NaN if the case failed, or if the measure can only be computed from the images. It
-    is 0 if the two sides have no label in common.
+    The value is NaN if the case failed, or if the measure can only be computed from the images. If
+    the two sides have no label in common, the value is 0. The explained shares are returned
+    unchanged, because they do not depend on the matching.
     """
     if record.comparison is None or measure in EXPLAINED:
         return record.value(measure)
@@ -127,10 +128,11 @@ def equal_labels_value(record: Record, measure: str) -> float:
 def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
     """Return whether equal reference labels mostly mean the same region in different cases.
 
-    The result is true if a label has a name, or if at least half of the cases have the same labels.
-    Otherwise, two cases of a method agree on a label if the label is matched to the same prediction
-    labels in both. The result is then true if at least half of all pairs of cases agree. The result
-    is typically false for photographs in which annotators chose the regions freely.
+    The result is true if a label is a name, or if at least half of the cases have the same labels.
+    Otherwise, every pair of cases of one method is compared for every label that is matched in
+    both. A pair agrees on a label if the label is matched to the same prediction labels in both
+    cases. The result is true if the pairs agree in at least half of these comparisons. It is
+    typically false for photographs in which annotators chose the regions freely.
     """
     sets: Counter[frozenset[Label]] = Counter()
     matches: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()

@@ -47,15 +47,15 @@ class Progress:
         The type of task that is counted. There is one task per case and method.
         With ``correspondence="set"``, all overlaps are computed before the comparisons.
     total : int
-        The total number of tasks.
+        The total number of tasks of this type.
     done : int
         The number of finished tasks, including failed tasks and tasks of earlier runs.
     failed : int
-        The number of tasks that failed in this run.
+        The number of comparisons that failed in this run; 0 for overlaps.
     resumed : int
         The number of tasks finished by earlier runs.
     latest : Record or None
-        The record of the task that was finished last; None at the start.
+        The record of the comparison that finished last; None at the start and for overlaps.
     """
 
     doing: Literal["comparisons", "overlaps"]
@@ -169,9 +169,9 @@ def finish_requests(
 def _unchanged_records(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """Return the recorded results that have the same probdice version, options and files.
+    """Return the recorded results with the current version of probdice, options and files.
 
-    If a case has several lines, the last line is used.
+    If a case has several lines with this version and these options, the last one is used.
     """
     expected_options = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}

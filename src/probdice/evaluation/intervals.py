@@ -37,7 +37,7 @@ __all__ = [
     "withheld",
 ]
 
-FEWEST = 6  # subjects; with fewer, confidence intervals and tests are withheld
+FEWEST = 6  # subjects; with fewer, confidence intervals and two-sided tests are withheld
 FEW = 50  # subjects; with fewer, confidence intervals may be too narrow
 LEVEL = 0.95  # confidence level of all intervals
 RESAMPLES = 2000
@@ -100,6 +100,8 @@ def mean_interval(
     values: Floats, subjects: Numbers | None = None, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval:
     """Return the BCa interval of the mean, or the percentile interval if BCa is undefined.
+
+    The interval is withheld for fewer than 6 cases or subjects.
 
     Parameters
     ----------
@@ -211,7 +213,7 @@ def withheld(n: int, of_subjects: bool) -> Interval:
 
 
 def few(n: int, of_subjects: bool) -> str:
-    """Return the reason why an interval or a test is withheld."""
+    """Return the reason why an interval or a two-sided test is withheld."""
     return f"{quantity(n, 'subject' if of_subjects else 'case')}, fewer than {FEWEST}"
 
 

@@ -1,10 +1,10 @@
 """The journal of a run: one line of JSON per finished case.
 
 A line is written completely before its case counts as finished, so no finished case is lost when
-the process is killed. Lines are flushed to disk about once per second, so a power failure can lose
-the cases finished in the last second. If the process is killed or the disk is full, the last line
-may be incomplete; it is removed when the journal is next opened. Invalid lines and lines in another
-format version are ignored, and their cases are computed again.
+the process is killed. Lines are flushed to disk at most once per second, so a power failure can
+lose the cases that finished after the last flush. If the process is killed or the disk is full, the
+last line may be incomplete; it is removed when the journal is next opened. Invalid lines and lines
+in another format version are ignored, and their cases are computed again.
 """
 
 import json

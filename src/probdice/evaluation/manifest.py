@@ -94,12 +94,13 @@ class Manifest:
     labels : tuple of AllowedLabel
         The labels that occur in at least one reference.
     kinds : tuple of {"labels", "probabilities"}
-        The accepted kinds of segmentation; by default, the kinds of the references.
+        The accepted kinds of segmentation. `Manifest.of` accepts the kinds of the references or, if
+        nnU-Net's probabilities are submitted, only "probabilities".
     pattern : str or None
         The pattern of the file names of a submission, with ``{case}``; None for the default names.
     probabilities : bool
-        Whether the submission contains nnU-Net's probabilities (.npz) in addition to the label
-        maps.
+        Whether nnU-Net's probabilities (.npz) are read instead of the label maps in the same
+        folder.
     options : CompareOptions
         The options for reading predictions. If `match` is "labels", a label that is not in `labels`
         is an error.
@@ -245,7 +246,7 @@ class Manifest:
         Raises
         ------
         FormatError
-            If the file cannot be read.
+            If the file cannot be read or is not valid JSON.
         InputError
             If the file is not a manifest.
         """

@@ -73,10 +73,10 @@ class _Plan:
 
 @dataclass(frozen=True)
 class Run:
-    """The options of the evaluation, which are the same for every reference.
+    """The options of an evaluation, and the callbacks that report its progress.
 
-    `words` selects the spelling of option names in notes and errors. `compiling` is called when a
-    kernel is compiled, which happens once per machine.
+    `words` selects the spelling of option names in notes and errors. `compiling` is called when the
+    compilation of a kernel starts.
     """
 
     options: EvaluateOptions

@@ -3,9 +3,9 @@
 ``{case}`` matches a name without a slash, and ``{case:path}`` matches a name that may contain
 folders, such as ``site1/p1``. If a placeholder occurs more than once, it matches the same text each
 time. ``{method}`` matches a method name if one folder has the files of several methods. Other
-characters work as in a shell: ``*`` matches any characters, ``?`` matches one character, ``[123]``
-matches one of these characters, and ``**`` matches any folders. A colon after the suffix of a file
-selects a part of the file, as in ``{case}.mat:groundTruth/0``.
+characters work as in a shell: ``*`` matches any characters except a slash, ``?`` matches one such
+character, ``[123]`` matches one of these characters, and ``**`` matches any folders. A colon after
+the suffix of a file selects a part of the file, as in ``{case}.mat:groundTruth/0``.
 """
 
 import re

@@ -85,7 +85,7 @@ def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str,
 
 
 def remarks_by_method(summary: Summary) -> list[str]:
-    """Return the remarks on every method, one per line."""
+    """Return one sentence per remark, which starts with the name of the method."""
     return [
         as_sentence(f"{method}: {text}")
         for method, texts in summary["remarks"].items()
@@ -101,7 +101,7 @@ def as_sentence(text: str) -> str:
 def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the rows.
 
-    The column of the method is added before the others, or after the place if that comes first.
+    If the place is the first column, the method is the second. Otherwise, the method is the first.
     """
     columns_by_name = _columns(summary)
     names = list(check_columns(columns, list(summary["measures"])) or _default_columns(summary))
@@ -113,7 +113,7 @@ def _table(summary: Summary, columns: Sequence[str]) -> tuple[list[str], list[li
 
 
 def _default_columns(summary: Summary) -> list[str]:
-    """Return the default columns: place, ranking measures, rank stability and other measures."""
+    """Return the names of the default columns, which depend on the run."""
     other_measures = [
         measure for measure in summary["measures"] if measure not in summary["rank_by"]
     ]
@@ -162,7 +162,10 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
 
 
 def _measure_column(summary: Summary, measure: str) -> tuple[str, Callable[[Rank], str]]:
-    """Return a heading, and cells with the mean or median (with 95 % CI for ranking measures)."""
+    """Return the heading of the column of a measure, and the function that returns its cells.
+
+    A cell contains the mean or median and, for ranking measures, the 95 % CI.
+    """
     rows = {row["method"]: row for row in summary["measures"][measure]["methods"]}
     kind = next(iter(rows.values()))["aggregate"]
     ranks = measure in summary["rank_by"]

@@ -89,7 +89,10 @@ def _rank_row(
 
 
 def how_text(summary: Summary, files: bytes) -> str:
-    """Return how.md: a methods paragraph, the options, versions and the SHA-256 of files.csv."""
+    """Return how.md: a methods paragraph, the conclusion, remarks, options and versions.
+
+    The last lines contain the SHA-256 of files.csv.
+    """
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     machine = ", ".join(summary["environment"].values())
     number = len(list(csv.reader(StringIO(files.decode(), newline="")))) - 1
@@ -128,7 +131,7 @@ def _methods_paragraph(summary: Summary) -> str:
         subject_text, units = f" of {quantity(len(set(subjects.values())), 'subject')}", "subjects"
         subject_sentence = (
             " Cases of the same subject are not independent: resamples draw subjects with all of "
-            "their cases, and tests use one mean difference per subject."
+            "their cases, and tests use one value per subject."
         )
     text = (
         f"probdice {summary['versions']['probdice']} ({', '.join(options.in_words())}) compared "

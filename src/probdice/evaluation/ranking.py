@@ -1,7 +1,7 @@
 """Rank methods by one or more measures with any ranking scheme, and compute rank stability.
 
 Rank stability is computed by a bootstrap over cases, or over subjects if they are given. The
-functions accept arrays of values and return immutable results; they do not read files or images.
+functions do not read files or images.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -75,7 +75,8 @@ class Rank:
     n : int
         The number of ranked cases.
     last : int
-        The number of ranked cases for which the method has no value and is ranked last.
+        The number of ranked cases in which the method lacks a value of at least one measure. The
+        method is ranked last by this measure.
     mean_rank : float
         The rank of the method within a case, averaged over cases (and measures). Rank 1 is best,
         and tied methods share their mean rank.
@@ -124,7 +125,7 @@ def ranks(
     """Rank methods from best to worst by one measure.
 
     Confidence intervals use percentiles, because ranks have few distinct values and are bounded.
-    If lower values are better, an infinite value is the worst.
+    If lower values are better, infinity is the worst value.
 
     Parameters
     ----------
@@ -144,7 +145,8 @@ def ranks(
         The significance level of the test-based scheme, without a correction for multiple
         comparisons.
     subjects : sequence, optional
-        The subject of every case. If given, resamples draw subjects, and tests use subject means.
+        The subject of every case. If given, resamples draw subjects, and tests use one value per
+        subject.
     resamples, seed : int, optional
         The number of bootstrap resamples, and the seed.
 
@@ -280,8 +282,8 @@ def case_ranks(
 def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
     """Return Kendall's τ-b between two rankings, over the methods that both rankings contain.
 
-    The value is 1 for the same order and −1 for the reverse order. It is NaN if fewer than two
-    methods are ranked, or if all methods of a ranking are tied.
+    The value is 1 for the same order and −1 for the reverse order. It is NaN if both
+    rankings have fewer than two methods in common, or if one of the rankings ties all of them.
 
     Parameters
     ----------

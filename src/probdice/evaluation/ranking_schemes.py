@@ -44,9 +44,9 @@ class RankingScheme:
     Attributes
     ----------
     ordering : callable
-        Returns the function that orders the methods in every resample. Its arguments are the costs
-        for every measure, the subject of every case, the significance level, and whether tests use
-        one value per subject.
+        Returns the function that orders the methods in every resample. The arguments of `ordering`
+        are the costs for every measure, the subject of every case, the significance level, and
+        whether tests use one value per subject.
     descending : callable
         Returns whether the method with the largest value is first. The argument is true if higher
         values of the measure are better.
@@ -125,7 +125,7 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
 
 
 def in_any(rows: ArrayLike) -> Booleans:
-    """Return, for each column, whether any row is true. Without rows, the result is empty."""
+    """Return whether any row is true in each column. Without rows, the result is empty."""
     table = np.asarray(rows, np.bool_)
     columns: Booleans = np.logical_or.reduce(table, axis=0) if table.size else np.zeros(0, np.bool_)
     return columns
@@ -228,10 +228,9 @@ def _mean_of_ranks(orders: Sequence[Ordering], counts: Floats) -> Floats:
 def _mean_ranks_sentence(titles: Sequence[str], test: str) -> str:
     measures, has_several = join_names(titles), len(titles) > 1
     measure_text = f"by each of {measures}" if has_several else f"by {measures}"
-    pairs = "every measure and case" if has_several else "every case"
     return (
-        f"Methods are ranked {measure_text} within {pairs}, where ties share their mean rank, and "
-        f"then by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
+        f"Methods are ranked {measure_text} within every case, where ties share their mean rank, "
+        f"and then by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
         f"share a place."
     )
 
@@ -253,7 +252,7 @@ def _tests_sentence(titles: Sequence[str], test: str) -> str:
 
 def _tie_sentences(titles: Sequence[str]) -> str:
     """Return the sentences about several measures and about ties."""
-    measure_sentence = " The places by each measure are averaged with equal weights." * (
+    measure_sentence = " The ranks by each measure are averaged with equal weights." * (
         len(titles) > 1
     )
     return f"{measure_sentence} Tied methods share a place."

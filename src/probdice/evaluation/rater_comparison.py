@@ -80,18 +80,18 @@ class RaterComparison:
     raters : dict of str to str
         The folder of every rater.
     among : Summary
-        Inter-rater agreement over all cases.
+        Inter-rater agreement over all cases for which it exists.
     methods : dict of str to Summary
         Each method's agreement with the raters, over the cases that have inter-rater agreement.
     baselines : dict of str to Summary
         Inter-rater agreement over the cases of each method in `methods`.
     means : dict of str to dict of str to float
-        The mean or median of the measure for every method or rater (first key) against every rater
-        (second key).
+        The mean or median of the measure for every method or rater (first key) against every other
+        rater (second key).
     cases : dict of str to tuple of str
         The cases of every rater.
     files : tuple of RaterFile
-        All rater files that were read.
+        The files of the raters that were read as references.
     left_out : dict of str to Note
         Cases that are excluded because no consensus of the raters could be computed, each with the
         reason, such as an unreadable file or images on different grids.
@@ -117,7 +117,7 @@ class RaterComparison:
     higher_is_better: bool = True
 
     def sentence(self, method: str) -> str:
-        """Return a sentence that compares a method with inter-rater agreement."""
+        """Return text that compares the agreement of a method with inter-rater agreement."""
         method_summary, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
             return "no case to compare with inter-rater agreement"
@@ -146,7 +146,7 @@ class RaterComparison:
         return replace(self, raters=raters, files=files)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as built-in Python types, with the sentence about every method."""
+        """Return the comparison as built-in Python types, with the text about every method."""
         return {
             **asdict(replace(self, left_out={})),
             "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
@@ -173,7 +173,7 @@ class RaterComparison:
 
 
 def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
-    """Reject a single rater, and raters with ambiguous names."""
+    """Reject a single rater, and names that are ambiguous, reserved or invalid as folder names."""
     if len(raters) < 2:
         raise InputError(f"raters: expected at least two, found {len(raters)}")
     for name in raters:

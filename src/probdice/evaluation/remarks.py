@@ -24,7 +24,7 @@ NAMED = 10  # cases in a note
 
 
 def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
-    """Return remarks that help to interpret the score of a method."""
+    """Return remarks that help to interpret the results of a method."""
     counts, texts = evaluation.counts[method], []
     if evaluation.rater_comparison is not None:
         texts.append(evaluation.rater_comparison.sentence(method))

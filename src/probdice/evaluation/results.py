@@ -66,7 +66,7 @@ __all__ = ["Counts", "Evaluation"]
 NO_EXTRA_COLUMNS = ExtraColumns()
 WORST = 5  # cases in the list of worst cases
 SHOWN = 5  # failures in a printed result
-NAMED = 10  # cases in a note
+NAMED = 10  # cases in a message
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Evaluation:
     Attributes
     ----------
     records : tuple of Record
-        One record for every case and method with both sides, including failed cases.
+        One record for every case and method that is not in `missing`, including failed cases.
     missing : tuple of Missing
         Cases of a method that lack the reference or the prediction.
     reference : str
@@ -94,14 +94,14 @@ class Evaluation:
     methods : dict of str to str
         The folder of every method.
     options : CompareOptions
-        All options that affect scores.
+        The options for comparing the two sides of a case.
     statistics : StatisticsOptions
         The options for means, tests and ranks over the cases.
     words : {"python", "command"}
         Whether notes and errors in files and pages use the option names of Python or of the command
         line.
     out : Path or None
-        The results folder.
+        The results folder; None if no results folder was given.
     others : ExtraColumns
         Additional columns of the table of cases.
     correspondences : dict of str to GivenGroups
@@ -121,7 +121,7 @@ class Evaluation:
     probabilities : bool
         Whether nnU-Net's probabilities were read instead of its label maps.
     rater_comparison : RaterComparison or None
-        The agreement between methods and raters, and inter-rater agreement.
+        The agreement between methods and raters, and inter-rater agreement; None without raters.
     raters : tuple of str
         The methods that are raters. Their files are read with the options of the reference.
 
@@ -285,7 +285,7 @@ class Evaluation:
 
     @cached_property
     def labels_agree(self) -> bool:
-        """Whether a label of the reference means the same region in every case."""
+        """Whether equal reference labels mostly mean the same region in different cases."""
         return labels_mean_the_same(
             (method, comparison)
             for method in self.methods
@@ -296,8 +296,8 @@ class Evaluation:
     def label_differences(self) -> dict[str, LabelDifference]:
         """Methods whose labels occur in the reference but are matched to different labels.
 
-        The result is empty if a label does not mean the same region in every case, or if equal
-        labels are matched (``match="labels"``).
+        The result is empty if `labels_agree` is false, or if equal labels are matched
+        (``match="labels"``).
         """
         if not self.labels_agree or self.options.match == "labels":
             return {}
@@ -316,7 +316,7 @@ class Evaluation:
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
-        """Remarks that help to interpret the score of every method."""
+        """Remarks that help to interpret the results of every method."""
         return {name: remarks_on(self, name) for name in self.methods}
 
     @cached_property
@@ -333,7 +333,7 @@ class Evaluation:
         return self._criterion(measure).higher_is_better
 
     def values(self, measure: str | None = None) -> dict[str, NDArray[np.float64]]:
-        """Return the values of a measure over `cases` for every method; NaN for unscored cases.
+        """Return the values of a measure over `cases` for every method; NaN for a missing value.
 
         In all methods of this class except `ranks`, the default measure is the first of `rank_by`.
         """
@@ -358,8 +358,8 @@ class Evaluation:
     def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
         """Return the means that equal labels would give, for the methods in `label_differences`.
 
-        A mean is NaN if the measure can only be computed from the images. To compute it, evaluate
-        with ``match="labels"``.
+        A mean is NaN if the stored overlaps do not determine the measure, such as a boundary
+        distance. To compute such a mean, evaluate with ``match="labels"``.
         """
         key = self.rank_by[0] if measure is None else measure
         label_differences = self.label_differences
@@ -397,8 +397,8 @@ class Evaluation:
     ) -> tuple[Rank, ...]:
         """Rank the methods from best to worst. `missing_rule` determines how missing cases count.
 
-        A case that was scored but has no value, such as the adjusted score of a constant image, is
-        excluded from the ranking for all methods.
+        If a method was scored in a case but has no value of a measure, such as the adjusted score
+        of a constant image, the ranking by this measure excludes the case for all methods.
 
         Parameters
         ----------
@@ -442,7 +442,10 @@ class Evaluation:
         }
 
     def derived_regions(self) -> dict[tuple[str, str], Summary]:
-        """Summarise the Dice of every method and derived region, over the cases with the region."""
+        """Summarise the Dice of every method and derived region, over the cases with the region.
+
+        With ``missing="zero"``, the Dice of missing and failed cases is 0.
+        """
         dice = {name: self.summaries(f"dice:{name}") for name in self.others.derived_regions}
         return {
             (method, name): dice[name][method]
@@ -477,7 +480,7 @@ class Evaluation:
         ]
 
     def record(self, case: str, method: str | None) -> Record:
-        """Return one case of one method."""
+        """Return the record of one case and one method."""
         record = self._by_name.get((as_name(case), as_name(method or "")))
         if record is None:
             raise InputError(
@@ -543,16 +546,17 @@ class Evaluation:
         workers: int | None = None,
         progress: Callable[[int, int, str], None] | None = None,
     ) -> Path:
-        """Write the HTML report and pages of the worst cases. See `report.write_evaluation`.
+        """Write the HTML report and the pages of selected cases. See `report.write_evaluation`.
 
-        To create the images of their pages, cases are compared again, one at a time. If files of a
-        case are missing or have changed, its page shows the recorded numbers and a notice.
+        The cases with a page are compared again, one at a time, to create the images. If files of a
+        case are missing or have changed, the page shows the recorded numbers and a notice.
 
         Parameters
         ----------
         path : path, optional
-            The file to write; report.html in the results folder by default. The pages of cases are
-            written to a folder with the same name and the suffix ``_cases``.
+            The file to write; report.html in the results folder by default. The case pages are
+            written to a folder next to it, which has the name of the file with the suffix
+            ``_cases`` instead of ``.html``.
         reports : str, optional
             The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. ``"worst:N"`` selects
             the N worst cases of every method by the first ranking measure and, with several
@@ -560,7 +564,7 @@ class Evaluation:
         workers : int, optional
             The number of threads; all cores by default. The pages do not depend on this number.
         progress : callable, optional
-            Called after every page with the number of finished pages, the total number of pages,
+            Called after every case page with the number of finished case pages, their total number,
             and the problem with this page ("" if there is none).
 
         Returns
@@ -673,7 +677,8 @@ class Evaluation:
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
         """Return the values of the given measures.
 
-        If a scored method has no value for a case, the case is NaN for all methods.
+        If a method was scored in a case but has no value of a measure, this value is NaN for all
+        methods.
         """
         scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
         scores = {}
@@ -696,7 +701,10 @@ class Evaluation:
     def _with_missing(
         self, method: str, values: NDArray[np.float64], measure: str
     ) -> NDArray[np.float64]:
-        """Return the values of a method. The rule "zero" gives unscored cases the worst value."""
+        """Return the values of a method, in which the rule "zero" replaces unscored cases.
+
+        Unscored cases count as 0, or as infinity if lower values are better.
+        """
         if self.missing_rule != "zero":
             return values
         scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))

@@ -2,11 +2,12 @@
 
 There are `workers` slots. Each slot has one core, and the slots share half of the machine's memory
 equally. A case takes one slot, or several slots if its images need more memory, and uses one thread
-per slot. Large cases therefore run one at a time on all cores, and small cases run in parallel on
-one core each. If fewer cases than free slots remain, the free slots are divided among these cases.
+per slot. The largest cases therefore run one at a time on all cores, and small cases run in
+parallel on one core each. If fewer cases than free slots remain, the free slots are divided among
+these cases.
 
 Images are read by worker processes, unless these cannot import the similarity. If a corrupt file
-crashes the process that reads it, only this case fails.
+crashes the process that reads it, only the case of this file fails.
 """
 
 import json

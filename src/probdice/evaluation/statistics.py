@@ -1,8 +1,8 @@
 """Summaries of a method's values over its cases, and paired tests between methods.
 
-The functions accept arrays of values and return immutable results; they do not read files or
-images. NaN values are excluded, and every mean is reported with the number of values. If a value is
-infinite, such as the distance to a missed region, the median replaces the mean.
+The functions do not read files or images. NaN values are excluded, and every mean is reported with
+the number of values. If a value is infinite, such as the distance to a missed region, the median
+replaces the mean.
 
 Cases of one subject are not independent. With `subjects`, confidence intervals resample subjects
 (`intervals`), and tests (`paired_test`) use one value per subject.
@@ -128,7 +128,8 @@ class Difference:
     reason : str
         The reason why there is no test, a remark on the test, or "".
     subjects : int or None
-        The number of subjects whose mean differences are tested; None if cases are tested.
+        The number of subjects, if the test uses one difference per subject; None if the test uses
+        one difference per case.
     """
 
     first: str
@@ -255,7 +256,7 @@ def differences(
 
 
 def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    """Check that every method has one value per case.
+    """Convert the values of every method to an array, and check that all arrays are equally long.
 
     Examples
     --------
@@ -289,8 +290,8 @@ def gaps(first: Floats, second: Floats) -> Floats:
 def rounded(values: Floats) -> Floats:
     """Return values rounded to 12 decimals, so that values equal up to rounding errors are ties.
 
-    Round only results that are compared, because sums of rounded values differ where the sums of
-    the exact values are equal: 2/3 − 1/3 and 1/3 − 0.
+    Round only the results that are compared, not the terms of a sum. For example, 2/3 − 1/3 equals
+    1/3 − 0, but the differences of the rounded values are not equal.
 
     Examples
     --------
@@ -336,9 +337,9 @@ def _difference(
 
 
 def subject_aggregates(pair_gaps: Floats, owners: Numbers) -> Floats:
-    """Return the mean difference of every subject, or the median if a difference is infinite.
+    """Return the mean difference of every subject; the median if any difference is infinite.
 
-    The midpoint between −∞ and +∞ favours neither method and is set to 0.
+    A midpoint between −∞ and +∞ favours neither method and is set to 0.
 
     Examples
     --------

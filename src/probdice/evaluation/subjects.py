@@ -37,7 +37,7 @@ def subjects_of(subjects: GivenSubjects, cases: Iterable[str]) -> dict[str, str]
     Raises
     ------
     InputError
-        If a case has no subject, or if a pattern matches a case in more than one way.
+        If a case has no subject, or if a pattern or table gives it more than one subject.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def _subjects_in_table(table: Mapping[str, str], names: list[str], source: str) 
 
 
 def _subjects_by_pattern(pattern: str, names: list[str]) -> dict[str, str]:
-    """Return the subject of every case according to a pattern, which must match in only one way."""
+    """Return the subject of every case according to a pattern. Reject ambiguous subjects."""
     shortest, longest = (_expression(pattern, lazy) for lazy in ("?", ""))
     subjects, unmatched_names = {}, []
     for name in names:

@@ -127,7 +127,8 @@ def check_submission(
         Maximum memory, in bytes, for the decompressed values of one file. The default is the
         memory of the machine.
     progress : callable, optional
-        Called with the number of finished cases and the total number of cases.
+        Called before each case is checked, with the number of finished cases and the number of
+        cases to check.
 
     Returns
     -------

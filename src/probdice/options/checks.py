@@ -153,7 +153,7 @@ def given_from_list(groups: Any) -> GivenGroups:
 
 
 def as_background(background: object) -> Background | None:
-    """Check the background: a label or name for both sides, or a mapping of sides to labels."""
+    """Check the background: a label or name for both sides, or a mapping with one per side."""
     if background is None:
         return None
     if isinstance(background, Both):
@@ -337,7 +337,10 @@ def as_scheduler(scheduler: object) -> str | None:
 
 
 def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ...]]:
-    """Return a check that accepts one or more strings and removes duplicates."""
+    """Return a check that accepts strings or a mapping, and returns distinct strings.
+
+    A string is split at `separator`, if given. A mapping becomes strings such as ``key=value``.
+    """
 
     def check(value: object) -> tuple[str, ...]:
         if value is None:

@@ -40,7 +40,7 @@ COMPONENTS = Option("components", "all", python="components=True")
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(ReadOptions):
-    """All options that affect a comparison. The images and the mask are not options."""
+    """The options of a comparison. The images and the mask are not options."""
 
     similarity: Similarity = option(
         Absolute,
@@ -58,7 +58,7 @@ class CompareOptions(ReadOptions):
         Form("Comparison", "HOW", COMPARING),
         f"How to match regions: {', '.join(f'{name} ({r.help})' for name, r in RULES.items())}, "
         "pairs of labels (prediction=reference) such as 0=csf,1=grey (other regions are matched by "
-        "overlap), or a .json file written by an earlier compare --json.",
+        "overlap), or a .json file that compare --json wrote.",
     )
     merge: Merging = option(
         "none",
@@ -125,7 +125,7 @@ class CompareOptions(ReadOptions):
         None,
         as_components,
         Form("Metrics", "LABELS", advanced=True),
-        "Divide both sides into connected components (lesions), match these within every class, "
+        "Divide both sides into connected components (lesions), match them within every class, "
         "and count found, missed and false components. LABELS are the classes to divide, such as "
         "1,2, or all. Requires label maps, --background and the extra 'instances'.",
     )
@@ -212,7 +212,7 @@ class CompareOptions(ReadOptions):
         """Return the options for comparing two raters. Both sides use the values of the reference.
 
         Pairs or groups of prediction and reference labels do not apply to two raters. If the user
-        gave them, the regions of the raters are matched by overlap.
+        gave pairs or groups, the regions of the raters are matched by overlap.
         """
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         of_reference: dict[str, Any] = {
@@ -224,7 +224,7 @@ class CompareOptions(ReadOptions):
         return replace(self, match=match, **of_reference)
 
     def in_words(self) -> list[str]:
-        """Describe the similarity, and the matching rule if it is not the default."""
+        """Describe the similarity, and how regions are matched if this is not the default."""
         words = [f"{self.similarity} similarity"]
         if isinstance(self.match, GivenPairs):
             words.append("matched by given pairs of labels")

@@ -31,7 +31,7 @@ class MethodWords:
 
 METHODS: dict[Method, MethodWords] = {  # `raters.fusing` computes the consensus
     "mean": MethodWords("mean", "average the raters", accepts_weights=True),
-    "staple": MethodWords("STAPLE", "also estimate the reliability of each rater"),
+    "staple": MethodWords("STAPLE", "estimate the consensus and the reliability of each rater"),
 }
 
 as_method = OneOf("method", tuple(METHODS))

@@ -53,7 +53,8 @@ class Form:
         Help text for commands that have no reference and no prediction; empty if the help text is
         the same for all commands.
     path : bool
-        Whether the value is a path. In a configuration file, paths are relative to that file.
+        Whether the value is a path. In a configuration file, paths are relative to the folder of
+        that file.
     advanced : bool
         Whether only ``--help-all`` shows the option.
     """

@@ -21,7 +21,7 @@ __all__ = ["EvaluateOptions"]
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions(StatisticsOptions, CompareOptions):
-    """All options of an evaluation, except the folders of references, methods and raters.
+    """All options of an evaluation, except the folders of references, methods, raters and results.
 
     Patterns, measures and subjects are checked later, when the methods and cases are known.
     """
@@ -32,7 +32,7 @@ class EvaluateOptions(StatisticsOptions, CompareOptions):
         Form("Reading", "PATTERN", repeated=True, advanced=True),
         "Pattern of file names, in which {case} marks the case name, such as '{case}_seg.nii.gz'. "
         "To set the pattern of one folder, use reference:PATTERN, prediction:PATTERN, "
-        "mask:PATTERN, image:PATTERN, or NAME:PATTERN with the name of a method. "
+        "mask:PATTERN, image:PATTERN, or NAME:PATTERN with the name of a method or rater. "
         "'prediction:{case}_{method}.nii.gz' finds several methods in one folder. Can be "
         "repeated.",
     )

@@ -98,7 +98,8 @@ def values_from_summary(
 ) -> dict[str, Any]:
     """Return the checked values of the options of the statistics in summary.json, by name.
 
-    An option without an entry is omitted. Such a summary was written before the option was added.
+    Options without an entry are omitted. An entry is missing if the summary was written before the
+    option was added.
     """
     return {
         name: declaration.check(summary[key])

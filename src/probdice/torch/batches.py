@@ -177,7 +177,7 @@ def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
 
 
 def renormalise(values: Tensor) -> Tensor:
-    """Divide probabilities by their sum if it differs from 1 only by bfloat16 rounding."""
+    """Divide the probabilities of a pixel by their sum if the sum is 1 up to bfloat16 rounding."""
     total = values.sum(dim=1, keepdim=True)
     return torch.where((total - 1).abs() <= ROUGH, values / total, values)
 

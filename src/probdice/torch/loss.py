@@ -34,15 +34,16 @@ class RegionDiceLoss(nn.Module):
     """A loss that is 1 minus the Dice or the score; targets are labels or probabilities.
 
     The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
-    equal. (A Dice loss that uses products does not have this property: for a target of 0.5, its
-    minimum is at a prediction of 1.)
+    equal. (A Dice loss that uses products does not have this property: for a target of 0.5, the
+    minimum of such a loss is at a prediction of 1.)
 
     Parameters
     ----------
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
         Aitchison compares the centred log-ratios of prediction and target, and computes those of
-        the prediction from the logits. It requires ``measure="score"`` and an activation. If the
-        target contains zeros, as labels do, it also requires a floor: ``Aitchison(floor=1e-3)``.
+        the prediction from the logits. It requires ``measure="score"`` and an activation. Labels
+        also require a floor: ``Aitchison(floor=1e-3)``. Without a floor, the similarity is 0 at
+        pixels where a soft target contains a zero.
     measure : {"dice", "score", "foreground"}, optional
         The measure that is subtracted from 1:
 
@@ -79,10 +80,10 @@ class RegionDiceLoss(nn.Module):
     Notes
     -----
     `forward` accepts `preds` (N, C, …) and a `target` of labels (N, …) or probabilities (N, C, …).
-    If there are two classes, a single floating-point channel contains the foreground. An image
-    without pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are
-    computed in float32. Because a check synchronises with the device, probabilities are checked
-    only with ``match="overlap"``, and labels are checked only on the CPU.
+    A single floating-point channel contains the foreground of two classes. An image without pixels
+    inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
+    Because a check synchronises with the device, probabilities are checked only with
+    ``match="overlap"``, and labels are checked only on the CPU.
 
     For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
     outputs have the weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of
@@ -191,7 +192,8 @@ class RegionDiceLoss(nn.Module):
         Returns
         -------
         Tensor
-            A scalar; one loss per image with ``reduction="none"``.
+            A scalar or, with ``reduction="none"``, one loss per image (one element in total with
+            ``batch=True``).
         """
         if isinstance(preds, Tensor):
             losses = self._losses(preds, target, mask)
@@ -239,8 +241,8 @@ class RegionDiceLoss(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return logits or probabilities, the target, and the included pixels or None for all.
 
-        Logits (with an activation), probabilities and target have the axes (images, channels or
-        regions, pixels).
+        The logits or probabilities have the axes (images, channels, pixels), and the target has the
+        axes (images, regions, pixels).
         """
         classes = self._number_of_classes(preds)
         if self.similarity == Aitchison() and not target.is_floating_point():
@@ -352,7 +354,7 @@ def region_dice_loss(
     Returns
     -------
     Tensor
-        A scalar; one loss per image with ``reduction="none"``.
+        As in `RegionDiceLoss.forward`.
 
     Examples
     --------

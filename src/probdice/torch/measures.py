@@ -52,7 +52,7 @@ def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: 
 
 
 def score_loss(sums: RegionSums) -> Tensor:
-    """Return 1 − mean f₁ over the pixels, where f₁ = 1 − ½ Σ|p − q|."""
+    """Return 1 minus the score, which is the mean of ½ Σ|p − q| over the pixels."""
     return (sums.difference.sum(dim=1) + sums.unmatched.sum(dim=1)) / (2 * sums.pixels)
 
 

@@ -50,13 +50,12 @@ Correspondence = Literal["set", "image"]
 
 
 class RegionDice(Metric):
-    r"""Similarity of predictions and targets with any number of regions, and with the same or
-    different labels.
+    r"""Compare predictions and targets with any number of regions and any labels.
 
     Sums over the pixels of all batches and processes are accumulated in a state of fixed size.
-    Images are not stored. `compute` matches the regions once for all data, and returns the absolute
-    score 1 − ½ Σ|p − q| and other metrics under that correspondence. Probabilities are never
-    converted to labels.
+    Images are not stored. By default, `compute` matches the regions once for all data. It returns
+    the score (for the absolute similarity, the mean of 1 − ½ Σ|p − q| over the pixels) and other
+    metrics under this correspondence. Probabilities are never converted to labels.
 
     Parameters
     ----------
@@ -98,9 +97,9 @@ class RegionDice(Metric):
     Notes
     -----
     `update` accepts labels (N, …) of any integer type, and probabilities or logits (N, C, …) in
-    float16, bfloat16, float32 or float64, with or without gradients. If there are two regions, a
-    single channel contains the foreground. Targets may also be soft. Compiled kernels compute the
-    sums of CPU tensors; on other devices, torch computes them.
+    float16, bfloat16, float32 or float64, with or without gradients. A single floating-point
+    channel contains the foreground of two regions. Targets may also be soft. Compiled kernels
+    compute the sums of CPU tensors; on other devices, torch computes them.
 
     `compute` returns the same keys for every input:
 
@@ -109,7 +108,7 @@ class RegionDice(Metric):
     - ``chance`` and ``adjusted_score`` (NaN if both sides are soft);
     - ``explained_reference``, the share of the reference that the prediction explains (1 if the
       prediction only subdivides reference regions), and ``explained_prediction``, the same with the
-      sides exchanged (NaN unless both sides are label maps);
+      sides exchanged; both are NaN unless both sides are label maps;
     - ``accuracy`` (share of pixels that agree), and the means ``mean_accuracy``, ``mean_dice`` and
       ``mean_iou`` over the classes. Unlike ``result.mean_dice`` and ``foreground_dice``, these
       means do not count unmatched clusters, unless ``match="labels"``;

@@ -106,7 +106,10 @@ class Sums:
 
 
 def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
-    """Return the sums over the pixels of a batch inside the mask, of shape (images, pixels)."""
+    """Return the sums over the pixels of a batch inside the mask.
+
+    The mask has the shape (images, pixels).
+    """
     if preds.values.device.type != "cpu":
         return sums_in_torch(preds, target, mask)
     overlap = overlap_of(preds.probabilities(), target.probabilities(), mask, Absolute())
