@@ -101,7 +101,7 @@ def table(data: DegradationTable) -> Section:
 
 
 def strength_sweep(references: Segmentations, seed: int) -> Section:
-    """Show the scores by strength of each degradation."""
+    """Show the rank correlation between score and strength for each degradation."""
     data = figures.sweep(references, seed=seed)
     correlations = {name: data.spearman(name).tolist() for name in COEFFICIENTS}
     return Section(

@@ -239,7 +239,8 @@ def _interval(values: Floats) -> Interval:
     if values.size == 0:
         return Interval(nan, nan, "withheld", "no bootstrap sample has a value")
     low, high = np.percentile(values, [2.5, 97.5])
-    return Interval(float(low), float(high), "percentile", "people and images are drawn together")
+    reason = "people and images are resampled together"
+    return Interval(float(low), float(high), "percentile", reason)
 
 
 def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:

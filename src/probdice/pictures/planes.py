@@ -1,9 +1,9 @@
 """Orientation of displayed slices.
 
-Images with a known geometry are shown in radiological convention: the front or the top of the
+Volumes with a known geometry are shown in radiological convention: the front or the top of the
 patient is up, the patient's right is on the left, and in sagittal slices the nose points to the
-left. Other images are shown like printed arrays: the first axis points down, and the second axis
-points to the right.
+left. Other images are shown like printed arrays: the first axis of a slice points down, and the
+second axis points to the right.
 """
 
 from collections.abc import Sequence

@@ -74,7 +74,7 @@ def _region_counts(counts: Mapping[Side, int]) -> str:
 
 
 def _omission(comparison: Comparison) -> Fact | None:
-    """Return the number of excluded pixels and the reasons."""
+    """Return the number of excluded pixels and the reasons, or None if there is no reason."""
     images = comparison.images
     if images is None:
         return None
@@ -141,7 +141,7 @@ def size_of(side: Segmentation) -> str:
 
 
 def title_of(comparison: Comparison) -> str:
-    """Return the names of both files and their sides, or "Reference and prediction" for arrays."""
+    """Return the names of both files with their sides, or "Reference and prediction" for arrays."""
     if comparison.images is None:
         return "Reference and prediction"
     sources = comparison.images.sides.map(lambda side: side.source)

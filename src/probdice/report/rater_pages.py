@@ -259,7 +259,7 @@ def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Rate
 
 
 def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> dict[str, Any]:
-    """Return the names of all regions and, per region, the upper triangle of its Dice matrix."""
+    """Return the names of the regions and, per region, the upper triangle of the Dice matrix."""
     order = list(agreement.order)
     upper = np.triu_indices(len(order), 1)
     dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]
