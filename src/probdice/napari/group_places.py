@@ -30,7 +30,7 @@ AGREEING = 1e-12
 
 
 def group_places(comparison: "Comparison") -> Integers:
-    """Return one pixel per group, in the part of the image where its sides differ most.
+    """Return one pixel per group, in the image part where both sides of the group differ most.
 
     The image is divided into parts, eight along each axis. For each group, the part with the
     largest sum of |p − q| is chosen. The result is a pixel of that part with a large difference or,

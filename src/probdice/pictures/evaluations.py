@@ -56,8 +56,8 @@ def plot_evaluation(
           (or the median if a value is infinite) with its 95 % confidence interval;
         - "regions": one row per reference label and method, with the Dice of every case as a dot,
           and the quartiles. The labels must mean the same in every case;
-        - "differences": the same rows with the difference per case for every pair of methods, on
-          their common cases;
+        - "differences": one row per pair of methods, drawn as in "distributions", with the
+          difference of the methods for each of their common cases;
         - "volumes": Bland–Altman plots of volume differences against mean volumes, with limits of
           agreement, which contain 95 % of a normal distribution;
         - "ranks": the mean rank of every method with its 95 % confidence interval;
