@@ -82,7 +82,7 @@ def steep_claim(data: figures.ValuePlane) -> Claim:
 
 
 def certainty_claim(data: figures.ValuePlane) -> Claim:
-    """Check that f₂ is 0 if one side is certain and the other differs, and 1 if both are equal."""
+    """Check f₂ if one side is certain: 0 if the other side differs, and 1 if it is equal."""
     edges = np.concatenate(
         [data.second[0, 1:], data.second[-1, :-1], data.second[1:, 0], data.second[:-1, -1]]
     )

@@ -32,9 +32,10 @@ class Fit:
     Attributes
     ----------
     slope : float
-        Slope of the regression line of rank by score on average human rank.
+        Slope of the regression line of rank by score on average human rank, or NaN if all human
+        ranks are equal.
     intercept : float
-        Intercept of the regression line.
+        Intercept of the regression line, or NaN if all human ranks are equal.
     pearson : float
         Pearson's correlation, or NaN if all human ranks or all ranks by score are equal.
     spearman : float

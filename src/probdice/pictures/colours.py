@@ -9,9 +9,9 @@ and the red of differences. Distances in deuteranopic and protanopic vision (Mac
 were multiplied by 1.6, and distances from black and white by 1.3. Colours less than 8.2 CIELAB
 units away from another colour, in any of these types of vision, were excluded.
 
-Similarity has the same colour scale in all pictures and on all pages. A similarity of 0 is
-`DIFFERENT`, a red that is not in the palette. A similarity of 1 is white in pictures, the colour of
-the page on HTML pages, and transparent over an image.
+Similarity has the same colour scale in all pictures of this package and on all pages of reports. A
+similarity of 0 is `DIFFERENT`, a red that is not in the palette. A similarity of 1 is white in
+pictures, the colour of the page on HTML pages, and transparent over an image.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     Returns
     -------
     Colours
-        Colours repeat after 64 groups. The background is grey, except with "rgb".
+        Colour-blind safe colours repeat after 64 groups. The background is grey, except with "rgb".
 
     Examples
     --------

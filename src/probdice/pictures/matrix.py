@@ -1,4 +1,4 @@
-"""The overlaps of all pairs of regions as a matrix, in the order of the correspondence.
+"""The Dice of all overlapping pairs of regions as a matrix, in the order of the correspondence.
 
 Cells of regions that do not overlap are empty. If a side has too many regions, each cell represents
 several pairs and shows the highest Dice of these pairs.

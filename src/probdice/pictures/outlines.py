@@ -34,7 +34,8 @@ class Outline:
     group : int
         The index of the group.
     points : tuple of ndarray
-        Per side, the centroids of the elements, in pixel coordinates.
+        Per side, the centroids of the elements (triangles or line segments) of the outline, in
+        pixel coordinates.
     distances : tuple of ndarray
         Per side, the distance of each element to the other outline.
     weights : tuple of ndarray

@@ -104,9 +104,10 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
 
 
 def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry | None) -> Plane:
-    """Return the plane with the smallest pixels (in a tie, the first), which is shown first.
+    """Return the plane that pages show first: the plane with the smallest pixels.
 
-    If the pixel size is unknown, return the plane with the most pixels.
+    In a tie, return the first of these planes. If the pixel size is unknown, return the plane with
+    the most pixels.
 
     Examples
     --------

@@ -181,6 +181,6 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
 
 
 def extent(pixels: float, pixel_volume: float | None) -> str:
-    """Return a volume in millilitres, or in pixels if the pixel size is unknown; without a unit."""
+    """Return the number of millilitres, or of pixels if the pixel size is unknown, as text."""
     size = millilitres(pixels, pixel_volume)
     return size.removesuffix(" mL").replace(",", "\u202f") if size else volume(pixels)

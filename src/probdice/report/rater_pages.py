@@ -271,7 +271,7 @@ def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> 
 
 def _rater_table(consensus: Consensus) -> Table:
     names = ("Regions", "Score", "Adjusted score", "Explained by the others")
-    accuracy = Column("Accuracy", "Expected accuracy given the consensus")
+    accuracy = Column("Accuracy", "Expected share of correctly marked pixels, given the consensus")
     rows = []
     raters = display_names(consensus.names)
     for k in consensus.agreement.order:
