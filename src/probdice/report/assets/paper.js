@@ -6,7 +6,7 @@
   const SIZES = [1, 0.97, 1.03, 0.94, 1.06, 0.91, 1.09, 0.88, 1.12, 0.85, 1.16, 1.2, 1.24, 1.28, 1.32, 1.36, 1.4, 1.45, 1.5, 1.55, 1.6];
   const BLANK = 0.31; // largest blank share of a sheet
   const [WIDTH, HEIGHT, GAP] = [186, 273, 20].map((millimetres) => (millimetres / 25.4) * 96); // A4 within its margins
-  const DEVIATIONS = [2, 12, -12]; // a sheet may be this many pixels taller than calculated
+  const DEVIATIONS = [2, 12, -12]; // on paper, a sheet may hold this many pixels more or fewer
   const PARTS = "h1, h2, h3, p, li, dt, dd, pre, th, td, figcaption, canvas, svg, img";
   const body = document.body;
   const columns = document.querySelector(".sides") ? [3, 2, 1] : [3];

@@ -14,7 +14,8 @@ function placesOf({ data, strides, similarity, share }) {
   const { reference, prediction } = data;
   const quick = data.crisp && !data.f;
 
-  // The weight of a pixel: the probability of the group, if `lost` is true times the lost similarity.
+  // The weight of a pixel: the probability of the group (1 without a group). If `lost` is true, the
+  // weight is multiplied by the lost similarity.
   function weigher(group, lost) {
     const presence = (pixel) => Math.max(share("reference", group, pixel), share("prediction", group, pixel));
     if (quick && lost) {
