@@ -104,7 +104,7 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
 	@touch $@
 
-# Everything that .ci/run needs, in one installation.
+# All packages that .ci/run needs in .venv, in one installation.
 .venv/.ci: $(BIN)/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[all,test,lint,docs]' pip-audit \
 		torch==2.13.0 torchmetrics lightning monai pytorch-ignite pymeshmetrics 'napari[pyqt6]' pytest-qt

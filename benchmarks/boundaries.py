@@ -4,12 +4,13 @@
     python -m benchmarks.boundaries --values REFERENCE PREDICTION
 
 Each row runs in a separate process with two threads, so that its memory can be measured. The
-reported time is the least of several wall times. The processor time of all threads shows the
-influence of other processes. FOLDER may contain the folders kits21 (with files such as
-case_*/kidney_instance-1_annotation-1.nii.gz) and TotalSegmentator (with example_seg.nii.gz and
-example_seg_fast.nii.gz). surface-distance, MONAI and pymeshmetrics are compared if they are
-installed. Deviations are relative to pymeshmetrics. --only selects the rows whose names contain
-TEXT. --values prints the distances between two masks according to every installed tool.
+reported time is the least wall time of several runs; the largest images and some tools run only
+once. The processor time of all threads shows the influence of other processes. FOLDER may contain
+the folders kits21 (with files such as case_*/kidney_instance-1_annotation-1.nii.gz) and
+TotalSegmentator (with example_seg.nii.gz and example_seg_fast.nii.gz). surface-distance, MONAI and
+pymeshmetrics are compared if they are installed. Deviations are relative to pymeshmetrics. --only
+selects the rows whose names contain TEXT. --values prints the distances between two masks according
+to every installed tool.
 """
 
 import argparse

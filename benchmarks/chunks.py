@@ -164,7 +164,7 @@ def small_chunks(options: argparse.Namespace, folder: Path) -> list[Row]:
 
 
 def made_up(options: argparse.Namespace, folder: Path) -> list[Row]:
-    """Compare generated volumes that are larger than the disk."""
+    """Compare volumes that are not stored: their chunks are generated when they are read."""
     done = _in_process("--client", "huge", str(options.huge))
     work = f"{options.huge**3 / 2**30:.1f} G pixels, generated when read, two workers"
     peaks = ", ".join(f"{peak:.0f}" for peak in [done["client"], *done["workers"]])

@@ -2,8 +2,8 @@
 
     python -m benchmarks.command [--into PAGE]
 
-Both programs run alternately in new processes, and their times include start-up. The reported ratio
-is the median of all rounds.
+Both programs run alternately in new processes, and their times include start-up. The ratio for
+.nii.gz files and the time for .nii files are medians of all rounds except the first.
 """
 
 import os

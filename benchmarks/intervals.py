@@ -1,12 +1,12 @@
 """Coverage of the 95 % confidence intervals of `evaluation.statistics.summarise`.
 
-Values are drawn from distributions with known means that are similar to those of segmentation
-scores. In a second table, every subject has four cases. It compares intervals that resample
-subjects with intervals that resample cases as if cases were independent:
+Values are drawn from distributions whose means are known, and which resemble the distributions of
+segmentation scores. The second table is about subjects with four cases each. It compares intervals
+that resample subjects with intervals that resample cases as if cases were independent:
 
     python benchmarks/intervals.py [--rounds 2000] [--json intervals.json]
 
-With 2,000 rounds, the standard error is about 0.5 %.
+With 2,000 rounds, the standard error is about 0.5 percentage points.
 """
 
 import argparse

@@ -304,7 +304,7 @@ def _processor_time(paths: list[str]) -> float:
     )  # fmt: skip
 
 
-# Kernels call the functions below only from compiled code, so each needs a compiled caller.
+# The measured functions can be called only from compiled code, so each has a compiled caller below.
 
 
 @numba.njit

@@ -276,7 +276,7 @@ def many_regions() -> list[Row]:
 
 
 def cells(count: int, size: int, shift: int, jitter: float) -> NDArray[np.int32]:
-    """Return a grid of cells, shifted along every axis, with some exchanged labels."""
+    """Return a shifted grid of cells. A share `jitter` of pixels has the label of another cell."""
     line = np.minimum((np.arange(count * size) + shift) // size, count - 1)
     labels = line[:, None, None] * count**2 + line[None, :, None] * count + line[None, None, :]
     rng = np.random.default_rng(0)

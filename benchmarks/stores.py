@@ -1,4 +1,4 @@
-"""Zarr stores for benchmarks: one counts decoded chunks, and the other generates its chunks."""
+"""Zarr stores for benchmarks: one counts fetched chunks, and the other generates its chunks."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def cells(box: tuple[slice, ...], edge: int, shift: int, count: int) -> NDArray[
 
 
 class Counting(WrapperStore[Any]):
-    """A store that counts how often each chunk is fetched and decoded."""
+    """A store that counts how often each chunk is fetched, and therefore decoded."""
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)

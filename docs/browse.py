@@ -26,7 +26,7 @@ SERIOUS = ("serious", "critical")
 
 
 def pages_of(site: Path) -> list[Path]:
-    """Return all hand-written pages, and three of each kind of generated page."""
+    """Return all hand-written pages, and three pages each of reference, gallery and source."""
     # Sphinx nests the lists of its overview of source pages in a way that axe rejects.
     overview = site / "_modules" / "index.html"
     pages = [

@@ -23,7 +23,7 @@ COLOURS = 256  # a palette reduces the file size by two thirds
 
 
 def main() -> None:
-    """Open the sample data, compare both layers, click the worst group, and take a screenshot."""
+    """Open the sample data, compare both layers, select a group, and take a screenshot."""
     viewer = napari.Viewer(show=False)
     for data, arguments, kind in probdice.napari.demo_layers():
         viewer.add_layer(napari.layers.Layer.create(data, arguments, kind))

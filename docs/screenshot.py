@@ -38,7 +38,7 @@ def main() -> None:
         page.wait_for_selector("#viewer[data-ready]", state="attached")
         page.screenshot(path=TARGET)
         browser.close()
-    # Of the methods, this one keeps colours of small areas, such as the colour scale and the ring.
+    # Of Pillow's methods, this one keeps colours of small areas, such as the scale and the ring.
     picture = Image.open(TARGET).convert("RGB")
     picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=1).save(TARGET, optimize=True)
     print(f"{TARGET}: {TARGET.stat().st_size / 1000:.0f} kB")

@@ -1,6 +1,6 @@
 """`python -m fuzz`: read mutants of small valid files with limits on memory and time.
 
-Every target runs in a separate process, which is restarted when a mutant crashes it. If atheris is
+Every target runs in a separate process, which is restarted after a crash or a hang. If atheris is
 installed, coverage guides the mutation. Otherwise, and with `--by-number`, the seed and the number
 of a mutant determine its content. Mutants that cause faults are saved in the folder of `--found`.
 After a fault is fixed, add its file to fuzz/regressions, which the tests read.
@@ -131,7 +131,7 @@ def _keep(folder: Path, died: str) -> None:
 
 
 def _gather(result: Result, folder: Path, found: Path) -> None:
-    """Collect one fault per place in the code with its mutant, and the executed lines."""
+    """Collect all crashes and hangs, one other fault per place, and the executed lines."""
     from fuzz.execution import lines_of
 
     if (folder / "faults.jsonl").exists():

@@ -1,7 +1,7 @@
 """The process that executes mutants of one target, by number or guided by coverage.
 
 `python -m fuzz` starts and monitors this process. If a mutant crashes the process, the mutant
-remains in its folder.
+remains in the folder of the process.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """One execution: write a mutant, use it, and classify the outcome.
 
-There are four kinds of faults. A *traceback* is an exception other than `ProbdiceError`, or a
-message without the file name. An *acceptance* is a result that differs from that of the valid file
-although checksums cover the values. *memory* and *time* are use beyond the limits. The monitoring
-process detects crashes and hangs.
+This module detects four kinds of faults. A *traceback* is an exception other than `ProbdiceError`,
+or a message that has several lines or does not start with the folder of the file. An *acceptance*
+is a result that differs from the results of the valid files although checksums cover the values.
+*memory* and *time* are use beyond the limits. The monitoring process detects crashes and hangs.
 """
 
 import os
@@ -58,7 +58,7 @@ class _TooLong(BaseException):
 def executed(
     target: Target, seed: Seed, content: bytes, folder: Path, valid_results: Sequence[Any] = ()
 ) -> Execution:
-    """Use a mutant. `valid_results` contains the results of the valid files it is derived from."""
+    """Use a mutant. `valid_results` contains the results of all valid files of the target."""
     file = folder / seed.file
     file.write_bytes(seed.wrap(content))
     path = str(folder / seed.path)

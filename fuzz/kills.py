@@ -2,11 +2,12 @@
 
 A small folder with raters is evaluated once without disturbance, with components and boundaries.
 Then runs with another output folder are disturbed, one after the other. The run or one of its
-workers is killed, or the size of files is limited to a random number. Files of methods, raters and
-the reference are deleted, truncated or changed while they are read. A second run with the same
-output folder is started. After a disturbed run, every file must be complete; only the journal may
-end within a line. At the end, an undisturbed run must write the same files, byte for byte, as the
-first run, and no process that a run started may remain.
+workers is killed, or the size of files is limited to a random number. For some of these runs, files
+of methods, raters or the reference are deleted, truncated or changed while they are read, or a
+second run with the same output folder is started. After a disturbed run, every file must be
+complete. The only exceptions are the journal, which may end within a line, and partial files after
+a kill. Now and then, and at the end, an undisturbed run must write the same files as the first run,
+byte for byte, and no process that a run started may remain.
 
 Half of the kills wait until the run has opened its results. A kill counts if it ended a running
 process. Kills of a process that had the results open, or whose parent did, are counted separately.

@@ -36,7 +36,7 @@ print(_peak() - start)
 class Kind:
     """One kind of file: its title, its writer and its reader.
 
-    `shape` is the shape of a row of pixels for pictures.
+    For pictures, `shape` is the shape of each row: the pixels and, if any, their channels.
     """
 
     title: str

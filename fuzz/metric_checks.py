@@ -45,7 +45,7 @@ class Hellinger(Similarity):
 
 
 def boundaries(case: Case) -> Found:
-    """Check the distances between the outlines of one group, with any affine."""
+    """Check the distances between the outlines of one group on a grid with a random affine."""
     if len(case.shape) < 2:
         return
     affine = _affine(case, np.random.default_rng(case.reference.size))

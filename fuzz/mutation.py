@@ -7,7 +7,7 @@ from random import Random
 
 __all__ = ["mutated"]
 
-HEADER = 512  # first bytes, which are changed as often as all other bytes together
+HEADER = 512  # first bytes, which are the place of at least half of all changes
 NUMBERS = (0, 1, 2, 3, 7, 8, 16, 127, 128, 255, 256, 1000, 4096, 32767, 32768, 65535, 65536)
 NUMBERS += (2**20, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 TEXTS = (b"", b"0", b"-1", b"1e999", b"nan", b"inf", b"1.5", b"99999999999999999999", b"\0", b"%d")
@@ -41,7 +41,7 @@ def _byte(content: bytearray, others: Sequence[bytes], random: Random) -> None:
 
 
 def _number(content: bytearray, others: Sequence[bytes], random: Random) -> None:
-    """Replace one to eight bytes with a number that is near an overflow."""
+    """Replace one to eight bytes with a number that parsers may mishandle."""
     size = random.choice((1, 2, 4, 8))
     order = random.choice("<>")
     value = random.choice((*NUMBERS, len(content), len(content) - 1, len(content) + 1))

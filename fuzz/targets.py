@@ -75,7 +75,7 @@ def look_at(path: str) -> None:
 
 
 def read_names(path: str) -> Any:
-    """Read a table of names for label maps and for probabilities, and derived regions."""
+    """Read derived regions from dataset.json, or names of labels and of channels from a table."""
     from probdice.files.name_tables import read_names, read_unions
 
     if path.endswith("dataset.json"):
@@ -84,7 +84,7 @@ def read_names(path: str) -> Any:
 
 
 def read_subjects(path: str) -> Any:
-    """Read the columns of a table of subjects, and of numbers that other programs computed."""
+    """Read a table with cases, subjects, and numbers that other programs computed."""
     from probdice.files.columns import as_number, read_columns
 
     rows = read_columns(path, ("case", "subject", "seconds"))

@@ -3,7 +3,7 @@
 The reference implementations are tests/oracles.py and tests/boundaries_reference.py. The seed and
 the number of a case determine two segmentations, a mask and options. The score of every case is
 compared with that of the reference implementation, and one randomly chosen check of `CHECKS` is
-run. A case that fails is reduced as long as the same check fails, and printed as Python code.
+run. The first three failing cases of each check are reduced and printed as Python code.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def failure_of(case: Case, check: Check) -> str | None:
 
 
 def shrunk(case: Case, check: Check) -> Case:
-    """Reduce a case while the same check fails."""
+    """Reduce a case while the same check fails with a failure of the same kind."""
     kind = _kind(failure_of(case, check))
     while True:
         simpler = next((c for c in _simpler(case) if _kind(failure_of(c, check)) == kind), None)

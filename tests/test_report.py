@@ -362,8 +362,8 @@ def test_large_images_are_subsampled_and_the_page_states_it(tmp_path, monkeypatc
     np.testing.assert_allclose(f / 1e4, result.map()[::2, ::2, ::2], atol=5.1e-5)
     words = " ".join(reader.words)
     assert "The images show every 2nd voxel along each axis" in words
-    assert "Each voxel shows the 6 most probable of 9 reference regions" in words
-    assert "rounded to 4 digits" in words
+    assert "Per voxel, only the 6 most probable of 9 reference regions are shown" in words
+    assert "rounded to 4 decimals" in words
 
 
 def test_label_maps_are_shown_at_full_resolution(tmp_path):
@@ -508,7 +508,7 @@ def test_thousands_of_regions_with_long_names_still_fit(tmp_path):
     assert os.path.getsize(tmp_path / "page.html") < LIMIT
     words = " ".join(reader.words)
     assert "distinguish only the 4096 largest reference regions" in words
-    assert "The table lists the 2000 worst of 6000 groups." in words
+    assert "The table lists 2000 of 6000 groups:" in words
     assert len(reader.pixels["reference"]["names"]) == 4097
 
 

@@ -63,7 +63,7 @@ class ComparisonWidget(QWidget):
     Attributes
     ----------
     outcome : Outcome or None
-        The last complete result.
+        The result of the last comparison; None while a comparison runs and after it has failed.
 
     Examples
     --------
@@ -325,7 +325,7 @@ class ComparisonWidget(QWidget):
             self.show_group(self.table.group(index.row()))
 
     def show_group(self, group: int) -> None:
-        """Move the camera to the position where the two sides of a group differ most."""
+        """Show a place where the sides of a group differ, and select the label of the group."""
         if self.outcome is None or self._grid is None:
             return
         point = self._grid.world(self.outcome.places[group])

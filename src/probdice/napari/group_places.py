@@ -30,12 +30,12 @@ AGREEING = 1e-12
 
 
 def group_places(comparison: "Comparison") -> Integers:
-    """Return one pixel per group, in the part of the image where its two sides differ most.
+    """Return one pixel per group, in the image part where both sides of the group differ most.
 
     The image is divided into parts, eight along each axis. For each group, the part with the
-    largest sum of |p − q| is chosen. The result is the pixel with the largest difference in that
-    part or, for two label maps, the middle pixel of those that differ. For a group without any
-    difference, the result is a pixel in the part that contains most of the group.
+    largest sum of |p − q| is chosen. The result is a pixel of that part with a large difference or,
+    for two label maps, a pixel that differs. For a group without any difference, the result is a
+    pixel in the part that contains most of the group.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class _Candidates:
 
     @classmethod
     def total(cls, parts: "Iterable[_Candidates]") -> "_Candidates":
-        """Sum the weights of each group and part, and keep the pixel with the largest weight."""
+        """Sum the weights of each group and part, and keep the pixel of the largest summand."""
         group, part, weight, pixel = (
             np.concatenate(columns)
             for columns in zip(*((c.group, c.part, c.weight, c.pixel) for c in parts), strict=True)

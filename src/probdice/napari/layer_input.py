@@ -104,8 +104,8 @@ def segmentations_of(
 
     A Labels layer becomes a label map. An Image layer of floating-point numbers contains
     probabilities with the region axis first. Dask arrays and chunked stores such as Zarr are not
-    loaded into memory. The names of regions are read from ``layer.metadata["names"]``, which is a
-    mapping of labels to names or, for an Image layer, a list of one name per region.
+    loaded into memory as a whole. The names of regions are read from ``layer.metadata["names"]``,
+    which is a mapping of labels to names or, for an Image layer, a list of one name per region.
 
     Parameters
     ----------

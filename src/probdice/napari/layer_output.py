@@ -35,8 +35,9 @@ TRANSPARENT = "#00000000"
 class ShownGroups:
     """The label of each group in Labels layers, and the colours of these labels.
 
-    A group with a reference region has the label of that region. The label of an unmatched
-    prediction region is its label in the relabelled prediction.
+    A group with reference regions has the label of the first reference region that was not merged
+    into the group. The label of an unmatched prediction region is its label in the relabelled
+    prediction.
 
     Attributes
     ----------

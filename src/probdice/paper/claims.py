@@ -82,7 +82,7 @@ def steep_claim(data: figures.ValuePlane) -> Claim:
 
 
 def certainty_claim(data: figures.ValuePlane) -> Claim:
-    """Check that f₂ is 0 if only one side is certain, and 1 if both are certain and equal."""
+    """Check f₂ if one side is certain: 0 if the other side differs, and 1 if it is equal."""
     edges = np.concatenate(
         [data.second[0, 1:], data.second[-1, :-1], data.second[1:, 0], data.second[:-1, -1]]
     )
@@ -174,7 +174,7 @@ def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) 
 
 
 def merging_claim(pairs: Mapping[str, figures.MergedPair]) -> Claim:
-    """Check that merging raises the Dice of the region into which other regions are merged."""
+    """Check that merging raises the Dice of the target region, and that no score falls."""
     steps = [(name, step) for name, pair in pairs.items() for step in pair.steps]
     exceptions = tuple(
         f"{name}: {step.region} is merged into {step.into}, Dice {step.dice_before:.4f} → "
@@ -191,8 +191,9 @@ def merging_claim(pairs: Mapping[str, figures.MergedPair]) -> Claim:
         "Merging the parts of an over-segmented region improves the coefficient with the "
         "original region.",
         f"{len(steps) - len(exceptions)} of {len(steps)} merges over {len(pairs)} pairs raised "
-        f"the Dice of their region, by {np.mean(gains):.4f} on average. "
-        f"{'No' if never_lower else 'Some'} score fell after merging: "
+        f"the Dice of their region. The mean change is {np.mean(gains):+.4f}. "
+        f"{'No score fell' if never_lower else 'Some scores fell'} after merging. Scores before "
+        f"and after merging: "
         + ", ".join(f"{before:.4f} → {after:.4f}" for before, after in scores)
         + ".",
         not exceptions and never_lower,

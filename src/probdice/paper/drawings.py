@@ -1,4 +1,4 @@
-"""Draw the figures of the paper. White is 1 and black is 0, as in the paper."""
+"""Draw the figures of the paper. In grey images, white is 1 and black is 0, as in the paper."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -101,7 +101,7 @@ def table(data: DegradationTable) -> Section:
 
 
 def strength_sweep(references: Segmentations, seed: int) -> Section:
-    """Show the scores by strength of each degradation."""
+    """Show the rank correlation between score and strength for each degradation."""
     data = figures.sweep(references, seed=seed)
     correlations = {name: data.spearman(name).tolist() for name in COEFFICIENTS}
     return Section(
@@ -153,8 +153,7 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
         "A correspondence with merged over-segmentation",
         "A photograph of a cup is segmented with a watershed (prediction) and with normalised cuts "
         "(reference). Every reference region is matched to one prediction region. The unmatched "
-        "regions are then merged, in order of decreasing gain, into the groups with the largest "
-        "gain.",
+        "regions are then merged into groups, starting with the largest gain.",
         correspondence.draw_merging(coffee_pair),
         (claims.merging_claim(merged_pairs),),
         {"merges": numbers},

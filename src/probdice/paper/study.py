@@ -32,9 +32,10 @@ class Fit:
     Attributes
     ----------
     slope : float
-        Slope of the regression line of rank by score on average human rank.
+        Slope of the regression line of rank by score on average human rank, or NaN if all human
+        ranks are equal.
     intercept : float
-        Intercept of the regression line.
+        Intercept of the regression line, or NaN if all human ranks are equal.
     pearson : float
         Pearson's correlation, or NaN if all human ranks or all ranks by score are equal.
     spearman : float
@@ -239,7 +240,8 @@ def _interval(values: Floats) -> Interval:
     if values.size == 0:
         return Interval(nan, nan, "withheld", "no bootstrap sample has a value")
     low, high = np.percentile(values, [2.5, 97.5])
-    return Interval(float(low), float(high), "percentile", "people and images are drawn together")
+    reason = "people and images are resampled together"
+    return Interval(float(low), float(high), "percentile", reason)
 
 
 def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:

@@ -69,8 +69,10 @@ def plot(
         - "map": f, where white is 1 and red is 0;
         - "views": the reference, the prediction and f in three orthogonal planes of a volume;
         - "correspondence": a diagram with blue lines for matched pairs and green lines for merges;
-        - "overlap": the Dice of every pair of overlapping regions, in the order of the matching;
-        - "slices": the mean of f per slice;
+        - "overlap": the Dice of every pair of overlapping regions, in the order of the matching.
+          For probabilities and a similarity other than `Absolute`, it shows the share of the loss
+          that matching the pair saves;
+        - "slices": the mean of f per slice along every axis;
         - "histogram": the distribution of f over the pixels or, for label maps, the shares of
           pixels that agree and differ;
         - "boundaries": the outlines of both sides in the slice with the largest distance, coloured

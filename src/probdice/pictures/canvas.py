@@ -27,8 +27,8 @@ __all__ = [
 
 QUIET = "#555555"  # colour of text next to a picture
 DPI = 120
-PAGE = 9.0  # maximum height of a figure in inches
-DOTS = 2.4  # size of a dot
+PAGE = 9.0  # maximum default height of a figure in inches
+DOTS = 2.4  # size of a dot in points
 
 
 @dataclass(frozen=True)

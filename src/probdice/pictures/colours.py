@@ -1,17 +1,17 @@
 """The colours of groups, which are the same in all pictures and on all pages.
 
-A group has the colour that a file or a label table defines for its regions. If no colour is
-defined, or if an earlier group already has the colour, the group gets a colour from a colour-blind
-safe palette. The palette starts with the colours of Okabe and Ito (2008). The other colours were
-chosen one by one from a grid of saturated colours of medium lightness, each with a large CIEDE2000
-distance from the previous colours, black, white, the greys and the red of differences. Distances in
-deuteranopic and protanopic vision (Machado et al. 2009) are multiplied by 1.6, and distances from
-black and white by 1.3. Colours less than 8.2 CIELAB units away from another colour, in any of these
-types of vision, were excluded.
+The background is grey. Any other group has the colour that a file or a label table defines for its
+regions. If no colour is defined, or if an earlier group already has the colour, the group gets a
+colour from a colour-blind safe palette. The palette starts with the colours of Okabe and Ito
+(2008). The other colours were chosen one by one from a grid of saturated colours of medium
+lightness, each with a large CIEDE2000 distance from the previous colours, black, white, the greys
+and the red of differences. Distances in deuteranopic and protanopic vision (Machado et al. 2009)
+were multiplied by 1.6, and distances from black and white by 1.3. Colours less than 8.2 CIELAB
+units away from another colour, in any of these types of vision, were excluded.
 
-Similarity has the same colour scale in all pictures and on all pages. A similarity of 0 is
-`DIFFERENT`, a red that is not in the palette. A similarity of 1 is white in pictures, the colour of
-the page on HTML pages, and transparent over an image.
+Similarity has the same colour scale in all pictures of this package and on all pages of reports. A
+similarity of 0 is `DIFFERENT`, a red that is not in the palette. A similarity of 1 is white in
+pictures, the colour of the page on HTML pages, and transparent over an image.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def colours_of(comparison: Comparison, palette: Palette = "given") -> Colours:
     Returns
     -------
     Colours
-        Colours repeat after 64 groups. The background is grey, except with "rgb".
+        Colour-blind safe colours repeat after 64 groups. The background is grey, except with "rgb".
 
     Examples
     --------

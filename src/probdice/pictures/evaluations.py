@@ -53,10 +53,11 @@ def plot_evaluation(
         The picture to draw:
 
         - "distributions": one row per method, with one dot per case, the quartiles, and the mean
-          with its 95 % confidence interval;
+          (or the median if a value is infinite) with its 95 % confidence interval;
         - "regions": one row per reference label and method, with the Dice of every case as a dot,
-          and the quartiles;
-        - "differences": the difference per case for every pair of methods, on their common cases;
+          and the quartiles. The labels must mean the same in every case;
+        - "differences": one row per pair of methods, drawn as in "distributions", with the
+          difference of the methods for each of their common cases;
         - "volumes": Bland–Altman plots of volume differences against mean volumes, with limits of
           agreement, which contain 95 % of a normal distribution;
         - "ranks": the mean rank of every method with its 95 % confidence interval;
@@ -107,7 +108,7 @@ def plot_evaluation(
 
 @dataclass(frozen=True, eq=False)
 class DotRow:
-    """A row of dots, and the mean and confidence interval that are drawn above it."""
+    """A row of dots, and the mean (or median) and confidence interval drawn above the dots."""
 
     name: str
     colour: str
@@ -277,7 +278,7 @@ DRAWING_FUNCTIONS: dict[str, Callable[[Evaluation, str | None, PlotRequest], Fig
 
 
 def stacked(values: Floats, span: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Return the finite values, and the position of each value in a stack of nearly equal values.
+    """Return the sorted finite values, and the position of each in a stack of similar values.
 
     Positions are 0, 1, −1, 2, −2, …, so that a stack grows in both directions.
     """

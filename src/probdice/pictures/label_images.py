@@ -129,7 +129,7 @@ def _side_by_side(comparison: Comparison, request: PlotRequest, columns: Sequenc
 def _canvas(
     request: PlotRequest, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
 ) -> Canvas:
-    """Return one row of axes per plane, with heights proportional to the image."""
+    """Return one row of axes per plane, with the heights of the images, within limits."""
     width = 3.2
     ratios = [_ratio(plane, shape) for plane in planes]
     heights = [min(max(width * ratio, 0.5), 2 * width) for ratio in ratios]

@@ -1,4 +1,4 @@
-"""The overlaps of all pairs of regions as a matrix, in the order of the correspondence.
+"""The Dice of all overlapping pairs of regions as a matrix, in the order of the correspondence.
 
 Cells of regions that do not overlap are empty. If a side has too many regions, each cell represents
 several pairs and shows the highest Dice of these pairs.
@@ -31,7 +31,7 @@ __all__ = ["Matrix", "draw_overlap", "matrix_of"]
 CELLS = 480  # largest number of cells per side
 WRITTEN = 0.26  # smallest cell, in inches, in which its number is written
 NAMED = 0.09  # smallest row or column, in inches, that is labelled with its name
-OUTLINED = 60  # largest number of regions for which groups are outlined
+OUTLINED = 60  # largest number of regions per side for which pairs are outlined
 AROUND = 2.2, 1.6  # inches for names, colour bar and legend
 MAX_NAME_LENGTH = 22  # characters per name
 TONES = ("#E8E8EC", "#8C8C96", "#26262B")  # colours of overlapping pairs; white means no overlap
@@ -131,7 +131,8 @@ def pair_dice(table: Overlap) -> NDArray[np.float64]:
 def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the Dice of overlapping pairs.
 
-    Matched pairs are outlined in blue, merged pairs in green.
+    Matched pairs are outlined in blue, and merged pairs in green, if each side has at most
+    `OUTLINED` regions.
     """
     matrix = matrix_of(comparison)
     rows, columns = (order.size for order in matrix.order)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stored_boundaries"]
 
 DISTANCE_COLOURS = ("#3895FF", "#967AF0", "#D658C4", DIFFERENT)  # near to far
-MOST = 99.0  # percentile of the distances at which the scale ends
+MOST = 99.0  # percentile of the distances at which the scale ends if the largest is far above it
 CLOSE = 1.5  # the scale ends at the largest distance if it is at most this times the percentile
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,8 @@ class Outline:
     group : int
         The index of the group.
     points : tuple of ndarray
-        Per side, the centroids of the elements, in pixel coordinates.
+        Per side, the centroids of the elements (triangles or line segments) of the outline, in
+        pixel coordinates.
     distances : tuple of ndarray
         Per side, the distance of each element to the other outline.
     weights : tuple of ndarray
@@ -76,8 +77,8 @@ def stored_boundaries(comparison: Comparison) -> Boundaries:
 def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> list[Outline]:
     """Return the outlines of at most `most` groups, in descending order of the largest distance.
 
-    The background is excluded if there are other groups. For probabilities, outlines are computed
-    at the probability level closest to 0.5.
+    The background is excluded if there are other groups with a known distance. For probabilities,
+    outlines are computed at the level of `boundaries` that is closest to 0.5.
     """
     largest = boundaries["hd"]
     groups = [k for k in np.argsort(-largest, kind="stable").tolist() if not np.isnan(largest[k])]

@@ -1,9 +1,9 @@
 """Orientation of displayed slices.
 
-Images with a known geometry are shown in radiological convention: the front or the top of the
+Volumes with a known geometry are shown in radiological convention: the front or the top of the
 patient is up, the patient's right is on the left, and in sagittal slices the nose points to the
-left. Other images are shown like printed arrays: the first axis points down, and the second axis
-points to the right.
+left. Other images are shown like printed arrays: the first axis of a slice points down, and the
+second axis points to the right.
 """
 
 from collections.abc import Sequence
@@ -104,9 +104,10 @@ def planes_of(axes: int, geometry: Geometry | None) -> tuple[Plane, ...]:
 
 
 def finest(planes: Sequence[Plane], shape: tuple[int, ...], geometry: Geometry | None) -> Plane:
-    """Return the plane with the smallest pixels (in a tie, the first), which is shown first.
+    """Return the plane that pages show first: the plane with the smallest pixels.
 
-    If the pixel size is unknown, return the plane with the most pixels.
+    In a tie, return the first of these planes. If the pixel size is unknown, return the plane with
+    the most pixels.
 
     Examples
     --------

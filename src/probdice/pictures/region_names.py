@@ -14,8 +14,8 @@ MAX_NAME_LENGTH = 26  # characters of a name in a picture of an evaluation
 def short_names(labels: Sequence[Label], most: int) -> list[str]:
     """Shorten labels to at most `most` characters each. Different labels remain different.
 
-    The end of a long name is removed. If the result equals another name, the middle or the
-    beginning is removed instead. If the name is still not unique, a number is added.
+    The end of a long name is removed. If the result equals another name, the middle is removed
+    instead, or else the common beginning. If the name is still not unique, a number is added.
 
     Examples
     --------

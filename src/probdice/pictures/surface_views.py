@@ -37,7 +37,8 @@ class SurfaceView:
 def views_of(surface: Surface, *, width: int = 360) -> tuple[SurfaceView, SurfaceView]:
     """Return the lateral and the medial view of a hemisphere.
 
-    The larger of the width and the height of each view is about `width` pixels.
+    If the hemisphere is unknown, return the views from the left and from the right. The larger of
+    the width and the height of each picture is about `width` pixels.
 
     Examples
     --------

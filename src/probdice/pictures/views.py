@@ -39,7 +39,7 @@ __all__ = [
 
 SORTED = 2**16  # number of pixels sorted at once
 NARROW = 2**15  # largest number of regions whose indices fit into two bytes
-NEIGHBOURHOOD = 8  # the worst place is in the worst box, whose sides are an eighth of the image
+NEIGHBOURHOOD = 8  # the worst place is in the worst box, about an eighth of the image per axis
 
 
 @dataclass(frozen=True, eq=False)

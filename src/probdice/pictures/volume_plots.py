@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Volumes", "draw_volumes", "limits_of", "volumes_of"]
 
-ACROSS = 3  # panels per row
+ACROSS = 3  # largest number of panels per row
 LOGARITHMIC = 30  # ratio of the largest to the smallest volume above which the axis is logarithmic
 NORMAL = 1.96  # ± this many standard deviations contain 95 % of a normal distribution
 

@@ -37,22 +37,25 @@ def write(
     Parameters
     ----------
     comparison : Comparison
-        The result of `compare`. If its images are not available, the page shows no images.
+        The result of `compare`. If the images of the comparison are not available, the page shows
+        no images.
     path : path
         The file to write. An existing file is replaced once the new file is complete.
     title : str, optional
-        The title of the page. The default contains the file names.
+        The title of the page. The default contains the file names, or is "Reference and prediction"
+        for arrays.
     image : array, path or image, or several, optional
         One or more images to show under the segmentations, such as the segmented scan. The images
-        must have the same grid as the segmentations, within the tolerance of the comparison. Colour
-        images are supported.
+        must be on the grid of the segmentations, within the option `geometry_tolerance` of the
+        comparison. For arrays, and if the comparison ignores the geometry, the same shape is
+        sufficient. Colour images are supported.
     surface : path or several, optional
         Surfaces, one per hemisphere, on which to show values at vertices. They are FreeSurfer files
         such as ``lh.inflated``, or GIFTI files (.surf.gii). Without surfaces, values at vertices
         are shown only in plots and tables.
     words : {"python", "command"}, optional
-        Whether notes use the option names of Python (``merge="both"``) or of the command line
-        (``--merge both``).
+        Whether notes and hints use the option names of Python (``merge="both"``) or of the command
+        line (``--merge both``).
     command : str, optional
         The command line that created the page. The page shows it and has a button to copy it.
 
@@ -92,10 +95,10 @@ def write_evaluation(
 ) -> dict[tuple[str, str], str]:
     """Write the HTML report of an evaluation, and the pages of selected cases into a folder.
 
-    Case pages of an earlier run that are no longer linked are removed. If the files of a case are
-    not available, the case page shows the recorded results and a notice. If the recorded results
-    are not available either, the case has no page. Both problems are reported as warnings, not as
-    errors.
+    Case pages of an earlier run that are no longer linked are removed. If `again` raises an error
+    for a case, for example because a file is missing, the case page shows the recorded results and
+    a notice. If the recorded results are not available either, the case has no page. Both problems
+    cause a warning, not an error.
 
     Parameters
     ----------
@@ -106,8 +109,8 @@ def write_evaluation(
         the file with the suffix ``_cases`` instead of ``.html``.
     reports : str, optional
         The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. ``"worst:N"`` selects the
-        N worst cases of every method by the first ranking measure. With several methods, it also
-        selects the N cases with the worst mean over methods.
+        N worst cases of every method by the first ranking measure. With several methods,
+        ``"worst:N"`` also selects the N cases with the worst mean over methods, for all methods.
     again : callable, optional
         A function that receives the case and the method and returns the comparison with its images.
         By default, the comparison is read from the journal, and the case pages have no images.
@@ -119,8 +122,9 @@ def write_evaluation(
     title : str, optional
         The title of the report. The default contains the numbers of cases and methods.
     progress : callable, optional
-        A function that is called after every case page with the number of finished pages, the total
-        number of pages, and a description of the problem with this page ("" if there is none).
+        A function that is called after the page of every selected case and method, with the number
+        of finished pages, the total number of these pages, and a description of the problem with
+        this page ("" if there is none).
     words : {"python", "command"}, optional
         Whether pages and warnings use the option names of Python or of the command line; see
         `write`.

@@ -96,8 +96,8 @@ def write_case_pages(
     """Write the case pages into a folder beside the report, and return their addresses.
 
     An additional page shows the methods of a case side by side if the case has at least two scored
-    methods, all of them are in `selection`, and `compare_case` is not None. Cases with values at
-    vertices do not get this page, because they have no slices.
+    methods, all of them are in `selection`, and `compare_case` is not None. If a reference of the
+    evaluation contains values at vertices, no case gets this page, because vertices have no slices.
     """
     folder = _folder(path)
     if selection:
@@ -148,7 +148,7 @@ def write_case_pages(
 
 
 def _add_slice(slices: CaseSlices, method: str, comparison: Comparison | None) -> bool:
-    """Add the slices of a method. Return False if its images are unavailable or too large."""
+    """Add the slices of a method. Return False if its images are missing or cannot be read."""
     if comparison is None:
         return False
     try:
@@ -174,7 +174,7 @@ def _names(
 
 
 def _on_vertices(evaluation: Evaluation) -> bool:
-    """Return whether the references are surface files."""
+    """Return whether any reference is a surface file."""
     suffixes = tuple(
         suffix for file_format in FORMATS if file_format.surfaces for suffix in file_format.suffixes
     )
@@ -214,7 +214,7 @@ def _links(
 
 
 def remove_unlinked(path: Path, pages: Pages) -> None:
-    """Remove pages of earlier runs that are no longer linked. Other files stay."""
+    """Remove pages and partial pages of earlier runs that are not linked. Other files stay."""
     folder = _folder(path)
     linked_names = {unquote(address) for address in pages.values()}
     with suppress(OSError):  # a page that cannot be removed is harmless

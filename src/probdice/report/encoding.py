@@ -14,7 +14,8 @@ MAX_NAME_LENGTH = 80  # default limit of `shortened`, in characters
 def encoded(content: NDArray[Any] | bytes, *, level: int = 4) -> str:
     """Compress data and encode it as base64.
 
-    Level 4 is three times as fast as the default level of zlib, and its output is 5 % larger.
+    Level 4 is about three times as fast as the default level of zlib. Its output is about 5 %
+    larger.
     """
     raw = content if isinstance(content, bytes) else content.tobytes()
     return b64encode(zlib.compress(raw, level)).decode("ascii")

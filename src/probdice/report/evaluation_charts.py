@@ -30,7 +30,7 @@ class Chart:
 
 
 def charts_of(evaluation: Evaluation) -> tuple[Chart, ...]:
-    """Return charts of volumes and, if labels have the same meaning in every case, of regions."""
+    """Return a chart of volumes and, if labels mean the same in every case, a chart of regions."""
     results = [record.comparison for record in evaluation.records if record.comparison is not None]
     dots = sum(len(comparison.groups) for comparison in results)
     charts = []

@@ -1,7 +1,7 @@
 """Figures on the page of an evaluation: means with confidence intervals, and rank stability.
 
-Positions along the axis of a plot are percentages of its width, so that the text size does not
-depend on the screen width.
+Positions along the axis of a plot are percentages of the width of the plot, so that the text size
+does not depend on the screen width.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """Return the chance level of the score, averaged over all comparisons, and 0 if adjusted."""
+    """Return the chance levels of the score (mean over all comparisons) and the adjusted score."""
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):

@@ -116,7 +116,7 @@ def _quartiles(entry: dict[str, Any]) -> Cell:
 
 
 def _differences(name: str, differences: list[dict[str, Any]], test: str) -> Table:
-    """Return the difference of every pair of methods, with its 95 % CI and corrected p-value."""
+    """Return the mean difference of every pair of methods, with 95 % CI and corrected p-value."""
     columns = (
         Column("First", number=False),
         Column("Second", number=False),
@@ -144,7 +144,7 @@ def _probability(p: float | None) -> str:
 
 
 def places_by_measure(summary: dict[str, Any], colours: dict[str, str]) -> Table:
-    """Return the place of every method for every measure, best method first."""
+    """Return the place of every method by every measure, sorted by the first measure."""
     places = {
         measure_words(summary, key)[0]: content["ranks"]
         for key, content in summary["measures"].items()

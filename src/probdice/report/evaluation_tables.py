@@ -43,7 +43,7 @@ MAX_MESSAGE_LENGTH = 2000  # characters of a message
 
 
 def rater_table(summary: dict[str, Any]) -> Table | None:
-    """Return the agreement of the methods with each rater, and inter-rater agreement.
+    """Return the agreement of methods and raters with each rater, and inter-rater agreement.
 
     Return None if the evaluation has no raters.
     """
@@ -112,7 +112,8 @@ def _mean_cells(summary: dict[str, Any]) -> list[Cell]:
 def region_table(summary: dict[str, Any], methods: list[str]) -> Table:
     """Return a table with one row per derived region and per label, and one column per method.
 
-    Derived regions are listed first. Otherwise, rows are ordered by the lowest mean of a method.
+    Derived regions are listed first. Derived regions and labels are each sorted by the lowest mean
+    of any method.
     """
     table: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for key in ("derived", "regions"):

@@ -74,7 +74,7 @@ def _region_counts(counts: Mapping[Side, int]) -> str:
 
 
 def _omission(comparison: Comparison) -> Fact | None:
-    """Return the number of excluded pixels and the reasons."""
+    """Return the number of excluded pixels and the reasons, or None if there is no reason."""
     images = comparison.images
     if images is None:
         return None
@@ -141,7 +141,7 @@ def size_of(side: Segmentation) -> str:
 
 
 def title_of(comparison: Comparison) -> str:
-    """Return the names of both files and their sides, or "Reference and prediction" for arrays."""
+    """Return the names of both files with their sides, or "Reference and prediction" for arrays."""
     if comparison.images is None:
         return "Reference and prediction"
     sources = comparison.images.sides.map(lambda side: side.source)
@@ -181,6 +181,6 @@ def volume(pixels: float, pixel_volume: float | None = None, *, unit: str = "") 
 
 
 def extent(pixels: float, pixel_volume: float | None) -> str:
-    """Return a volume in millilitres, or in pixels if the pixel size is unknown; without a unit."""
+    """Return the number of millilitres, or of pixels if the pixel size is unknown, as text."""
     size = millilitres(pixels, pixel_volume)
     return size.removesuffix(" mL").replace(",", "\u202f") if size else volume(pixels)

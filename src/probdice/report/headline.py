@@ -97,7 +97,7 @@ def tiles_of(comparison: Comparison) -> tuple[Figure, ...]:
 
 
 def figures_of(comparison: Comparison) -> tuple[Figure, ...]:
-    """Return the other measures, which are shown below the first five."""
+    """Return the other measures, which are shown in the section "Details"."""
     score = decimal(available(lambda: comparison.score))
     figures = [Figure("Score", score, _scale_of(_chance(comparison)))]
     if comparison.merges:
@@ -146,7 +146,7 @@ def notes_of(comparison: Comparison, notice: str, words: Words) -> tuple[Sentenc
 
 
 def _sentence(text: str) -> str:
-    """Shorten a note and capitalise its first word, unless the word may be a file name."""
+    """Shorten a note, and capitalise its first word if this word consists only of letters."""
     short = shortened(text, MAX_NOTE_LENGTH)
     first, *_ = short.split(maxsplit=1) or [""]
     return short[:1].upper() + short[1:] if first.isalpha() else short
@@ -168,7 +168,7 @@ def _dice_figure(comparison: Comparison) -> Figure:
 
 
 def _worst_figure(comparison: Comparison) -> Figure:
-    """Return the lowest Dice and, if that region is unmatched, the lowest matched Dice."""
+    """Return the lowest Dice and, if its region is unmatched, the lowest Dice of a match."""
     worst = worst_group(comparison.groups)
     if worst is None:
         return Figure("Worst region", decimal(nan), "no Dice is known")
@@ -222,7 +222,7 @@ def _score_sentence(comparison: Comparison) -> str:
 
 
 def _caveat(comparison: Comparison) -> str:
-    """Return a warning if unrelated images can reach the same adjusted score, or ""."""
+    """Return a warning if the adjusted score is at least 0 but below `DOUBTFUL`, or ""."""
     if not 0 <= available(lambda: comparison.adjusted_score) < DOUBTFUL:
         return ""
     return (

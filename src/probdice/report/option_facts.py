@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fact", "option_facts", "rule_words", "statistics_facts"]
 
-# Options that have their own description. All other options are listed by name.
+# Options that have their own description. All other stored options are listed by name.
 DESCRIBED = frozenset(
     (
         *("similarity", "match", "merge", "correspondence", "ignore", "sums", "scale"),
@@ -32,7 +32,7 @@ DISTANCES = ("tolerance", "infinite")  # options in the unit of boundary distanc
 
 @dataclass(frozen=True)
 class Fact:
-    """A row of the settings, with one value for both sides or one value per side."""
+    """A row of the settings: a name with one or more values, such as one value per side."""
 
     name: str
     values: tuple[str, ...]
@@ -52,7 +52,7 @@ def rule_words(options: CompareOptions, labels_by: LabelsBy | None = None) -> st
 def option_facts(options: CompareOptions, boundaries: Boundaries | None = None) -> list[Fact]:
     """Return the options that differ from the defaults, except similarity, matching and merging.
 
-    The unit of distances is that of the `boundaries`.
+    Options that are distances have the unit of the `boundaries`.
     """
     facts = []
     if options.correspondence == "set":
@@ -117,7 +117,7 @@ def _words(value: Any) -> str:
 
 
 def _per_side(values: Both[str]) -> tuple[str, ...]:
-    """Return the values of both sides."""
+    """Return one text with the values of both sides."""
     return (f"reference {values.reference}, prediction {values.prediction}",)
 
 

@@ -2,8 +2,9 @@
 
 For every pixel, a page contains the most probable regions of each side and the similarity f.
 Probabilities are rounded to the digits that the page displays. If the data exceed the size limit,
-the page contains only every n-th pixel along every axis, and a sentence next to the images reports
-the subsampling. For label maps, f is not stored, because the page computes it from the regions.
+the page stores fewer digits. If this is not sufficient, the page contains only every n-th pixel
+along every axis, and a sentence next to the images reports the subsampling. For two label maps with
+at most `NAMED` regions each, f is not stored, because the page computes it from the regions.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ LEAST_IMAGE_BYTES = 400_000  # bytes guaranteed for each background image
 MOST_LABELS = 2**27  # largest number of pixels of label maps
 MOST_PIXELS = 2**23  # largest number of pixels with probabilities
 MOST_VALUES = 2**25  # largest number of probabilities read per side
-MANY = 2**20  # number of pixels above which a few slices are compressed first
-SLICES = 8  # slices that estimate the compressed size
+MANY = 2**20  # number of pixels from which a few slices are compressed first
+SLICES = 8  # approximate number of slices that estimate the compressed size
 CLEARLY = 1.3  # an estimate above this multiple of the limit is too large
 KEPT = 6  # largest number of regions stored per pixel
 NAMED = 4096  # largest number of regions of a side that images distinguish
-DIGITS = ((2**21, 4), (2**23, 3))  # (largest number of probabilities, digits); otherwise 2
+DIGITS = ((2**21, 4), (2**23, 3))  # (largest number of stored values, digits); otherwise 2
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Pixels:
 def pixels_of(
     comparison: Comparison, colours: Colours, layers: Sequence[BackgroundImage]
 ) -> Pixels:
-    """Return the pixels of both sides in at most `MOST_BYTES`, and the images under them."""
+    """Return the pixels of both sides and f in at most `MOST_BYTES`, and the background images."""
     shape = images_of(comparison).reference.shape
     step = _first_step(comparison, shape)
     words = words_of(comparison)
@@ -272,10 +273,10 @@ def _omissions(comparison: Comparison, digits: int, words: PixelWords) -> tuple[
     for side in SIDES:
         number = len(comparison.labels(side))
         if not _crisp(comparison, side) and number > KEPT:
-            text = f"Each {words.one} shows the {KEPT} most probable of {number} {side} regions."
-            sentences.append(text)
+            kept = f"only the {KEPT} most probable of {number} {side} regions are shown"
+            sentences.append(f"Per {words.one}, {kept}.")
         if number > NAMED:
             sentences.append(f"The images distinguish only the {NAMED} largest {side} regions.")
     if not comparison.overlap.crisp:
-        sentences.append(f"Probabilities and similarities are rounded to {digits} digits.")
+        sentences.append(f"Probabilities and similarities are rounded to {digits} decimals.")
     return tuple(sentences)

@@ -63,7 +63,7 @@ LISTED = 2000  # groups in the table
 PLOTTED = 500  # matched groups, and unmatched regions per side, in the plot of Dice
 APART = 3  # a side with more unmatched regions shows only the first; a list contains the others
 WARNED = 2  # notes on the first screen
-MOST_JSON = 1_000_000  # largest result embedded in a page, in bytes before base64
+MOST_JSON = 1_000_000  # largest compressed result in a page, in bytes before base64
 PRINTED = 30  # diagrams with more rows are not printed
 SHORT = 18  # largest number of characters of a name in the diagram
 ROW = 38  # height of a region in the diagram
@@ -98,7 +98,7 @@ class UnmatchedRows:
     side: Side
     first: tuple[GroupRow, ...]
     others: tuple[GroupRow, ...]
-    count: int  # number of other regions, including regions that are not listed
+    count: int  # number of regions that are not in `first`, including those that are not listed
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,7 @@ def _groups_to_list(groups: Sequence[Group]) -> list[int]:
 
 
 def _unmatched(comparison: Comparison, rows: tuple[GroupRow, ...]) -> tuple[UnmatchedRows, ...]:
-    """Return the unmatched regions to plot, grouped by side. The worst region's side is first."""
+    """Return unmatched regions to plot by side, beginning with the side of the worst region."""
     unmatched = [row for row in rows if row.only and not row.faint]
     result = []
     for side in sorted(SIDES, key=lambda side: bool(unmatched) and unmatched[0].only != side):

@@ -260,7 +260,7 @@ def _matrix(name: str, about: str, values: Floats, agreement: Agreement) -> Rate
 
 
 def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> dict[str, Any]:
-    """Return the names of all regions and, per region, the upper triangle of its Dice matrix."""
+    """Return the names of the regions and, per region, the upper triangle of the Dice matrix."""
     order = list(agreement.order)
     upper = np.triu_indices(len(order), 1)
     dice = [region.dice[np.ix_(order, order)][upper].round(MATRIX_DIGITS) for region in regions]
@@ -272,7 +272,7 @@ def _region_dice(agreement: Agreement, regions: tuple[RegionAgreement, ...]) -> 
 
 def _rater_table(consensus: Consensus) -> Table:
     names = ("Regions", "Score", "Adjusted score", "Explained by the others")
-    accuracy = Column("Accuracy", "Expected accuracy given the consensus")
+    accuracy = Column("Accuracy", "Expected share of correctly marked pixels, given the consensus")
     rows = []
     raters = display_names(consensus.names)
     for k in consensus.agreement.order:

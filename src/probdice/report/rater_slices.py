@@ -44,7 +44,7 @@ class OutlinedRater:
 
 @dataclass(frozen=True)
 class RaterSlices:
-    """The layers for the slider, the raters, and the largest entropy.
+    """The layers for the slider, the raters, and the end of the entropy scale in bits.
 
     Similar raters are adjacent. `regions` contains the codes and names of the regions whose
     outlines can be shown.

@@ -47,8 +47,8 @@ def render(
 ) -> str:
     """Return the text of a page: a template with its values, style, scripts and security policy.
 
-    `style`, `extra_styles` and `scripts` are files of the package, such as "assets/page.css". The
-    style sheets are joined in this order.
+    `style`, `extra_styles` and `scripts` are files of the package, such as "assets/page.css".
+    `style` precedes the `extra_styles` in the joined style sheet.
     """
     from markupsafe import Markup
 

@@ -145,8 +145,8 @@ class CaseSlices:
     def _same_colours(self, comparison: Comparison) -> dict[Side, list[str]]:
         """Return the colours of the regions of a comparison, which are the same for all methods.
 
-        Matched regions have the colour of the reference region. If there is a background image, the
-        background region is transparent.
+        Prediction regions have the colour of the first reference region of their group. Unmatched
+        prediction regions are grey. If there is a background image, the background is transparent.
         """
         own_colours = colours_of(comparison).by_label(comparison)
         for label in comparison.reference_labels:

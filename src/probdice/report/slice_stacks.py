@@ -35,7 +35,7 @@ __all__ = [
 OUTSIDE = 255  # value of pixels that are not compared, in layers of fractions
 WINDOW = (0.5, 99.5)  # percentiles of an image that are shown as black and white
 SLICE_SCRIPTS = ("assets/unpacking.js", "assets/slices.js")  # scripts of pages with slices
-MARGIN = 0.03  # margin around the foreground, as a share of its size
+MARGIN = 0.03  # margin around the foreground, as a share of its size, in addition to one pixel
 FLAT = 0.15  # height of a single row of pixels, relative to its width
 
 
@@ -105,7 +105,7 @@ class Stack:
 
 
 def stack_of(segmentation: Segmentation, most: int) -> Stack:
-    """Return at most `most` pixels, as slices in the plane with the smallest pixels."""
+    """Return slices with at most `most` pixels in total, in the plane with the smallest pixels."""
     shape, geometry = segmentation.shape, segmentation.geometry
     plane = finest(planes_of(len(shape), geometry), shape, geometry)
     return Stack(plane, every_nth(shape, most))
@@ -113,6 +113,8 @@ def stack_of(segmentation: Segmentation, most: int) -> Stack:
 
 def frame_of(foreground: NDArray[np.bool_]) -> list[list[int]]:
     """Return the first and last foreground pixel along each axis, with a margin.
+
+    If there is no foreground pixel, return the first and last pixel of the image.
 
     Examples
     --------

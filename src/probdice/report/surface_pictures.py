@@ -50,8 +50,8 @@ def check_surfaces(
     """Return the vertices of a comparison, and pairs of a structure's index and its surface.
 
     If `every` is True, each surface must belong to a structure of the images. Otherwise, at least
-    one surface must belong to a structure. An error is raised if a required surface is missing or
-    if the images are on a grid.
+    one surface must belong to a structure. An error is raised if this condition does not hold, or
+    if the images do not contain values at vertices.
     """
     space = vertex_space_of(images)
     if space is None:

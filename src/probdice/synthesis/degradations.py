@@ -1,7 +1,8 @@
 """Degradations of a segmentation, each with a non-negative strength.
 
-All functions have the parameters ``(segmentation, strength, *, seed)`` and return a `Segmentation`
-whose probabilities sum to 1. With a strength of 0, the segmentation is returned unchanged.
+All degradations have the parameters ``(segmentation, strength, *, seed)`` and return a
+`Segmentation`. With a strength of 0, the segmentation is returned unchanged. Otherwise, the result
+contains probabilities that sum to 1.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,7 @@ __all__ = [
 Floats = NDArray[Any]  # float32 or float64, as in the segmentation
 ValuesAndLabels = tuple[Floats, tuple[Label, ...]]  # probabilities and the labels of their regions
 
-SMOOTHNESS = 1 / 10  # correlation length of a deformation, as a fraction of the image size
+SMOOTHNESS = 1 / 10  # width of the filter of a deformation, as a fraction of the image size
 TINY = np.finfo(np.float32).tiny
 
 
@@ -185,8 +186,9 @@ def split(
     Returns
     -------
     Segmentation
-        Probabilities. Each cut adds one region at the end. The label of the new region
-        is a new integer, or the name of the split region followed by a number.
+        Probabilities. Each cut adds one region at the end. If the split region has a name, the
+        label of the new region is this name followed by a number. Otherwise, the label is the
+        largest number of any region plus 1.
 
     Examples
     --------
@@ -377,7 +379,8 @@ def _resize(
 def _shares(other_values: Floats) -> Floats:
     """Return the probabilities of the other regions, divided by their sum.
 
-    Where the sum is 0, the values of the nearest pixel with a positive sum are used.
+    Where the sum is 0, the values of the nearest pixel with a positive sum are used. If the sum is
+    0 everywhere, all regions get equal shares.
     """
     total = other_values.sum(axis=0)
     if len(other_values) == 0 or not total.any():

@@ -318,7 +318,7 @@ def _distant_points(candidates: Floats, count: int) -> Floats:
 
 
 def _cluster(count: int, axes: int, rng: np.random.Generator) -> Floats:
-    """Draw random points, each at distance 1 from an earlier point and at least 0.9 from all."""
+    """Draw random points at distance 1 from one earlier point and at least 0.9 from all others."""
     points = np.zeros((1, axes))
     while len(points) < count:
         step = rng.normal(size=axes)

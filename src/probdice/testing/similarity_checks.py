@@ -31,7 +31,8 @@ def check_similarity(similarity: Similarity) -> None:
     - For two regions and positive p and q, the loss 1 − f between (p, 1 − p) and (q, 1 − q) is at
       most the sum of the losses between each of these vectors and (0, 1), in which the first region
       is empty.
-    - The score that `compare` returns is the mean of f.
+    - The argument `axis` selects the axis of the regions.
+    - The score that `compare` returns is the mean of f, and 1 for equal segmentations.
     - The similarity can be restored from JSON and from a pickle.
 
     Parameters
@@ -42,7 +43,8 @@ def check_similarity(similarity: Similarity) -> None:
     Raises
     ------
     AssertionError
-        If a check fails. The message contains the property and the vectors that violate it.
+        If a check fails. The message contains the property and, if a pair of vectors violates it,
+        these vectors.
 
     Examples
     --------

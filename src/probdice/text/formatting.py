@@ -146,7 +146,7 @@ def short_paths(*sources: str) -> tuple[str, ...]:
 def _files(source: str) -> list[str]:
     """Split a comma-separated list of files.
 
-    If a part has no suffix, a comma is part of a path, and the text is not split.
+    If a part has no suffix, the commas are considered part of a path, and the text is not split.
     """
     files = source.split(",")
     return files if all(PurePath(file).suffix for file in files) else [source]

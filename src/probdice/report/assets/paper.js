@@ -1,12 +1,12 @@
 "use strict";
-// Before printing, choose a size of the content at which no sheet of A4 is more than a third blank.
-// If there is none, also change the number of columns of pictures that are side by side.
-// The content is laid out in columns as large as a sheet, which the browser breaks like pages.
+// Before printing, choose a size of the content at which less than a third of every A4 sheet is blank.
+// If there is no such size, also try fewer columns of pictures, and use the layout with the least blank.
+// To measure blank parts, lay the content out in columns as large as a sheet. Columns break like pages.
 (() => {
   const SIZES = [1, 0.97, 1.03, 0.94, 1.06, 0.91, 1.09, 0.88, 1.12, 0.85, 1.16, 1.2, 1.24, 1.28, 1.32, 1.36, 1.4, 1.45, 1.5, 1.55, 1.6];
   const BLANK = 0.31; // largest blank share of a sheet
   const [WIDTH, HEIGHT, GAP] = [186, 273, 20].map((millimetres) => (millimetres / 25.4) * 96); // A4 within its margins
-  const DEVIATIONS = [2, 12, -12]; // on paper, content is up to this much lower or higher, in pixels
+  const DEVIATIONS = [2, 12, -12]; // on paper, a sheet may hold this many pixels more or fewer
   const PARTS = "h1, h2, h3, p, li, dt, dd, pre, th, td, figcaption, canvas, svg, img";
   const body = document.body;
   const columns = document.querySelector(".sides") ? [3, 2, 1] : [3];

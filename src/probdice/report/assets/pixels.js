@@ -55,7 +55,7 @@ const pixels = (async () => {
     return sum / scale;
   }
 
-  // The regions of a pixel, largest first, as [region, value].
+  // The regions of a pixel, most probable first, as [region, value].
   function regionsAt(side, pixel) {
     const entry = data[side];
     const regions = [];

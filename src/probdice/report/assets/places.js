@@ -1,7 +1,8 @@
 "use strict";
 // Locations where a group, or the whole image, differs most. Blocks of the image are sorted by the
-// lost similarity in and around each block, and adjacent blocks are excluded. The location in a
-// block is the pixel with the lowest similarity.
+// lost similarity in and around each block, and blocks close to a chosen block are excluded. The
+// location in a block is the pixel with the largest weight (see `weigher`); in a tie, the pixel that
+// is closest to the weighted centre of the block.
 function placesOf({ data, strides, similarity, share }) {
   const BLOCKS = 24; // along an axis
   const MOST = 20;
@@ -13,7 +14,8 @@ function placesOf({ data, strides, similarity, share }) {
   const { reference, prediction } = data;
   const quick = data.crisp && !data.f;
 
-  // The weight of a pixel: its lost similarity, or the presence of the group.
+  // The weight of a pixel: the probability of the group (1 without a group). If `lost` is true, the
+  // weight is multiplied by the lost similarity.
   function weigher(group, lost) {
     const presence = (pixel) => Math.max(share("reference", group, pixel), share("prediction", group, pixel));
     if (quick && lost) {
@@ -102,8 +104,8 @@ function placesOf({ data, strides, similarity, share }) {
 
   const middle = () => data.frame.map(([first, last]) => Math.floor((first + last) / 2));
 
-  // The locations of a group, worst first. If the group has no differences, the location where it is
-  // largest.
+  // The locations of a group, worst first. If the group has no differences, a location in the block
+  // that contains most of the group.
   return (group) => {
     if (!known.has(group)) {
       let places = find(group, true);

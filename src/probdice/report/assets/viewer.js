@@ -104,7 +104,7 @@
       if (mean !== null && axes > 2) about.append(make("span", "mean", `slice ${number(mean)}`));
       const ramp = make("span", "ramp");
       ramp.setAttribute("role", "img");
-      ramp.setAttribute("aria-label", "from 0 (red, nothing in common) to 1 (equal)");
+      ramp.setAttribute("aria-label", "from 0 (red) to 1 (equal)");
       ramp.append(make("span", "", "0"), make("i"), make("span", "", "1"));
       about.append(ramp);
     } else if (content === "distances") {
