@@ -120,6 +120,19 @@ def test_the_conclusion_names_methods_that_were_not_tested(root: Path) -> None:
     assert untested in conclusion(summary)
 
 
+def test_the_conclusion_reports_no_test_if_only_one_method_is_ranked(tmp_path: Path) -> None:
+    for name in ("truth", "only", "broken"):
+        (tmp_path / name).mkdir()
+        for case in range(6):
+            labels = np.arange(12).reshape(3, 4) // (4 + case)
+            np.save(tmp_path / name / f"c{case}.npy", labels[:2] if name == "broken" else labels)
+    methods = {name: tmp_path / name for name in ("only", "broken")}
+    result = evaluate(tmp_path / "truth", methods, out=tmp_path / "out", missing="exclude")
+    assert places(result)["broken"][1] is None
+    assert result.conclusion.startswith("“only” is first by score")
+    assert "differ" not in result.conclusion
+
+
 def test_external_values_stay_available_without_their_file(root: Path) -> None:
     run(root, rank_by="runtime", column={"runtime:higher": root / "times.csv"})
     (root / "times.csv").unlink()
@@ -280,7 +293,7 @@ def test_a_missed_region_is_infinitely_far_and_medians_are_shown(tmp_path: Path)
     page = result.report(reports="none").read_text()
     assert "∞" in page and "“near” is first by HD of 1 (median HD of 1 1.000" in page
     xlabel = result.plot("distributions").axes[0].get_xlabel()
-    assert xlabel == "HD of 1 (1 infinite values are not drawn)"
+    assert xlabel == "HD of 1 (1 infinite value not drawn)"
 
 
 def test_the_picture_of_schemes_has_the_place_by_every_scheme(root: Path) -> None:

@@ -114,7 +114,9 @@ def shared_out(
     Recorder.now = Recorder.most = 0
     Recorder.taken = []
     requests = [request_of(case) for case in sizes]
-    return list(running.run(requests, workers)), Recorder.taken, Recorder.most
+    with running.WorkerPool() as pool:
+        cases = list(running.run(requests, workers, pool))
+    return cases, Recorder.taken, Recorder.most
 
 
 def test_small_cases_run_in_parallel_on_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,13 +153,35 @@ def test_one_core_runs_one_case_after_the_other(monkeypatch: pytest.MonkeyPatch)
 def test_the_next_case_starts_before_the_last_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_Worker", Recorder)
     Recorder.now, Recorder.taken = 0, []
-    lines = running.run([request_of(case) for case in ("c0", "c1", "c2")], workers=1)
-    assert next(lines) == "c0"
-    end = time.monotonic() + 60
-    while len(Recorder.taken) < 2 and time.monotonic() < end:
-        time.sleep(0.001)
-    assert len(Recorder.taken) == 2
-    assert list(lines) == ["c1", "c2"]
+    requests = [request_of(case) for case in ("c0", "c1", "c2")]
+    with running.WorkerPool() as pool:
+        lines = running.run(requests, 1, pool)
+        assert next(lines) == "c0"
+        end = time.monotonic() + 60
+        while len(Recorder.taken) < 2 and time.monotonic() < end:
+            time.sleep(0.001)
+        assert len(Recorder.taken) == 2
+        assert list(lines) == ["c1", "c2"]
+
+
+def test_runs_share_the_processes_of_a_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Counted(Recorder):
+        def __init__(self) -> None:
+            super().__init__()
+            started.append(self)
+
+    monkeypatch.setattr(running, "_Worker", Counted)
+    Recorder.taken = []
+    with running.WorkerPool() as pool:
+        for _ in range(3):
+            assert list(running.run([request_of("c0"), request_of("c1")], 1, pool)) == ["c0", "c1"]
+        assert len(started) == 1
+        started[0].alive = False  # as if it was killed between two runs
+        assert list(running.run([request_of("c2")], 1, pool)) == ["c2"]
+        assert [worker.alive for worker in started] == [False, True]
+    assert [worker.alive for worker in started] == [False, False]
 
 
 # Crashes -------------------------------------------------------------------------------------

@@ -208,6 +208,20 @@ def test_probabilities_are_accepted_if_the_manifest_lists_them(truth: Path, tmp_
     assert kinds(tmp_path / "mine", both) == []
 
 
+def test_nested_channels_of_predictions_are_read_as_in_the_evaluation(tmp_path: Path):
+    whole_and_core = np.zeros((*SHAPE, 2), np.float32)
+    whole_and_core[:2, ..., 0] = 1
+    whole_and_core[0, ..., 1] = 1
+    save(tmp_path / "truth" / "a.nii.gz", labels(1, 2))
+    save(tmp_path / "mine" / "a.nii.gz", whole_and_core)
+    options = EvaluateOptions.of(match="labels", nested={"prediction": (0, 1, 2)})
+    manifest = replace(Manifest.of(tmp_path / "truth", options), kinds=("probabilities",))
+    restored = Manifest.from_dict(json.loads(json.dumps(manifest.to_dict())))
+    assert kinds(tmp_path / "mine", restored) == []
+    plain = replace(Manifest.of(tmp_path / "truth", BY_LABEL), kinds=("probabilities",))
+    assert kinds(tmp_path / "mine", plain) == [("unreadable", "error")]
+
+
 def test_a_probability_map_that_is_zero_everywhere_is_accepted_as_probabilities(tmp_path: Path):
     save(tmp_path / "truth" / "a.nii.gz", np.full(SHAPE, 0.25, np.float32))
     save(tmp_path / "mine" / "a.nii.gz", np.zeros(SHAPE, np.float32))

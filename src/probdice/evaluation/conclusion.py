@@ -136,8 +136,10 @@ def _separation(
             other = names[0] if names[1] == winners[0] else names[1]
             tests[other] = pair["p_corrected"]
     other_methods = [method for method in order if method in tests]
+    if not other_methods:
+        return [], []
     untested_methods = [method for method in other_methods if tests[method] is None]
-    if other_methods and len(untested_methods) == len(other_methods):
+    if len(untested_methods) == len(other_methods):
         return other_methods, [
             f"There are too few cases to test whether {_quoted(winners[0])} differs from other "
             f"methods."
@@ -155,7 +157,8 @@ def _separation(
         tested_names = [
             _quoted(method) for method in other_methods if method not in untested_methods
         ]
-        method_list = join_names(tested_names) if untested_methods else "all other methods"
+        are_all = len(tested_names) == len(summary["methods"]) - 1
+        method_list = "all other methods" if are_all else join_names(tested_names)
         sentence = f"{winner} differs significantly from {method_list} ({_test(summary)})."
     if not untested_methods:
         return similar_methods, [sentence]

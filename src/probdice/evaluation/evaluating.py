@@ -21,6 +21,7 @@ from probdice.evaluation.rater_comparison import (
     write_consensus,
 )
 from probdice.evaluation.results import Evaluation
+from probdice.evaluation.running import WorkerPool
 from probdice.evaluation.subjects import GivenSubjects
 from probdice.evaluation.tables import ExtraColumns
 from probdice.method.merging import Merging
@@ -310,16 +311,17 @@ def evaluate_folders(
     compiling: Callable[[], None] | None,
 ) -> Evaluation:
     """Evaluate with validated options."""
-    run = Run(options, others, words, progress, compiling)
-    if raters:
-        check_raters(raters, methods)
-        with nullcontext(out) if out is not None else temporary_folder() as results_folder:
-            images = [*raters.values(), *methods.values()]
-            target = folder_for_results(Path(results_folder), images)
-            return _with_raters(run, reference, methods, raters, target, out)
-    if reference is None:
-        raise InputError("reference is None, which requires raters. Pass raters or a folder.")
-    return run.against(reference, methods, out=out, pattern=options.pattern)
+    with WorkerPool() as pool:
+        run = Run(options, others, words, pool, progress, compiling)
+        if raters:
+            check_raters(raters, methods)
+            with nullcontext(out) if out is not None else temporary_folder() as results_folder:
+                images = [*raters.values(), *methods.values()]
+                target = folder_for_results(Path(results_folder), images)
+                return _with_raters(run, reference, methods, raters, target, out)
+        if reference is None:
+            raise InputError("reference is None, which requires raters. Pass raters or a folder.")
+        return run.against(reference, methods, out=out, pattern=options.pattern)
 
 
 def _with_raters(

@@ -22,7 +22,7 @@ from probdice.evaluation.case_scoring import (
 from probdice.evaluation.journal import Journal, read_lines
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.record import Record
-from probdice.evaluation.running import run, run_on_cluster
+from probdice.evaluation.running import WorkerPool, run, run_on_cluster
 from probdice.method.matching import GivenGroups
 from probdice.method.overlap import Overlap
 from probdice.options import CompareOptions
@@ -117,6 +117,7 @@ def finish_requests(
     *,
     out: Path,
     workers: int,
+    pool: WorkerPool,
     scheduler: str | None,
     verify: bool,
     reference_failures: Mapping[str, Note],
@@ -146,7 +147,7 @@ def finish_requests(
 
         notify(None)
         journal_lines = (
-            run(pending_requests, workers, compiling)
+            run(pending_requests, workers, pool, compiling)
             if scheduler is None
             else run_on_cluster(pending_requests, scheduler)
         )

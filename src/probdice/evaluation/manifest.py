@@ -332,6 +332,7 @@ def _reading(options: EvaluateOptions, kinds: set[Kind]) -> CompareOptions:
         sums=options.sums,
         scale=options.scale,
         names=Both(None, names),
+        nested=Both((), options.nested.prediction),
         priority=Both((), options.priority.prediction),
         background=options.background,
         resample=options.resample,

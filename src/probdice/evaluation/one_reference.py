@@ -33,6 +33,7 @@ from probdice.evaluation.rater_comparison import RaterComparison
 from probdice.evaluation.record import Record
 from probdice.evaluation.result_files import write_results
 from probdice.evaluation.results import Evaluation
+from probdice.evaluation.running import WorkerPool
 from probdice.evaluation.subjects import subjects_of
 from probdice.evaluation.tables import ExtraColumns
 from probdice.files.inputs import as_surfaces
@@ -73,7 +74,7 @@ class _Plan:
 
 @dataclass(frozen=True)
 class Run:
-    """The options of an evaluation, and the callbacks that report its progress.
+    """The options of an evaluation, its worker processes, and the callbacks for its progress.
 
     `words` selects the spelling of option names in notes and errors. `compiling` is called when the
     compilation of a kernel starts.
@@ -82,6 +83,7 @@ class Run:
     options: EvaluateOptions
     extra_columns: ExtraColumns
     words: Words
+    pool: WorkerPool
     progress: Callable[[Progress], None] | None
     compiling: Callable[[], None] | None
 
@@ -171,6 +173,7 @@ class Run:
                 doing,
                 out=folder,
                 workers=workers,
+                pool=self.pool,
                 scheduler=options.scheduler,
                 verify=options.verify,
                 reference_failures=plan.failures,

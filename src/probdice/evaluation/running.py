@@ -38,7 +38,7 @@ from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES
 from probdice.method.similarity import Similarity
 
-__all__ = ["run", "run_on_cluster"]
+__all__ = ["WorkerPool", "run", "run_on_cluster"]
 
 TINY = 2**22  # total bytes of images below which one process is fastest
 AHEAD = 3  # submitted cases per thread of a cluster
@@ -48,11 +48,15 @@ START += "from probdice.evaluation.worker import main; main()"
 
 
 def run(
-    requests: Sequence[Request], workers: int, compiling: Callable[[], None] | None = None
+    requests: Sequence[Request],
+    workers: int,
+    pool: "WorkerPool",
+    compiling: Callable[[], None] | None = None,
 ) -> Generator[str, None, None]:
     """Yield the lines of the journal in the order of completion.
 
-    `compiling` is called, from any thread, when a process starts to compile a kernel.
+    Idle processes of the pool are used first, and all processes are returned to it. `compiling` is
+    called, from any thread, when a process starts to compile a kernel.
     """
     if any(not _is_importable(request.options.similarity) for request in requests):
         yield from (score_case(request, workers) for request in requests)
@@ -63,7 +67,7 @@ def run(
     if sum(needs) - OVERHEAD * len(needs) < TINY:
         # Starting a second process or thread would take longer than the cases.
         slots, workers = [1] * len(requests), 1
-    yield from _run_in_slots(requests, slots, workers, compiling or (lambda: None))
+    yield from _run_in_slots(requests, slots, workers, pool, compiling or (lambda: None))
 
 
 def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, None, None]:
@@ -122,11 +126,11 @@ def _run_in_slots(
     requests: Sequence[Request],
     slots: Sequence[int],
     workers: int,
+    pool: "WorkerPool",
     compiling: Callable[[], None],
 ) -> Generator[str, None, None]:
     pending_requests = deque(zip(requests, slots, strict=True))
     running_workers: dict[Future[str], tuple[_Worker, int]] = {}
-    idle_workers: list[_Worker] = []
     finished_futures: list[Future[str]] = []
     free_threads = workers
     threads = ThreadPoolExecutor(workers)  # each thread waits for one process
@@ -135,7 +139,7 @@ def _run_in_slots(
             while pending_requests and pending_requests[0][1] <= free_threads:
                 worker_threads = max(pending_requests[0][1], free_threads // len(pending_requests))
                 request, _ = pending_requests.popleft()
-                worker = idle_workers.pop() if idle_workers else _Worker()
+                worker = pool.take()
                 future = threads.submit(worker.answer, request, worker_threads, compiling)
                 running_workers[future] = worker, worker_threads
                 free_threads -= worker_threads
@@ -149,13 +153,43 @@ def _run_in_slots(
             for future in finished_futures:
                 worker, worker_threads = running_workers.pop(future)
                 free_threads += worker_threads
-                if worker.alive:
-                    idle_workers.append(worker)
+                pool.give_back(worker)
     finally:
         for worker, _ in running_workers.values():
-            worker.process.kill()  # the thread that waits for it calls stop()
+            worker.process.kill()
         threads.shutdown()
-        for worker in idle_workers:
+        for worker, _ in running_workers.values():
+            worker.stop()
+
+
+class WorkerPool:
+    """Idle worker processes, which a run uses again for its next reference.
+
+    Leaving the context stops all of them.
+    """
+
+    def __init__(self) -> None:
+        self._idle_workers: list[_Worker] = []
+
+    def take(self) -> "_Worker":
+        """Return an idle worker, or start one. Workers that were killed while idle are dropped."""
+        while self._idle_workers:
+            worker = self._idle_workers.pop()
+            if worker.alive:
+                return worker
+            worker.stop()
+        return _Worker()
+
+    def give_back(self, worker: "_Worker") -> None:
+        """Keep a worker for the next case, unless its process ended."""
+        if worker.alive:
+            self._idle_workers.append(worker)
+
+    def __enter__(self) -> "WorkerPool":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for worker in self._idle_workers:
             worker.stop()
 
 
@@ -164,7 +198,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self.alive, self.ready = True, False
+        self.ready = False
         self.process = subprocess.Popen(
             [sys.executable, "-c", START, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
@@ -172,6 +206,11 @@ class _Worker:
             stderr=self.errors,
             encoding="ascii",
         )
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process is running."""
+        return self.process.poll() is None
 
     def answer(self, request: Request, threads: int, compiling: Callable[[], None]) -> str:
         """Return the journal line for a request. If the process crashes, the case fails."""
@@ -185,7 +224,6 @@ class _Worker:
                 compiling()
         if line.endswith("\n"):
             return line[:-1]
-        self.alive = False
         self.process.wait()
         exit_reason = self._exit_reason()
         self.stop()
@@ -197,7 +235,6 @@ class _Worker:
 
     def stop(self) -> None:
         """Kill the process and close its streams."""
-        self.alive = False
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):

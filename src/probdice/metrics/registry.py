@@ -49,7 +49,7 @@ MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 
 MISSING_RULES = {  # how a ranking treats missing and failed cases of a method
     "worst": "rank last",
-    "zero": "rank last and count as 0 in means",
+    "zero": "rank last and count as 0 in means (as infinite if lower values are better)",
     "exclude": "are excluded from the ranking for all methods",
 }
 

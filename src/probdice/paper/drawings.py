@@ -165,7 +165,8 @@ def draw_study(study: Study, *, title: str = "") -> "Figure":
     ax.grid(alpha=0.3)
     ax.set_title(_escape_dollars(title or study.title), loc="left", wrap=True, fontsize=10)
     ax.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=8, frameon=False)
-    ax.text(1.04, 0.0, _summary(fit), transform=ax.transAxes, va="bottom", fontsize=9)
+    summary = _summary(fit, is_shifted=len(study.images) > 1)
+    ax.text(1.04, 0.0, summary, transform=ax.transAxes, va="bottom", fontsize=9)
     return figure
 
 
@@ -216,7 +217,7 @@ def _plane(ax: Any, ticks: NDArray[Any], values: NDArray[Any], title: str) -> An
     return image
 
 
-def _summary(fit: Fit) -> str:
+def _summary(fit: Fit, *, is_shifted: bool) -> str:
     lines = []
     for name, value, interval, paper in (
         ("slope", fit.slope, fit.slope_interval, PAPER_SLOPE),
@@ -231,7 +232,9 @@ def _summary(fit: Fit) -> str:
         )
         lines.append(f"{name} {figures.signed(value)}{brackets}")
         lines += [f"   the paper: {paper}"] if paper else []
-    return "\n".join([*lines, "in brackets: 95 % bootstrap CI", "points are shifted slightly"])
+    lines.append("in brackets: 95 % bootstrap CI")
+    lines += ["points are shifted slightly"] if is_shifted else []
+    return "\n".join(lines)
 
 
 def _escape_dollars(text: str) -> str:

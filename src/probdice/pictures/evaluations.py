@@ -16,7 +16,7 @@ from probdice.pictures.canvas import DOTS, PAGE, PlotRequest, canvas_for, reques
 from probdice.pictures.colours import PALETTE
 from probdice.pictures.region_names import MAX_NAME_LENGTH, short_names
 from probdice.pictures.volume_plots import draw_volumes
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -362,7 +362,7 @@ def _titles(evaluation: Evaluation, measure: str | None) -> str:
 def _infinite_note(rows: Sequence[DotRow]) -> str:
     """Return a remark about infinite values, which cannot be drawn."""
     count = sum(int(np.isinf(row.values).sum()) for row in rows)
-    return f" ({count} infinite values are not drawn)" if count else ""
+    return f" ({quantity(count, 'infinite value')} not drawn)" if count else ""
 
 
 def _colours() -> Iterator[str]:

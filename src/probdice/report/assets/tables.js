@@ -3,19 +3,24 @@
 (() => {
   const collator = new Intl.Collator(undefined, { numeric: true });
 
+  // Python writes infinity as "inf".
+  function numberOf(text) {
+    return text === "" ? NaN : Number(text.replace("inf", "Infinity"));
+  }
+
   function compare(kind, column) {
     return (one, two) => {
       const [a, b] = [one, two].map((row) => row.cells[column].dataset.value ?? "");
       if (kind === "text") return collator.compare(a, b);
       // Values that are not numbers come last in both directions.
-      const [x, y] = [a, b].map((text) => (text === "" ? NaN : Number(text)));
-      return x - y;
+      const [x, y] = [numberOf(a), numberOf(b)];
+      return x === y ? 0 : x - y;
     };
   }
 
   function isMissing(row, kind, column) {
     const text = row.cells[column].dataset.value ?? "";
-    return kind === "number" && (text === "" || Number.isNaN(Number(text)));
+    return kind === "number" && Number.isNaN(numberOf(text));
   }
 
   function sort(button) {
