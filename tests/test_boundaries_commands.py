@@ -109,7 +109,7 @@ def test_evaluate_writes_distances_of_cases_and_regions(folders):
     assert regions["b", "2"]["nsd@1"] == "0.0"
     how = (folders / "out" / "how.md").read_text()
     assert "Podobnik and Vrtovec, MeshMetrics, arXiv:2509.05670" in how
-    assert "within 1 mm, 0.5 mm" in how
+    assert "within 1, 0.5" in how
     page = next((folders / "out" / "report_cases").glob("*-a-mine.html")).read_text()
     assert 'id="boundaries"' in page
 

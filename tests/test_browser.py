@@ -1319,3 +1319,26 @@ def test_a_click_shows_the_largest_distance_and_outlines_are_coloured(visit, tmp
     assert shades[7, 4].tolist() == DIFFERENT.tolist()  # far
     assert shades[4, 8].tolist() == [56, 149, 255]  # on the other outline
     assert shades[13, 13].tolist() == [255, 255, 255]
+
+
+def test_infinite_distances_are_sorted_as_the_largest(visit, tmp_path):
+    """Label 3 is missed, so its distance is infinite; label 2 is moved by one pixel."""
+    reference, prediction = np.zeros((2, 20, 24), int)
+    reference[2:8, 2:8] = prediction[2:8, 2:8] = 1
+    reference[2:8, 12:18], prediction[2:8, 13:19] = 2, 2
+    reference[12:18, 2:8] = 3
+    result = compare(reference, prediction, match="labels")
+    result.boundaries()
+    result.report(tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+
+    def distances():
+        return page.eval_on_selector_all(
+            ".boundaries tbody td[data-name=hd]", "cells => cells.map(cell => cell.textContent)"
+        )
+
+    assert distances()[0] == "∞"
+    page.click(".boundaries thead button:has-text('hd,')")
+    assert distances()[0] != "∞" and distances()[-1] == "∞"
+    page.click(".boundaries thead button:has-text('hd,')")
+    assert distances()[0] == "∞"

@@ -253,4 +253,5 @@ def test_nested_channels_have_one_label_each(folder: Path) -> None:
     done = RUNNER.invoke(app, ["compare", *files, "--nested", "prediction:0,17"])
     assert done.exit_code == 1
     output = " ".join(done.output.split())
-    assert "(1 for labels 0, 17), found 3 channels. Set --nested 0,1,2" in output
+    assert "(1 for labels 0, 17), found 3 channels. List the label of the background" in output
+    assert "for example --nested 0,1,2." in output
