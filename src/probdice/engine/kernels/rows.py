@@ -11,11 +11,10 @@ Rows = NDArray[Any]  # float32 or float64
 Sums = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# Number of pixels that are summed in float32 before the sum is added in float64. If a compiler does
-# not vectorise the loop, all these pixels are added one after the other, and in longer sums of a
-# constant, the sixth digit would be wrong. The type is unsigned, because loops whose indices may be
+# Number of pixels that are summed in float32 before the sum is added in float64. In longer sums of
+# a constant, the sixth digit may be wrong. The type is unsigned, because loops whose indices may be
 # negative are not vectorised.
-SHORT = np.uint64(64)
+SHORT = np.uint64(128)
 SPAN = 1024  # number of pixels whose rows stay in the first-level cache during checks and counts
 TOLERANCE = 1e-3  # largest deviation of a pixel's sum of probabilities from 1
 TIED = 1e-6  # a probability that is this close to the largest probability of its pixel ties with it
