@@ -772,7 +772,7 @@ def test_labels_and_probabilities_do_not_mix():
 
 
 def test_metrics_of_other_regions_do_not_add_up():
-    with pytest.raises(InputError, match=r"a metric of \(2, 2\) regions"):
+    with pytest.raises(InputError, match=r"a metric with \(classes, clusters\) = \(2, 2\)"):
         metric_for().merge_state(RegionDice(2))
 
 

@@ -189,7 +189,7 @@ def _fit(
     repeats: int,
     rng: np.random.Generator,
 ) -> Fit:
-    """Fit the ranks of the given images, with bootstrap confidence intervals.
+    """Return the fit for the given images, with bootstrap confidence intervals.
 
     Each item of `images` contains the columns of one image.
     """

@@ -31,8 +31,8 @@ GUIDE = """How to repeat the study
    probdice rank answers scores.csv --column D1
    probdice rank answers scores.csv --column D2
 
-answers.csv and the saved files list the segmentation that each letter stands for. Do not show them
-to people who have not answered yet.
+answers.csv and the saved files list the segmentation that each letter stands for. Do not show these
+files to people who have not answered yet.
 """
 
 

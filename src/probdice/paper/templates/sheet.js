@@ -1,5 +1,5 @@
 "use strict";
-// Save the typed ranks as the table that `probdice rank` reads.
+// Save the typed ranks as a CSV table that `probdice rank` reads.
 
 const key = JSON.parse(document.getElementById("key").textContent);
 const sheet = document.getElementById("sheet");
