@@ -685,7 +685,7 @@ def test_groups_of_soft_regions_on_both_sides_are_rejected_before_the_pass(optio
     [
         (torch.tensor([[0, 1]]), torch.tensor([[0, 3]]), r"target: label 3 at pixel \(0, 1\)"),
         (torch.tensor([[0, -1]]), torch.tensor([[0, 2]]), r"preds: label -1 at pixel \(0, 1\)"),
-        (torch.tensor([[5, 0]]), torch.tensor([[0, 2]]), "5 regions have the labels 0 to 4"),
+        (torch.tensor([[5, 0]]), torch.tensor([[0, 2]]), "the labels of 5 regions are 0 to 4"),
         (torch.full((1, 5, 2), 0.2), torch.tensor([[0, 7]]), "target: label 7"),
         (torch.full((1, 5, 2), 0.3), torch.tensor([[0, 1]]), r"preds: probabilities sum to"),
         (torch.full((1, 5, 2), torch.nan), torch.tensor([[0, 1]]), r"preds: found nan at pixel"),

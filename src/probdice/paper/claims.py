@@ -29,8 +29,8 @@ def forms_claim(forms: figures.ValuePlane) -> Claim:
     s1, s2 = float(forms.first[-1, 0]), float(forms.second[-1, 0])
     return Claim(
         "The undefined corner",
-        "If both segmentations contain only background, the S₁ form is undefined. S₁ varies "
-        "rapidly near this point, where the S₂ form is 1.",
+        "If both segmentations contain only background, the S₁ form is undefined and the S₂ form "
+        "is 1. Near this case, S₁ varies rapidly.",
         f"At (0, 1): S₁ is {'undefined' if np.isnan(s1) else f'{s1:g}'}, S₂ is {s2:g}. One step "
         f"({forms.ticks[1]:g}) away, S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
         bool(np.isnan(s1)) and s2 == 1,
@@ -71,9 +71,10 @@ def steep_claim(data: figures.ValuePlane) -> Claim:
     return Claim(
         "f₂ falls faster near equality",
         "f₂ varies more rapidly than f₁ when the prediction is close to the reference.",
-        f"If the probability changes by {width:g}, f₂ falls by {first_drop.min():.3f} to "
-        f"{first_drop.max():.3f}, and f₁ by {f1_drop.max():.3f}. With another {width:g}, f₂ falls "
-        f"by {second_drop.min():.3f} to {second_drop.max():.3f}. The first decrease of f₂ is "
+        f"If the prediction moves away from the reference by {width:g}, f₂ falls by "
+        f"{first_drop.min():.3f} to {first_drop.max():.3f}, and f₁ falls by {f1_drop.max():.3f}. "
+        f"If the prediction moves by another {width:g}, f₂ falls by a further "
+        f"{second_drop.min():.3f} to {second_drop.max():.3f}. The first decrease of f₂ is "
         f"larger than the second at {(first_drop > second_drop).sum()} of {first_drop.size} "
         f"points, and larger than the decrease of f₁ at {(first_drop > f1_drop).sum()} points.",
         not exceptions,
@@ -100,7 +101,7 @@ def certainty_claim(data: figures.ValuePlane) -> Claim:
 
 
 def crisp_claim(table: figures.DegradationTable) -> Claim:
-    """Check that both scores of label maps equal the fraction of agreeing pixels."""
+    """Check that both scores of crisp segmentations equal the fraction of agreeing pixels."""
     differences = []
     for name, reference in table.references.items():
         regions = np.arange(len(reference.regions))[:, None, None]

@@ -188,10 +188,10 @@ def sweep(
     strengths: Mapping[str, Sequence[float]] = STRENGTHS,
     seed: int = 0,
 ) -> Sweep:
-    """Degrade every image with every degradation at increasing strength, and score the result.
+    """Degrade every image with every degradation at increasing strengths, and score the results.
 
-    Regions with equal labels are matched, except after the degradations `split` and `merge`, after
-    which the paper's rule is used.
+    Regions are matched by label. After the degradations `split` and `merge`, they are matched by
+    the paper's rule.
     """
     scores: dict[str, Any] = {name: {image: {} for image in references} for name in COEFFICIENTS}
     for kind, steps in strengths.items():

@@ -42,9 +42,9 @@ def forms() -> Section:
         "dice-forms",
         "The two forms of the crisp coefficient",
         "Every pair of binary segmentations is a point in the lower left triangle. In the top left "
-        "corner, all pixels are background. There, S₁, the classical coefficient of one "
-        "foreground, is undefined; near this corner, it takes all values from 0 to 1. S₂, the "
-        "fraction of agreeing pixels, is 1 in this corner.",
+        "corner, all pixels of both segmentations are background. In this corner, S₁, the "
+        "classical coefficient of one foreground, is undefined. Near the corner, S₁ takes all "
+        "values from 0 to 1. S₂, the fraction of agreeing pixels, is 1 in the corner.",
         drawings.draw_dice_forms(data),
         (claims.forms_claim(data),),
     )
@@ -150,7 +150,7 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
     }
     return Section(
         "merging",
-        "A correspondence with merged over-segmentation",
+        "A correspondence with a merged over-segmentation",
         "A photograph of a cup is segmented with a watershed (prediction) and with normalised cuts "
         "(reference). Every reference region is matched to one prediction region. The unmatched "
         "regions are then merged into groups. The merge with the largest gain in similarity comes "

@@ -32,8 +32,8 @@ class Fit:
     Attributes
     ----------
     slope : float
-        Slope of the regression line of rank by score on average human rank, or NaN if all human
-        ranks are equal.
+        Slope of the line that predicts the rank by score from the average human rank, or NaN if
+        all human ranks are equal.
     intercept : float
         Intercept of the regression line, or NaN if all human ranks are equal.
     pearson : float

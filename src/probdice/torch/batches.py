@@ -171,13 +171,13 @@ def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
     else:
         return mask
     raise InputError(
-        f"mask must be a boolean tensor of shape {tuple(shape)}, one value per pixel and no "
-        f"channels, found {description}"
+        f"mask must be a boolean tensor of shape {tuple(shape)}, with one value per pixel and no "
+        f"channel axis, found {description}"
     )
 
 
 def renormalise(values: Tensor) -> Tensor:
-    """Normalise the probabilities of pixels whose sum is 1 up to the rounding of bfloat16."""
+    """Divide the probabilities of a pixel by their sum if it is 1 except for bfloat16 rounding."""
     total = values.sum(dim=1, keepdim=True)
     return torch.where((total - 1).abs() <= ROUGH, values / total, values)
 
@@ -210,7 +210,7 @@ def labels_remedy(name: str, channels: int, regions: int | None) -> str:
 
 
 def uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return the function without compilation by torch, which cannot trace Numba kernels."""
+    """Return the function, excluded from compilation by torch, which cannot trace Numba kernels."""
     # Check first, because importing the compiler takes seconds.
     return torch.compiler.disable(function) if torch.compiler.is_compiling() else function
 
@@ -249,8 +249,8 @@ def check_side(side: Batch, inside: Tensor) -> None:
     ignore = ", or ignore the label with ignore_index" if side.name == "target" else ""
     raise InputError(
         f"{side.name}: label {int(values[image, pixel])} at pixel {_index(side, image, pixel)}, "
-        f"but {side.regions} regions have the labels 0 to {side.regions - 1}. Set {option} to the "
-        f"number of regions{ignore}."
+        f"but the labels of {side.regions} regions are 0 to {side.regions - 1}. Set {option} to "
+        f"the number of regions{ignore}."
     )
 
 

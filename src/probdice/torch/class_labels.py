@@ -18,7 +18,7 @@ def number_of_regions(value: object, name: str) -> int:
 
 
 def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
-    """Return the labels of the classes: their names or, if `names` is None, 0, 1, …."""
+    """Return the labels of the classes: their names, or 0, 1, … if `names` is None."""
     if names is None:
         return tuple(range(count))
     classes = tuple(str(name) for name in names)
@@ -35,7 +35,7 @@ def clusters_of(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
 def background_of(
     background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
 ) -> dict[Side, Label] | None:
-    """Return the class and the cluster of the background.
+    """Return the class and the cluster of the background, or None without a background.
 
     A single label selects a class and the cluster at the same position.
     """

@@ -31,7 +31,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class RegionDiceLoss(nn.Module):
-    """A loss that is 1 minus the Dice or the score; targets are labels or probabilities.
+    """A loss that is 1 minus the Dice or 1 minus the score, for labels or probabilities as targets.
 
     The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
     equal. (A Dice loss that uses products does not have this property: for a target of 0.5, the
@@ -67,9 +67,9 @@ class RegionDiceLoss(nn.Module):
         Whether to compute a single loss from sums over the whole batch, instead of one loss per
         image.
     background : int, optional
-        A class that ``"dice"`` and ``"foreground"`` exclude. With ``match="overlap"``, this class
-        is matched to the channel of the same number. With ``measure="score"``, every pixel is
-        included.
+        A class that the measures ``"dice"`` and ``"foreground"`` exclude. With
+        ``match="overlap"``, this class is matched to the channel of the same number. With
+        ``measure="score"``, every pixel is included.
     ignore_index : int or iterable of int, optional
         Labels of the target whose pixels are excluded. Soft targets have no labels, so use a mask
         to exclude their pixels.
@@ -83,10 +83,10 @@ class RegionDiceLoss(nn.Module):
     Notes
     -----
     `forward` accepts `preds` (N, C, …) and a `target` of labels (N, …) or probabilities (N, C, …).
-    A single floating-point channel is read as class 1 of two classes. An image without pixels
-    inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
-    Because a check synchronises with the device, probabilities are checked only with
-    ``match="overlap"``, and labels are checked only on the CPU.
+    A single floating-point channel belongs to class 1, and class 0 is its complement. An image
+    without pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are
+    computed in float32. Because a check synchronises with the device, probabilities are checked
+    only with ``match="overlap"``, and labels are checked only on the CPU.
 
     For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
     outputs have the weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of

@@ -42,7 +42,7 @@ class RegionSums(NamedTuple):
 
 
 def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: bool) -> RegionSums:
-    """Sum probabilities (images, channels, pixels) per image, or over the batch."""
+    """Return the sums over the pixels of each image or, with `batch`, of the whole batch."""
     # vector_norm is not used, because its float32 sums over a volume have errors of 1e-4.
     difference = (p - q).abs().sum(dim=2)
     sums = RegionSums(difference, p.sum(dim=2), q.sum(dim=2), unmatched.sum(dim=2), pixels)

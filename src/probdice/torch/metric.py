@@ -98,8 +98,8 @@ class RegionDice(Metric):
     -----
     `update` accepts labels (N, …) of any integer type, and probabilities or logits (N, C, …) in
     float16, bfloat16, float32 or float64, with or without gradients. A single floating-point
-    channel is read as region 1 of two regions. Targets may also be soft. Compiled kernels
-    compute the sums of CPU tensors; on other devices, torch computes them.
+    channel belongs to region 1, and region 0 is its complement. Targets may also be soft. Compiled
+    kernels compute the sums of CPU tensors; on other devices, torch computes them.
 
     `compute` returns the same keys for every input:
 
@@ -193,7 +193,7 @@ class RegionDice(Metric):
         if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
                 f"similarity {self.options.similarity.name} requires the pixels of every image, "
-                f"but the metric stores only sums over the set. Use ",
+                f"but the metric stores only sums over all images. Use ",
                 Option("correspondence", "image"),
                 " or ",
                 Option("similarity", "absolute"),
@@ -291,7 +291,7 @@ class RegionDice(Metric):
         if not self._from_sums(prediction, reference):
             raise InputError(
                 "preds and target are both probabilities. Groups of several regions then require "
-                "the pixels of every image, but the metric stores only sums over the set. Use ",
+                "the pixels of every image, but the metric stores only sums over all images. Use ",
                 Option("correspondence", "image"),
                 ", ",
                 Option("merge", "none"),

@@ -66,7 +66,7 @@ class Sums:
         return cls(pixels, volumes[0], volumes[1], counts[0], counts[1], savings)
 
     def by_name(self) -> dict[str, Tensor]:
-        """Return a dictionary from the names of the attributes to the sums."""
+        """Return the sums in a dictionary whose keys are the names of the attributes."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def overlap(
@@ -165,7 +165,7 @@ def images_of(
     mask: Tensor | None,
     names: tuple[Sequence[Label], Sequence[Label]] = ((), ()),
 ) -> Images:
-    """Return a batch as one image whose first axis is the batch axis."""
+    """Return both sides of a batch as images whose first axis is the batch axis."""
     reference, prediction = _segmentation(target, names[0]), _segmentation(preds, names[1])
     array = None if mask is None else mask.cpu().numpy()
     return Images(reference, prediction, array, torch.get_num_threads())
