@@ -3,7 +3,7 @@
 import os
 from importlib.util import find_spec
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # widgets need no screen
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # widgets work without a screen
 
 collect_ignore = []
 if not os.environ.get("CI"):
@@ -14,8 +14,8 @@ if not os.environ.get("CI"):
     if not (find_spec("napari") and find_spec("qtpy")):
         collect_ignore.append("src/probdice/napari")
 
-# Files that take long. They start in this order, so that no worker gets one at the end, and the
-# first ones compile different kernels, so that no kernel is compiled twice.
+# Slow test files. They start in this order, so that no worker receives a slow file at the end. The
+# first files compile different kernels, so that no kernel is compiled twice.
 LONG = [
     *("test_boundaries", "test_browser", "test_cases", "test_clusters", "test_distribution"),
     *("test_paper_run", "test_torch_processes", "test_torch_loss", "test_torch"),
@@ -32,6 +32,6 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_configure(config):
-    if find_spec("napari"):  # it uses deprecated names of pydantic
+    if find_spec("napari"):  # napari uses deprecated names of pydantic
         warning = "pydantic.warnings.PydanticDeprecatedSince20"
         config.addinivalue_line("filterwarnings", f"ignore::{warning}")

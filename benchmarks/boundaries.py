@@ -4,13 +4,13 @@
     python -m benchmarks.boundaries --values REFERENCE PREDICTION
 
 Each row runs in a separate process with two threads, so that its memory can be measured. The
-reported time is the least wall time of several runs; the largest images and some tools run only
-once. The processor time of all threads shows the influence of other processes. FOLDER may contain
-the folders kits21 (with files such as case_*/kidney_instance-1_annotation-1.nii.gz) and
-TotalSegmentator (with example_seg.nii.gz and example_seg_fast.nii.gz). surface-distance, MONAI and
-pymeshmetrics are compared if they are installed. Deviations are relative to pymeshmetrics. --only
-selects the rows whose names contain TEXT. --values prints the distances between two masks according
-to every installed tool.
+reported time is the least wall time of several runs; the largest images and some tools are
+measured only once. The processor time of all threads shows the influence of other processes. FOLDER
+may contain the folders kits21 (with files such as
+case_*/kidney_instance-1_annotation-1.nii.gz) and TotalSegmentator (with example_seg.nii.gz and
+example_seg_fast.nii.gz). surface-distance, MONAI and pymeshmetrics are compared if they are
+installed. Deviations are relative to pymeshmetrics. --only selects the rows whose names contain
+TEXT. --values prints the distances between two masks according to every installed tool.
 """
 
 import argparse
@@ -183,7 +183,7 @@ def _texture(rng: np.random.Generator, shape: tuple[int, ...], grain: tuple[int,
 
 
 def _nearest_centre(shape: tuple[int, ...], count: int, moved: float) -> Image:
-    """Return the index of the nearest random centre inside an ellipsoid, and −1 outside."""
+    """Return the nearest random centre of every pixel in an ellipsoid, and −1 for other pixels."""
     from scipy.spatial import cKDTree
 
     rng = np.random.default_rng(0)
@@ -206,7 +206,7 @@ def _in_ellipsoid(shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def _lattice(shape: tuple[int, ...], seed: int) -> Image:
-    """Return the cells of a randomly deformed lattice, nearly the same for all seeds."""
+    """Return the cells of a randomly deformed lattice. Seeds change the cells only slightly."""
     common, own = np.random.default_rng(0), np.random.default_rng(seed)
     labels = np.zeros(shape, np.int32)
     across = shape[0] // LATTICE + 6

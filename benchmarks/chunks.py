@@ -51,9 +51,9 @@ class Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--edge", type=int, default=1024, help="of the volume on disk")
-    parser.add_argument("--huge", type=int, default=2048, help="of the generated volume")
-    parser.add_argument("--small", type=int, default=47, help="small chunks along each axis")
+    parser.add_argument("--edge", type=int, default=1024, help="edge of the volume on disk")
+    parser.add_argument("--huge", type=int, default=2048, help="edge of the generated volume")
+    parser.add_argument("--small", type=int, default=47, help="number of small chunks per axis")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[], help="functions of this file")
@@ -115,7 +115,7 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
     rows = [
         Row(f"decode both, {what}", f"{times['decode']:.1f} s", ""),
         Row(
-            "overlap on two threads, relative to decoding by Zarr",
+            "overlap with two threads, relative to decoding by Zarr",
             f"{times['threads']:.1f} s, {ratio:.2f} ×",
             "at most 1.3 ×",
         ),
@@ -132,9 +132,9 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
     efficiency = seconds[1] / seconds[2] / 2
     against = seconds[2] / times["threads"]
     rows += [
-        Row("overlap on Dask, one worker", f"{seconds[1]:.1f} s", ""),
+        Row("overlap with Dask, one worker", f"{seconds[1]:.1f} s", ""),
         Row(
-            "overlap on Dask, two workers",
+            "overlap with Dask, two workers",
             f"{seconds[2]:.1f} s, efficiency {efficiency:.2f}",
             "at least 0.75",
         ),
@@ -144,7 +144,7 @@ def on_disk(options: argparse.Namespace, folder: Path) -> list[Row]:
             f"{as_arrays:.1f} s, {as_arrays / times['threads']:.2f} ×",
             "at most 1.4 ×",
         ),
-        Row("the result on Dask", "the same to the bit" if same else "DIFFERS", "to the bit"),
+        Row("the result with Dask", "the same to the bit" if same else "DIFFERS", "to the bit"),
     ]
     table = overlap()
     took = _seconds(lambda: table.compare().score)

@@ -5,8 +5,8 @@
 The command takes about a minute on an idle machine. Figures that require downloaded data or many
 minutes are not checked; their pages name the command that prints them. Each figure is read from its
 page with a pattern, so a change to the sentence may require a change to this script. A time or a
-ratio of times may be worse than its figure by `FACTOR`, because machines differ. Other numbers must
-agree. Times in seconds are not checked while other processes use the cores.
+ratio of times may be worse than its figure by the factor `FACTOR`, because machines differ. Other
+numbers must agree. Times in seconds are not checked while other processes use the cores.
 """
 
 import os
@@ -26,7 +26,7 @@ __all__ = ["Figure", "figures", "main", "read_number", "speed_rows"]
 
 ROOT = Path(__file__).parent.parent
 FAILED = "DOES NOT HOLD"
-FACTOR = 2.0  # by which a time or a ratio of times may be worse
+FACTOR = 2.0  # a time or a ratio of times may be worse by this factor
 BENCHMARKS = (speed.small_maps, speed.small_soft, speed.label_maps, speed.many_regions)
 IN_SECONDS = ("compare, 97,336", "compare, adjusted score", "import")  # not relative to other code
 ROUNDS = 200  # samples for the coverage of confidence intervals; the page uses 2,000
@@ -134,7 +134,7 @@ def background_figure() -> Figure:
     """Return the adjusted score if the pixels of the common background are left out."""
     page = "docs/explanation/method.md"
     stated = read_number(page, r"10 % foreground would have an adjusted score of (−\d\.\d+)")
-    reference = np.array([1] * 10 + [0] * 9)  # the 19 of 100 independent pixels with foreground
+    reference = np.array([1] * 10 + [0] * 9)  # 19 of 100 pixels have foreground on a side
     prediction = np.array([1] + [0] * 9 + [1] * 9)
     measured = probdice.compare(reference, prediction, match="labels").adjusted_score
     return equal(page, "adjusted score without the common background", stated, measured, 0.005)

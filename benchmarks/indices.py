@@ -59,7 +59,7 @@ def indices(labels: int) -> list[Row]:
 def least_of_each(
     prepare: Callable[[], Any], works: dict[str, Callable[[Any], Any]]
 ) -> tuple[float, dict[str, float]]:
-    """Return the shortest times of a preparation, and of functions of its result.
+    """Return the shortest times of a preparation, and of functions that receive its result.
 
     The functions are timed separately and alternately, because on a busy machine the difference
     between two long times is mostly noise.

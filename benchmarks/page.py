@@ -71,7 +71,7 @@ def _write(file: Path, size: int) -> float:
 
 
 def _organs(size: int, seeds: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Return the index of the nearest seed of every pixel within a ball."""
+    """Return, for every pixel in a ball, the index of the nearest seed."""
     from scipy.spatial import KDTree
 
     axis = np.linspace(0, 1, size, dtype=np.float32)

@@ -4,7 +4,7 @@
 
 The parts are the functions that the kernels call. All parts of a kernel run alternately on one core
 and, unless a row names memory, on pixels that stay in the cache. Each time is the least of many.
-Except for `update`, it is processor time, which excludes the time of other processes.
+Except in `update`, processor time is measured, which excludes the time of other processes.
 """
 
 import os

@@ -345,7 +345,7 @@ print((highest - before) / 1024)
 
 
 def memory() -> list[Row]:
-    """Measure the memory for memory-mapped input with regions last, which must be copied."""
+    """Measure the memory for memory-mapped input whose last axis is the region axis."""
     if not Path("/proc/self/smaps_rollup").exists():
         return []
     with tempfile.TemporaryDirectory() as folder:

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SHORTEST = 5  # words in a sentence
+SHORTEST = 5  # smallest number of words in a sentence
 VALUE = "…"  # replaces a value in a message
-MESSAGES = ("Error", "Warning", "BadParameter", "Note", "warn")  # ends of their names
+MESSAGES = ("Error", "Warning", "BadParameter", "Note", "warn")  # ends of the names
 OPENING = r"(?=[A-Z`*\"“(\[…])"
 END = re.compile(
     rf"(?<!\bal\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<=[.!?])\s+{OPENING}|(?<=[.!?]\))\s+{OPENING}"
 )
-NOT_PROSE = r"^(?: {4}.*|[#!].*|:::.*|:\w.*|--[\w-]+|\(.*\)=|\|[-|]+)$"  # lines of Markdown
+NOT_PROSE = r"^(?: {4}.*|[#!].*|:::.*|:\w.*|--[\w-]+|\(.*\)=|\|[-|]+)$"  # lines without prose
 CODE = re.compile(
     r"[=;{}]{2}|[{};]$|^[.#<@]|^probdice [a-z]+ |\\[bdsw]|\(\?:|sys\.path|^\S+$|[├└]"
     r"|^\w+\[\w+[\[,]|\| None$"  # types

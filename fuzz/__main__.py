@@ -24,7 +24,7 @@ from typing import Any
 from fuzz.child import Counts
 from fuzz.targets import TARGETS
 
-PATIENCE = 60  # seconds of processor time without an execution after which a process hangs
+PATIENCE = 60  # a process hangs after this many seconds of processor time without an execution
 START = 240  # the same limit for imports and compilation before the first execution
 
 
@@ -81,7 +81,7 @@ def _memory() -> str | None:
 
 
 def _watched(command: list[str], counts: Counts, deadline: float, folder: Path) -> str:
-    """Run a process until its end or the time limit, and return how it crashed, or ""."""
+    """Run a process until its end or the time limit. Return how it crashed; "" if it did not."""
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     last, moved, begun = counts["executions"], 0.0, False
@@ -131,7 +131,7 @@ def _keep(folder: Path, died: str) -> None:
 
 
 def _gather(result: Result, folder: Path, found: Path) -> None:
-    """Collect all crashes and hangs, one other fault per place, and the executed lines."""
+    """Collect all crashes and hangs, one of the other faults per place, and the executed lines."""
     from fuzz.execution import lines_of
 
     if (folder / "faults.jsonl").exists():
@@ -154,11 +154,11 @@ def _gather(result: Result, folder: Path, found: Path) -> None:
 def main() -> None:
     """Fuzz the requested targets and print the results."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"any of {', '.join(TARGETS)}")
     parser.add_argument("--executions", type=int, default=100_000, help="mutants per target")
     parser.add_argument("--seconds", type=float, default=1e9, help="time limit per target")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--by-number", action="store_true", help="not guided by coverage")
+    parser.add_argument("--by-number", action="store_true", help="do not use coverage guidance")
     parser.add_argument("--found", type=Path, default=Path("fuzz/found"))
     parser.add_argument("--log", type=Path, help="file to append the results to, one line each")
     given = parser.parse_args()

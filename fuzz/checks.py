@@ -69,7 +69,7 @@ def merging(case: Case) -> Found:
     matched, alone, joins = oracles.merge(*case.rows, case.f, pairs, sides)
     gains = sorted(join[-1] for join in joins)
     if any(b - a < 1e-4 for a, b in pairwise(gains)) or any(abs(gain) < 1e-4 for gain in gains):
-        return  # rounding decides
+        return  # rounding decides which merge comes first
     yield [join.gain for join in case.result.merges], [join[-1] for join in joins], EXACT
     # If gains tie, the groups may differ, but their scores are equal.
     merged = [oracles.grouped(p, q, groups) for groups in (groups_of(case.result), matched + alone)]

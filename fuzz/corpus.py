@@ -34,12 +34,12 @@ AFFINE = np.array([[-2.0, 0, 0, 10], [0, -3, 0, 20], [0, 0, 5, -30], [0, 0, 0, 1
 
 
 def as_it_is(content: bytes) -> bytes:
-    """Return the content as the file."""
+    """Return the content, which is the whole file."""
     return content
 
 
 def never(content: bytes) -> bool:
-    """Return False: with a good 32-bit checksum, changed contents have another checksum."""
+    """Return False: a good 32-bit checksum differs for changed contents."""
     return False
 
 
@@ -60,7 +60,7 @@ class Seed:
     `path` is the name of the file, with the path inside the file. `content` is mutated. `summed` is
     true if checksums cover all of the content and `wrap` does not recompute them. `right` returns
     whether the checksums of a mutant are right by coincidence. `beside` contains further files that
-    belong to the seed. `part` is the name of the mutated file if it is not the named file.
+    belong to the seed. `part` is the name of the mutated file if it is not the file in `path`.
     """
 
     path: str
@@ -108,7 +108,7 @@ def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
 
 
 def _summed_end(path: str, whole: bytes, mark: bytes) -> Seed:
-    """Return a seed in which only the part after a header without a checksum is mutated."""
+    """Return a seed whose header is not mutated, because no checksum covers the header."""
     head, found, rest = whole.partition(mark)
     return Seed(
         path,
@@ -378,7 +378,7 @@ def hdf5() -> Iterator[Seed]:
 
 
 def zarr() -> Iterator[Seed]:
-    """Yield stores of both formats, whose metadata or chunks are mutated."""
+    """Yield stores of both Zarr formats. Their metadata or chunks are mutated."""
     import zarr
     from zarr.codecs import Crc32cCodec, GzipCodec, ZstdCodec
 
@@ -451,7 +451,7 @@ def _sitk_image(array: NDArray[Any]) -> Any:
 
 
 def _by_itk(name: str, array: NDArray[Any], *, packed: bool) -> dict[str, bytes]:
-    """Return the files that SimpleITK writes with a name."""
+    """Return the files that SimpleITK writes for a file name."""
     import SimpleITK as sitk
 
     with tempfile.TemporaryDirectory() as folder:
@@ -639,7 +639,7 @@ def names() -> Iterator[Seed]:
 
 
 def bids() -> Iterator[Seed]:
-    """Yield tables of label names whose names and folders relate them to a label map."""
+    """Yield tables of label names that belong to a label map by their file names and folders."""
     import nibabel
 
     image = "sub-1/sub-1_run-2_dseg.nii"

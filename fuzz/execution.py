@@ -3,7 +3,7 @@
 This module detects four kinds of faults. A *traceback* is an exception other than `ProbdiceError`,
 or a message that has several lines or does not start with the folder of the file. An *acceptance*
 is a result that differs from the results of the valid files although checksums cover the values.
-*memory* and *time* are use beyond the limits. The monitoring process detects crashes and hangs.
+*Memory* and *time* are uses beyond the limits. The monitoring process detects crashes and hangs.
 """
 
 import os
@@ -25,8 +25,8 @@ from probdice.errors import ProbdiceError, ProbdiceWarning
 
 __all__ = ["Execution", "Fault", "executed", "lines_of", "traced"]
 
-ALLOWED = 64 << 20  # bytes beyond the idle process
-MULTIPLE = 3  # multiple of the size of the values
+ALLOWED = 64 << 20  # bytes that reading may use, besides the idle process
+MULTIPLE = 3  # and this multiple of the size of the values
 SECONDS = 10  # of processor time
 SOURCE = Path(probdice.__file__).parent
 

@@ -9,8 +9,8 @@ complete. The only exceptions are the journal, which may end within a line, and 
 a kill. Now and then, and at the end, an undisturbed run must write the same files as the first run,
 byte for byte, and no process that a run started may remain.
 
-Half of the kills wait until the run has opened its results. A kill counts if it ended a running
-process. Kills of a process that had the results open, or whose parent did, are counted separately.
+Half of the kills wait until the run has opened its results. A kill is counted if it ended a
+running process. It is also counted separately if this process or its parent had the results open.
 """
 
 import argparse
@@ -74,7 +74,7 @@ class Run:
 
 
 def files_in(out: Path) -> dict[str, bytes]:
-    """Return the contents of all result files by path, except those with modification times."""
+    """Return the contents of the result files by path, without files that store file times."""
     return {
         str(file.relative_to(out)): file.read_bytes()
         for file in sorted(out.rglob("*"))
@@ -196,7 +196,7 @@ class Disturber:
             return
         for name, content in files_in(out).items():
             if ".partial" in name and (kind == "kill" or before.get(name) == content):
-                continue  # a kill may leave this file; the next run that writes it removes it
+                continue  # a kill may leave this file until it is written again
             # The inputs determine which cases have a page.
             known = name in self.whole or name.startswith("report_cases/")
             if not (known and (content == self.whole.get(name) or _is_complete(content))):
@@ -269,7 +269,7 @@ def children(parent: int) -> list[int]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return the commands of remaining processes of runs in a folder, after a wait (Linux)."""
+    """Wait, then return the commands of processes that runs in a folder left running (Linux)."""
     mark = f"{small_run.MARK}={folder}".encode()
     deadline = time.monotonic() + 60
     while True:

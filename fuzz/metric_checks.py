@@ -99,7 +99,7 @@ def background(case: Case) -> Found:
     groups.remove(pair)
     dice = oracles.dice_of_counted(p, q, groups)
     yield result.foreground_dice, np.mean(dice) if dice else np.nan, EXACT
-    if not dice:  # no foreground region counts
+    if not dice:  # no foreground region is counted
         return
     volume = sum(a[0].sum() + b[0].sum() for a, b in (oracles.grouped(p, q, [g]) for g in groups))
     common = sum(np.minimum(p[a], q[b]).sum() for a, b in groups if a and b)
@@ -109,7 +109,7 @@ def background(case: Case) -> Found:
 
 
 def faint_regions(case: Case) -> Found:
-    """Check that means over groups exclude groups without a most likely region."""
+    """Check that the mean and the lowest Dice exclude faint groups."""
     dice = oracles.dice_of_counted(*case.rows, groups_of(case.result))
     yield case.result.mean_dice, np.mean(dice) if dice else np.nan, EXACT
     yield case.result.lowest_dice, min(dice) if dice else np.nan, EXACT
@@ -129,7 +129,7 @@ def other_grid(case: Case) -> Found:
     random = np.random.default_rng(case.prediction.size)
     axes = len(case.shape)
     source = _affine(case, random)
-    if case.workers == 2:  # the grids share a lattice
+    if case.workers == 2:  # the grids differ by whole pixels
         source = np.eye(axes + 1)
         source[:-1, -1] = random.integers(-1, 2, axes)
     values = case.prediction
@@ -154,7 +154,7 @@ def other_grid(case: Case) -> Found:
 
 
 def _interpolated(values: Any, inverse: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return the probabilities at the pixels of the standard grid, and which are in the image."""
+    """Return the probabilities on the standard grid, and which of its pixels are in the image."""
     result, view = np.zeros((len(values), *shape)), np.zeros(shape, bool)
     for pixel in np.ndindex(shape):
         place = (inverse @ [*pixel, 1])[:-1]

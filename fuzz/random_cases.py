@@ -64,7 +64,7 @@ class Case:
 
     @cached_property
     def rows(self) -> tuple[Any, Any]:
-        """Both sides in the form of the oracle, with non-empty regions and pixels in the mask."""
+        """Both sides as the oracle expects them: non-empty regions, and only pixels in the mask."""
         p, q = (rows_of(side, self.mask) for side in self.sides)
         return p[p.sum(1) > 0], q[q.sum(1) > 0]
 

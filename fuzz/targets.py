@@ -23,7 +23,7 @@ LARGEST = 1 << 24  # largest number of values that are read from a mutant
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of input, with a function of the path of a mutant and the tested modules.
+    """One kind of input: its name, a function that uses the file at a path, and the tested modules.
 
     If checksums cover the file, the result of `use` is compared with that of the valid file.
     """
@@ -100,7 +100,7 @@ def read_manifest(path: str) -> Any:
 
 
 def call_child(path: str) -> None:
-    """Run a reader that misbehaves in the child process, and check that nothing remains."""
+    """Run a reader that misbehaves in the child process, and check that no resources remain."""
     from fuzz.child_acts import act
     from probdice.errors import FormatError
     from probdice.files import containment
@@ -129,7 +129,7 @@ def _adopt_orphans() -> None:
 
 
 def _check_leftovers(before: dict[str, int], processes: set[int]) -> None:
-    """Raise if more than a child process, its socket and its shared memory remain (Linux)."""
+    """Raise if more than one child process, socket or shared memory remains (Linux)."""
     added = {kind: count - before[kind] for kind, count in _open_resources().items()}
     added["processes"] = len(_running(_children() - processes))
     if any(count > 1 for count in added.values()):

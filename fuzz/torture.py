@@ -26,7 +26,7 @@ CHECKS = checks.CHECKS + metric_checks.CHECKS
 
 
 def failure_of(case: Case, check: Check) -> str | None:
-    """Return the failure of a case, or None."""
+    """Return a description of the failure of a case, or None."""
     try:
         for actual, expected, tolerance in check(case):
             a, b = np.asarray(actual, float), np.asarray(expected, float)

@@ -1,4 +1,4 @@
-"""Evaluation of a small folder on import, so that forked processes start quickly."""
+"""Evaluate a small folder when this module is imported, so that forked processes start quickly."""
 
 import os
 import sys

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def surface(inside, affine, omega=None):
-    """Corners of the triangles (n × 3 × 3) or segments (n × 2 × 2) of a set, in the world."""
+    """World coordinates of the triangles (n × 3 × 3) or segments (n × 2 × 2) of a set."""
     d = inside.ndim
     padded = np.pad(inside, 1)
     left_out = np.zeros(padded.shape, bool) if omega is None else np.pad(~omega, 1)
@@ -80,7 +80,7 @@ def sizes(elements):
 
 
 def distances(points, elements):
-    """From every point to the nearest point of all elements."""
+    """Distances from every point to the nearest point of all elements."""
     return np.array([_to_elements(point, elements).min(initial=np.inf) for point in points])
 
 

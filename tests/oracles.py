@@ -1,4 +1,4 @@
-"""The reference implementation, in float64 and plain loops, written from METHOD.md."""
+"""The reference implementation of docs/explanation/method.md, in float64 and plain loops."""
 
 from itertools import permutations
 
@@ -28,7 +28,7 @@ def aitchison(p, q, floor=0.0):
 
 
 def f_of(similarity, floor=0.0):
-    """The similarity of that name."""
+    """The similarity with this name."""
     return absolute if similarity == "absolute" else lambda p, q: aitchison(p, q, floor)
 
 
@@ -88,7 +88,7 @@ def side_by_side(p, q, pairs):
 
 
 def grouped(p, q, groups):
-    """Both sides with the regions of every group added up."""
+    """Both sides with the regions of every group summed."""
     zero = np.zeros(p.shape[1])
     return (
         np.stack([sum((p[i] for i in rows), zero) for rows, _ in groups]),

@@ -124,12 +124,12 @@ def test_every_module_is_in_a_package():
     assert parts - {"__init__"} | {"kernels"} == set(ENGINE)
 
 
-def test_no_two_modules_have_one_name():
+def test_no_two_modules_share_a_name():
     names = Counter(path.stem for path, _ in modules() if path.stem != "__init__")
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_no_two_classes_have_one_name():
+def test_no_two_classes_share_a_name():
     names = Counter(
         node.name
         for path, _ in modules()

@@ -233,7 +233,7 @@ def test_the_largest_counts_do_not_overflow():
 
 
 @pytest.mark.parametrize("choose", [largest_total, assignment._sparse])
-def test_the_same_pairs_every_time_and_arguments_stay(choose):
+def test_the_pairs_are_always_the_same_and_arguments_are_unchanged(choose):
     table = shuffled(*shifted_grid(6, 2, 1))
     copies = [array.copy() for array in table[:3]]
     first = choose(*table)

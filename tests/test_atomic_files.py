@@ -40,7 +40,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
     assert link.is_symlink() and target.read_text() == "new"
 
 
-def test_permissions_stay(tmp_path):
+def test_permissions_are_kept(tmp_path):
     target = tmp_path / "result"
     target.write_text("old")
     target.chmod(0o640)

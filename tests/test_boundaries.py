@@ -189,7 +189,7 @@ def test_a_cell_with_a_pixel_outside_the_mask_has_no_surface():
     mask[:, 6:] = False
     elements = measured(labels, labels, mask=mask).group(0).reference
     # Without the mask the outline has 10 straight segments of two sides and 4 + 2 at the ends.
-    # Columns 6 and on are outside, so that cells from column 5 on have none.
+    # Columns 6 and on are outside, so that cells from column 5 on have no surface.
     straight = 2 * 3 + 1
     assert elements.weights.sum() == pytest.approx(straight + 2 * np.sqrt(0.5))
     assert elements.points[:, 1].max() == pytest.approx(4.5)

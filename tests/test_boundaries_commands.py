@@ -1,8 +1,9 @@
 """Boundary distances on the command line and in evaluations, with numbers worked by hand.
 
 A square of 6 × 6 pixels is moved by 2 pixels. Its outline has 20 straight segments of length 1 and
-4 corners of length √½. Within 1 pixel of the other outline are, per side: 8 segments of the edges
-along the movement, 2 of the leading edge, and 2 corners. Within half a pixel, the 2 do not count.
+4 corners of length √½. On each side, 8 segments of the edges along the movement, 2 segments of the
+edge inside the other square, and 2 corners are within 1 pixel of the other outline. The 2 segments
+inside the other square are not within half a pixel.
 """
 
 import csv

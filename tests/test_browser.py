@@ -1242,9 +1242,9 @@ const waiting = setInterval(() => {{
 
 
 class Waiting(BaseHTTPRequestHandler):
-    """Serves pages in frames, and a picture that comes when all of them are ready.
+    """Serves pages in frames, and a picture that is sent when all frames are ready.
 
-    Firefox takes its screenshot when everything is loaded, also this picture.
+    Firefox takes its screenshot when everything is loaded, including this picture.
     """
 
     pages: list[bytes]

@@ -85,7 +85,7 @@ def test_annotators_are_a_reference_value(folder: Path) -> None:
 
 
 def test_the_consensus_of_annotators_is_scored_without_components(folder: Path) -> None:
-    """It contains probabilities. The reference and each annotator are label maps."""
+    """The consensus contains probabilities. The reference and each annotator are label maps."""
     consensus = Evaluation.load(folder / "with-raters" / "raters" / "consensus")
     assert not consensus.failures and not consensus.others.components
     for name in (".", "raters/first"):

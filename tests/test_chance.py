@@ -107,7 +107,7 @@ def test_sampled_chance_has_a_standard_error():
 
 
 def test_groups_of_several_soft_regions_that_were_given_are_sampled():
-    """Pairwise overlaps of independent sides count pixels twice that such groups share."""
+    """Pairwise overlaps of independent sides count pixels that such groups share twice."""
     p, q = soft(3, 20_000), soft(4, 20_000, 1)
     earlier = compare(p, q, merge="both")
     assert earlier.merges

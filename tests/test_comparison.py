@@ -170,7 +170,7 @@ def test_no_warning_at_half_or_with_a_floor():
 # Maps and labels -------------------------------------------------------------------------------
 
 
-def test_the_map_is_f_after_correspondence():
+def test_the_map_is_f_of_the_matched_regions():
     result = compare(REFERENCE, SPLIT, merge="both")
     assert result.map().tolist() == [1, 1, 1, 1, 0, 1, 1, 1]
     assert result.map().dtype == np.float32

@@ -28,7 +28,7 @@ def test_undefined_values_are_restored_from_a_dict():
 
 
 def results():
-    """One of every kind."""
+    """One comparison of every kind."""
     earlier = compare(REFERENCE, SPLIT, merge="both")
     named = Segmentation.from_labels(REFERENCE, names={1: "liver", 9: "kidney"}, ignore=3)
     yield earlier

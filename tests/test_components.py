@@ -139,7 +139,7 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 
 def slow_scores(reference, prediction):
-    """CC-Metrics in its own steps: distances to one component after the other."""
+    """Scores by the steps of CC-Metrics, with distances to one component after the other."""
     found, count = ndimage.label(reference, np.ones((3,) * reference.ndim))
     nearest, least = np.zeros(found.shape, int), np.full(found.shape, np.inf)
     for number in range(1, count + 1):

@@ -18,7 +18,7 @@ maps = hnp.arrays(np.int64, 24, elements=st.integers(0, 5))
 
 
 def boxes(shape, **labels):
-    """A label map of boxes, by "label": (top, bottom, left, right)."""
+    """A label map of boxes; label 2 is given as b2=(top, bottom, left, right)."""
     image = np.zeros(shape, np.int64)
     for name, (top, bottom, left, right) in labels.items():
         image[top:bottom, left:right] = int(name.removeprefix("b"))

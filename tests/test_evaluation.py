@@ -872,7 +872,7 @@ def test_a_background_that_cannot_be_found_fails_the_case(folders: Path) -> None
 
 @pytest.fixture
 def clusters(tmp_path: Path) -> Path:
-    """Three clusters for two classes; matched alone, the third case would exchange them."""
+    """Three clusters for two classes. Matching the third case alone would exchange the classes."""
     truth = {"a": [1, 1, 1, 2], "b": [1, 1, 2, 2], "c": [1, 1, 2, 2]}
     mine = {"a": [5, 5, 9, 7], "b": [5, 5, 7, 7], "c": [7, 7, 5, 9]}
     for name, cases in (("truth", truth), ("mine", mine)):

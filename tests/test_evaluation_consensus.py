@@ -47,7 +47,7 @@ CASES = {"a": (0, 17, 53), "b": (0, 1, 3), "c": (0, 1, 17)}
 
 def store(folder: Path, case: str, values: NDArray[Any], suffix: str, names: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    named = names and suffix != ".npy"  # which stores an array alone; --names has them
+    named = names and suffix != ".npy"  # .npy stores no names; --names gives them
     present = {label: NAMES[label] for label in np.unique(values).tolist()} if named else None
     geometry = None if suffix == ".npy" else PLACE
     segmentation = Segmentation.from_labels(values, names=present, geometry=geometry)

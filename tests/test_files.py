@@ -84,7 +84,7 @@ def write_mat(path: Path, array: NDArray[Any]) -> None:
 
 
 def write_dicom(path: Path, array: NDArray[Any]) -> None:
-    """A label map with one segment for each label, at AFFINE."""
+    """Write a label map with one segment per label and the geometry AFFINE."""
     segments = [
         highdicom.seg.SegmentDescription(
             segment_number=int(label),
@@ -113,7 +113,7 @@ def write_dicom(path: Path, array: NDArray[Any]) -> None:
 
 
 def ct_slices(shape: tuple[int, ...]) -> list[pydicom.Dataset]:
-    """The source slices of such a segmentation."""
+    """The CT slices from which a DICOM segmentation with the geometry AFFINE was made."""
     study, series, place = pydicom.uid.generate_uid(), pydicom.uid.generate_uid(), highdicom.UID()
     slices = []
     for z in range(shape[2]):

@@ -19,7 +19,7 @@ OTHER[1:3, 0] = 1
 
 @pytest.fixture(params=[np.uint8, np.bool_, np.float32])
 def files(request, tmp_path):
-    """Kidney and tumour, of which three pixels lie in both, whatever type they are stored in."""
+    """Masks of a kidney and a tumour that share three pixels, stored in one of three types."""
     for name, mask in (("kidney", KIDNEY), ("tumour", TUMOUR)):
         np.save(tmp_path / f"{name}.npy", mask.astype(request.param))
     return [tmp_path / "kidney.npy", tmp_path / "tumour.npy"]
@@ -61,7 +61,7 @@ def test_priority_assigns_shared_pixels(files):
     ]
 
 
-def test_the_dice_of_a_tumour_in_its_kidney_is_its_own(tmp_path):
+def test_a_tumour_inside_its_kidney_has_the_dice_of_its_mask(tmp_path):
     moved = np.roll(TUMOUR, 1, axis=1)
     for name, mask in (("kidney", KIDNEY), ("tumour", TUMOUR)):
         np.save(tmp_path / f"a_{name}.npy", mask)

@@ -320,7 +320,7 @@ def test_a_label_with_two_names_is_an_error(text, message, tmp_path):
         read_names(tmp_path / "table")
 
 
-def test_a_repeated_row_is_no_contradiction(tmp_path):
+def test_a_repeated_row_is_not_a_contradiction(tmp_path):
     (tmp_path / "table.csv").write_text("label,name\n3,liver\n3,liver\n1,spleen\n")
     assert {k: name for k, (name, _) in read_names(tmp_path / "table.csv").items()} == {
         3: "liver",

@@ -179,7 +179,7 @@ def test_unknown_units_are_an_error(tmp_path):
         read(ome(tmp_path / "v.zarr", LABELS, unit="furlong"))
 
 
-def test_pixels_are_no_geometry(tmp_path):
+def test_units_of_pixels_give_no_geometry(tmp_path):
     assert read(ome(tmp_path / "v.zarr", LABELS, unit="pixel")).geometry is None
 
 

@@ -198,7 +198,7 @@ def test_segments_by_their_definitions(seed):
 
 
 def snemi_error(reference, prediction):
-    """SNEMI3D_metrics in its own steps: counts, of which it adds some divided by n."""
+    """The error by the steps of SNEMI3D_metrics, which adds some counts divided by n."""
     n = reference.size
     table = np.zeros((reference.max() + 1, prediction.max() + 1))
     np.add.at(table, (reference.ravel(), prediction.ravel()), 1)

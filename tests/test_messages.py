@@ -23,7 +23,7 @@ def save(path: Path, array: NDArray[np.generic], affine: NDArray[np.float64] | N
 
 
 def said(*words: object) -> str:
-    """What a command that fails prints, on one line."""
+    """Run a command that must fail, and return its error message on one line."""
     done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "300"})
     assert done.exit_code == 1, done.output
     return " ".join(done.stderr.split())

@@ -15,7 +15,7 @@ TOLERANCE = {
 
 
 def exact_score(p, q, similarity, floor=0):
-    """D in 60 digits, of the values as they are stored."""
+    """D with 60 digits, computed from the stored values."""
     mpmath.mp.dps = 60
     total = mpmath.mpf(0)
     for a, b in zip(p.T.tolist(), q.T.tolist(), strict=True):

@@ -96,7 +96,7 @@ def test_differences_are_computed_per_case(result):
 
 
 def _only(result, method):
-    """The same with one method."""
+    """The same evaluation with one method only."""
     records = tuple(record for record in result.records if record.method == method)
     return replace(result, records=records, methods={method: result.methods[method]})
 

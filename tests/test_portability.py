@@ -235,7 +235,7 @@ def windows_paths(monkeypatch):
         ("C:/data/a.npz:probabilities", r"C:\data\a.npz", "probabilities"),
     ],
 )
-def test_a_drive_letter_is_no_file_with_an_inner_path(windows_paths, text, file, inside):
+def test_a_drive_letter_is_not_a_file_with_an_inner_path(windows_paths, text, file, inside):
     assert sources.split_inside(text) == (PureWindowsPath(file), inside)
 
 
@@ -264,7 +264,7 @@ def test_folders_of_methods_may_have_drives(monkeypatch):
     }
 
 
-def test_a_drive_letter_is_no_url():
+def test_a_drive_letter_is_not_a_url():
     assert not sources.is_url("c://data/a.zarr")
     assert not sources.is_url(r"C:\data\a.zarr")
     assert sources.is_url("s3://bucket/a.zarr")

@@ -103,7 +103,7 @@ def test_a_faint_class_that_the_reference_lacks_does_not_count(match):
     assert indices.weighted_iou == pytest.approx(0.6 * jaccard[0] + 0.4 * jaccard[1])
 
 
-def test_a_faint_class_is_no_false_instance():
+def test_a_faint_class_is_not_a_false_instance():
     detection = compare(LABELS, RIGHT, match="labels", background=0).detection()
     counts = detection.true_positives, detection.false_positives, detection.misses
     assert counts == (1, 0, 0)
@@ -114,7 +114,7 @@ def test_a_faint_class_is_no_false_instance():
     assert detection.splits == ()
 
 
-def test_a_faint_region_is_no_part_of_a_split():
+def test_a_faint_region_is_not_part_of_a_split():
     detection = compare([0] * 5, RIGHT[:, :5], match="labels").detection()
     assert detection.splits == compare([0] * 5, LABELS).detection().splits
 

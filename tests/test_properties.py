@@ -56,7 +56,7 @@ def shapes(draw):
 
 @st.composite
 def segmentations(draw, shape, kinds=("crisp", "soft"), zeros=True):
-    """An array of either kind, from continuous values."""
+    """An array of labels or probabilities. Probabilities have continuous values."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     regions = draw(st.integers(1, 5))
     if draw(st.sampled_from(kinds)) == "crisp":
@@ -67,7 +67,7 @@ def segmentations(draw, shape, kinds=("crisp", "soft"), zeros=True):
         p[..., 0] += p.sum(-1) == 0
         p /= p.sum(-1, keepdims=True)
     dtype = draw(st.sampled_from(DTYPES))
-    if dtype == np.float16:  # fractions that it holds exactly, so that they still sum to 1
+    if dtype == np.float16:  # exact fractions, which still sum to 1
         p = rng.multinomial(512, p) / 512
     return np.moveaxis(p, -1, 0).astype(dtype)
 
@@ -90,7 +90,7 @@ def spatial(array):
 
 
 def rows(array):
-    """Either kind as rows of float64."""
+    """Labels or probabilities as rows of float64."""
     if array.dtype.kind == "i":
         return one_hot(array.reshape(-1))
     return array.reshape(len(array), -1).astype(np.float64)
@@ -162,7 +162,7 @@ def unique(result):
 
 
 def gains_differ(result):
-    """Whether merging had no choice: gains well apart, or nothing to merge."""
+    """Whether the order of merges is unambiguous: all gains differ clearly."""
     gains = sorted(entry.gain for entry in result.merges)
     return all(b - a > 1e-6 for a, b in pairwise(gains))
 

@@ -24,7 +24,7 @@ COLOURS = {17: "#0072B2", 53: "#E69F00"}
 
 
 def place(shape: tuple[int, ...]) -> Geometry:
-    """A grid with a spacing for each axis, away from the origin, its first axis flipped."""
+    """A grid away from the origin, with a spacing per axis and a flipped first axis."""
     spacing = np.array([-2.0, 0.5, 4.0])[: len(shape)]
     affine = np.diag([*spacing, 1.0])
     affine[:-1, -1] = np.array([10.0, -20.0, 30.0])[: len(shape)]
@@ -36,7 +36,7 @@ def numbers(shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def rows(shape: tuple[int, ...], count: int = 3) -> NDArray[np.float32]:
-    """Probabilities in steps of 1/64, which all types hold exactly."""
+    """Probabilities in steps of 1/64, which all types represent exactly."""
     steps = np.random.default_rng(0).integers(0, 65, (count - 1, *shape))
     cuts = np.sort(steps, axis=0)
     ends = np.concatenate([cuts, np.full((1, *shape), 64)])

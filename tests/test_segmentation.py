@@ -92,7 +92,7 @@ def test_less_than_a_millionth_missing_is_rounding():
     assert compare(segmentation, [0, 1]).empty["reference"] == ("background",)
 
 
-def test_sums_are_divided_out():
+def test_probabilities_are_divided_by_their_sums():
     p = np.array([[0.5, 1.004], [0.3, 0.0]])
     segmentation = Segmentation.from_probabilities(p, sums="normalise")
     assert compare(segmentation, [[0.625, 1], [0.375, 0]], match="labels").score == 1

@@ -21,7 +21,7 @@ from probdice.method.similarity import SIMILARITIES, as_similarity
     ("first", "f1", "f2"),
     [(0.8, 0.9, 0.635560531405), (0.7, 0.8, 0.511628723387), (0.6, 0.7, 0.441118358899)],
 )
-def test_both_fall_as_the_prediction_moves_away(first, f1, f2):
+def test_both_similarities_fall_as_the_prediction_moves_away(first, f1, f2):
     reference, prediction = [0.9, 0.1], [first, 1 - first]
     assert Absolute()(reference, prediction) == pytest.approx(f1, abs=1e-12)
     assert Aitchison()(reference, prediction) == pytest.approx(f2, abs=1e-12)
@@ -136,7 +136,7 @@ def test_classical_dice_needs_masks_of_one_shape():
 
 
 @pytest.mark.parametrize("f", [Absolute(), Aitchison(), Aitchison(0.01), aitchison_distance])
-def test_one_vector_meets_an_image_along_the_axis_of_the_regions(f):
+def test_one_vector_is_compared_with_an_image_along_the_axis_of_the_regions(f):
     """(3,) against (3, 3) would broadcast along the last axis in NumPy."""
     vector = np.array([0.2, 0.3, 0.5])
     image = np.random.default_rng(0).dirichlet(np.ones(3), 3).T

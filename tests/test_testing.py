@@ -94,7 +94,7 @@ def test_hellinger_by_hand():
     )
 
 
-def test_an_own_similarity_has_chance_and_a_page(maps, tmp_path):
+def test_a_custom_similarity_has_chance_and_a_page(maps, tmp_path):
     result = compare(maps["p"], maps["q"], similarity=Hellinger(), merge="both")
     assert 0 < result.chance < 1
     assert result.chance_error > 0
@@ -102,7 +102,7 @@ def test_an_own_similarity_has_chance_and_a_page(maps, tmp_path):
     assert "hellinger" in (tmp_path / "page.html").read_text()
 
 
-def test_an_own_similarity_is_stored_as_json(maps, tmp_path):
+def test_a_custom_similarity_is_stored_as_json(maps, tmp_path):
     result = compare(maps["p"], maps["q"], similarity=AitchisonByDefinition(0.25))
     back = Comparison.from_json(result.to_json())
     assert back.similarity == AitchisonByDefinition(0.25)
@@ -111,7 +111,7 @@ def test_an_own_similarity_is_stored_as_json(maps, tmp_path):
     assert probdice.Overlap.load(tmp_path / "overlap.npz").similarity == AitchisonByDefinition(0.25)
 
 
-def test_an_own_similarity_is_found_by_its_name(maps):
+def test_a_custom_similarity_is_found_by_its_name(maps):
     named = compare(maps["p"], maps["q"], similarity="hellinger")
     assert named.score == compare(maps["p"], maps["q"], similarity=Hellinger()).score
 
@@ -124,7 +124,7 @@ def hellinger_of_a_script():
 
 
 @pytest.mark.parametrize("similarity", [Hellinger(), hellinger_of_a_script()])
-def test_a_folder_is_evaluated_by_an_own_similarity(similarity, maps, tmp_path):
+def test_a_folder_is_evaluated_with_a_custom_similarity(similarity, maps, tmp_path):
     for folder, values in (("reference", maps["p"]), ("prediction", maps["q"])):
         (tmp_path / folder).mkdir()
         for case in "ab":

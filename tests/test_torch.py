@@ -382,7 +382,7 @@ def test_a_correspondence_of_one_set_scores_another():
 
 @pytest.mark.parametrize("ignored", [255, 1, -1, [0, 255]])
 @pytest.mark.parametrize("kind", ["labels", "logits"])
-def test_ignored_pixels_leave_everything(ignored, kind):
+def test_ignored_pixels_are_excluded_from_all_numbers(ignored, kind):
     preds, target = made()[0][kind].clone(), made()[1]["labels"].clone()
     labels = ignored if isinstance(ignored, list) else [ignored]
     target[:, 2:4] = labels[-1]
@@ -685,7 +685,7 @@ def test_groups_of_soft_regions_on_both_sides_are_rejected_before_the_pass(optio
     [
         (torch.tensor([[0, 1]]), torch.tensor([[0, 3]]), r"target: label 3 at pixel \(0, 1\)"),
         (torch.tensor([[0, -1]]), torch.tensor([[0, 2]]), r"preds: label -1 at pixel \(0, 1\)"),
-        (torch.tensor([[5, 0]]), torch.tensor([[0, 2]]), "5 regions have the labels 0 to 4"),
+        (torch.tensor([[5, 0]]), torch.tensor([[0, 2]]), "the labels of 5 regions are 0 to 4"),
         (torch.full((1, 5, 2), 0.2), torch.tensor([[0, 7]]), "target: label 7"),
         (torch.full((1, 5, 2), 0.3), torch.tensor([[0, 1]]), r"preds: probabilities sum to"),
         (torch.full((1, 5, 2), torch.nan), torch.tensor([[0, 1]]), r"preds: found nan at pixel"),
@@ -761,7 +761,7 @@ def test_soft_targets_have_no_label_to_ignore():
         metric_for(ignore_index=255).update(made()[0]["logits"], made()[1]["soft"])
 
 
-def test_labels_and_probabilities_do_not_mix():
+def test_labels_and_probabilities_cannot_be_mixed():
     metric = metric_for()
     metric.update(made()[0]["logits"], made()[1]["labels"])
     metric.update(made()[0]["labels"], made()[1]["labels"])
@@ -771,8 +771,8 @@ def test_labels_and_probabilities_do_not_mix():
         metric.compute()
 
 
-def test_metrics_of_other_regions_do_not_add_up():
-    with pytest.raises(InputError, match=r"a metric of \(2, 2\) regions"):
+def test_metrics_with_other_numbers_of_regions_cannot_be_added():
+    with pytest.raises(InputError, match=r"a metric with \(classes, clusters\) = \(2, 2\)"):
         metric_for().merge_state(RegionDice(2))
 
 
@@ -785,7 +785,7 @@ def test_a_missing_library_is_named(monkeypatch):
         import_module("probdice.torch")
 
 
-def test_infinite_distances_are_warned_of():
+def test_infinite_distances_cause_a_warning():
     metric = metric_for(correspondence="image", similarity="aitchison")
     with pytest.warns(ProbdiceWarning, match="infinitely far apart"):
         metric.update(made()[0]["logits"][:1], made()[1]["labels"][:1])

@@ -509,7 +509,7 @@ def test_autocast_changes_nothing(dtype, match):
 
 @pytest.mark.parametrize("kind", ["labels", "soft"])
 @pytest.mark.parametrize("similarity", ["absolute", Aitchison(floor=FLOOR)])
-def test_nothing_waits_for_a_device(kind, similarity):
+def test_the_loss_never_waits_for_a_device(kind, similarity):
     # Tensors of the meta device have no values, so reading one fails.
     logits = torch.zeros(N, C, *SHAPE, device="meta", requires_grad=True)
     target = torch.zeros(N, *SHAPE, dtype=torch.long, device="meta")
@@ -707,7 +707,7 @@ def test_fifty_steps_train_a_network(options, dice):
 
 @pytest.mark.filterwarnings(r"ignore:`isinstance\(treespec, LeafSpec\)`:FutureWarning")
 @pytest.mark.filterwarnings("ignore:The 'train_dataloader' does not have many workers")
-def test_lightning_trains_with_it(tmp_path):
+def test_lightning_trains_with_the_loss(tmp_path):
     import lightning
 
     class Model(lightning.LightningModule):
@@ -739,7 +739,7 @@ def test_lightning_trains_with_it(tmp_path):
     assert mean_dice(model.network) > 0.8
 
 
-def test_monai_trains_with_it():
+def test_monai_trains_with_the_loss():
     from monai.data import DataLoader, Dataset
     from monai.engines import SupervisedTrainer
 

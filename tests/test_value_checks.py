@@ -64,7 +64,7 @@ def test_the_first_pixel_of_many_blocks_is_named():
         compare(big, np.full((2, 700, 1000), 0.5, np.float32), workers=2)
 
 
-def test_places_are_in_the_order_of_the_axes_whatever_the_memory():
+def test_places_are_in_the_order_of_the_axes_for_any_memory_order():
     bad = np.asfortranarray(spoilt((1, 1, 2), 0.3))
     with pytest.raises(ProbdiceError, match=r"at pixel \(1, 2\)"):
         compare(bad, GOOD)
@@ -104,7 +104,7 @@ def test_the_error_suggests_dividing_percentages_and_bytes(full, name):
         compare([0, 1], Segmentation.from_probabilities(scaled, sums="background"))
 
 
-def test_fractions_are_no_labels():
+def test_fractions_are_not_labels():
     fractions = Segmentation.from_labels(np.array([0.0, 1.0, 1.5, 2.5]))
     with pytest.raises(ProbdiceError, match=r"label 1.5 at pixel \(2,\) \(the first of 2"):
         compare(fractions, [0, 1, 1, 2])

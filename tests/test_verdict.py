@@ -15,7 +15,7 @@ from probdice.metrics.verdict import (
 
 
 def shifted(size, shift):
-    """Two regions of equal size, and the border moved: Dice 2(s−d)/(2s−d) and 2s/(2s+d)."""
+    """Two regions of s pixels, with the border moved by d: Dice 2(s−d)/(2s−d) and 2s/(2s+d)."""
     reference = np.repeat([1, 2], size)
     return reference, np.repeat([1, 2], [size - shift, size + shift])
 

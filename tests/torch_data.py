@@ -26,7 +26,7 @@ def metric_for(**options):
 
 
 def fed(metric, preds, target, size=3):
-    """The metric after all batches of a size."""
+    """The metric after updates with all batches of a given size."""
     for p, t in zip(preds.split(size), target.split(size), strict=True):
         metric.update(p, t)
     return metric

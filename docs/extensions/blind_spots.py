@@ -1,7 +1,7 @@
-"""Blind spots of each number: synthetic pairs of segmentations for which it is misleading.
+"""Blind spots of each number: synthetic pairs of segmentations for which the number misleads.
 
 `CASES` contains the pairs, each with a verdict. A number is misleading if it is high for a bad
-segmentation or low for a good one. The tests check that every number is misleading in both ways.
+segmentation or low for a good one. The tests check that every number misleads in both ways.
 """
 
 import math
@@ -20,7 +20,7 @@ from probdice.synthesis import brain_section, split, stripes, touching_cells, vo
 
 __all__ = ["CASES", "NUMBERS", "Case", "Overview", "Table"]
 
-HIGH, LOW = 0.9, 0.6  # from here a value is high, and up to here it is low
+HIGH, LOW = 0.9, 0.6  # the smallest high value and the largest low value
 Pair = tuple[Segmentation, Segmentation]
 Labels = NDArray[np.int64]
 

@@ -27,7 +27,7 @@ OTHER = "Other commands"  # the section of options in other panels
 
 @dataclass(frozen=True)
 class Entry:
-    """An option of one or more commands that have the same text."""
+    """An option that one command or several commands describe with the same text."""
 
     commands: tuple[str, ...]
     words: str

@@ -1,4 +1,4 @@
-"""Gallery scraper: save the figures that the variables of a script hold.
+"""Gallery scraper: save the figures that are assigned to variables of a script.
 
 `Comparison.plot` returns figures that are not registered with pyplot, so the scraper of
 sphinx-gallery does not find them.

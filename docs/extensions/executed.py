@@ -33,7 +33,7 @@ import probdice
 
 __all__ = ["setup"]
 
-COLUMNS = 84  # terminal width for commands: what fits on a page
+COLUMNS = 84  # terminal width of commands, which fits on a page
 DPI = 110
 
 

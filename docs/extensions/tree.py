@@ -16,9 +16,9 @@ from sphinx.application import Sphinx
 __all__ = ["Leaf", "Question", "setup"]
 
 PAGE = "explanation/which-number"
-STEP = 30  # from one level to the next
-LINE = 18  # of text
-GAP = 16  # between two boxes
+STEP = 30  # pixels from one level to the next
+LINE = 18  # pixels per line of text
+GAP = 16  # pixels between two boxes
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ LETTER = {Question: 7.4, Leaf: 8.6}  # upper bound of the mean width of a letter
 
 
 def draw_list(app: Sphinx, doctree: nodes.document) -> None:
-    """Replace the first list of the page by drawings."""
+    """Replace the first list of the page with drawings."""
     if app.env.docname != PAGE:
         return
     questions = next(doctree.findall(nodes.bullet_list))

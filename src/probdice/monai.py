@@ -30,7 +30,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
         The metric to compute. Its state is overwritten.
     soft_target : bool, optional
         Whether a target with one channel contains the probability of a single foreground region. By
-        default, the channel contains labels, which MONAI often stores as floating-point numbers.
+        default, the channel is read as labels, which MONAI often stores as floating-point numbers.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
         """Reset the sums."""
         super().reset()
         self.metric.reset()
-        # A row of zeros, so that gathering also works for a process without images.
+        # The row of an empty metric, so that gathering also works for a process without images.
         self._buffers = [[self._row()]]
 
     def extend(self, *data: Any) -> None:
@@ -116,7 +116,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison over the data of all processes."""
+        """The comparison of the data of all processes."""
         return self._gathered().result
 
     @property

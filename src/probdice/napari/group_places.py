@@ -33,9 +33,9 @@ def group_places(comparison: "Comparison") -> Integers:
     """Return one pixel per group, in the image part where both sides of the group differ most.
 
     The image is divided into parts, eight along each axis. For each group, the part with the
-    largest sum of |p − q| is chosen. The result is a pixel of that part with a large difference or,
-    for two label maps, a pixel that differs. For a group without any difference, the result is a
-    pixel in the part that contains most of the group.
+    largest sum of |p − q| is chosen. The result is a pixel of that part: for two label maps, a
+    pixel that differs; otherwise, a pixel with a large difference. For a group without any
+    difference, the result is a pixel in the part that contains most of the group.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class _Candidates:
 
     @classmethod
     def total(cls, parts: "Iterable[_Candidates]") -> "_Candidates":
-        """Sum the weights of each group and part, and keep the pixel of the largest summand."""
+        """Sum the weights of each group and part, and keep the pixel with the largest weight."""
         group, part, weight, pixel = (
             np.concatenate(columns)
             for columns in zip(*((c.group, c.part, c.weight, c.pixel) for c in parts), strict=True)
@@ -97,7 +97,7 @@ class _Candidates:
         """Return the pixel of each group in the part with the largest weight."""
         order = np.lexsort((self.part, -self.weight, self.group))[::-1]
         pixels = np.zeros(groups, np.int64)
-        pixels[self.group[order]] = self.pixel[order]  # the last pixel of each group is kept
+        pixels[self.group[order]] = self.pixel[order]  # keeps the last pixel of each group
         return pixels
 
 

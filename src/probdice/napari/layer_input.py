@@ -69,7 +69,7 @@ class LayerGrid:
 
     @property
     def is_default(self) -> bool:
-        """Whether pixels have a spacing of 1, an origin of 0 and no physical unit."""
+        """Whether the grid has a spacing of 1, an origin of 0 and no physical unit."""
         return not any(_is_length(unit) for unit in self.units) and np.array_equal(
             self.matrix, np.eye(len(self.matrix))
         )
@@ -85,7 +85,7 @@ class LayerGrid:
         return tuple(float(x) for x in point[:-1])
 
     def placement(self, *, regions: bool = False) -> dict[str, Any]:
-        """Return the arguments that place a new layer, with or without regions, on this grid."""
+        """Return the arguments that place a layer, with or without a region axis, on this grid."""
         matrix, units = self.matrix, self.units
         if regions:
             matrix = np.eye(len(matrix) + 1)

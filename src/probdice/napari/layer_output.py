@@ -44,10 +44,11 @@ class ShownGroups:
     labels : tuple of int
         The label of each group.
     channels : mapping
-        For probabilities, the channel labels of the reference and of the relabelled prediction.
+        The labels of the channels of the reference and of the relabelled prediction. They are used
+        only for probabilities.
     colormap : napari colormap
-        The colours of all labels: the colormap of the reference if it is a Labels layer, and the
-        colours of the report otherwise.
+        The colours of all labels. If the reference is a Labels layer, this is the colormap of that
+        layer; otherwise, the colours are those of the report.
     """
 
     labels: tuple[int, ...]

@@ -92,7 +92,7 @@ class GroupTable(QAbstractTableModel):
         return None
 
     def sort(self, column: int, order: Any = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column, with NaN last. A negative column restores the original order."""
+        """Sort by a column, with NaN last. A negative index restores the original order."""
         self.layoutAboutToBeChanged.emit()
         old_rows = self._rows
         self._sort_order = column, order

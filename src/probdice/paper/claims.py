@@ -29,8 +29,8 @@ def forms_claim(forms: figures.ValuePlane) -> Claim:
     s1, s2 = float(forms.first[-1, 0]), float(forms.second[-1, 0])
     return Claim(
         "The undefined corner",
-        "If both segmentations contain only background, the S₁ form is undefined. S₁ varies "
-        "rapidly near this point, where the S₂ form is 1.",
+        "If both segmentations contain only background, the S₁ form is undefined and the S₂ form "
+        "is 1. Near this case, S₁ varies rapidly.",
         f"At (0, 1): S₁ is {'undefined' if np.isnan(s1) else f'{s1:g}'}, S₂ is {s2:g}. One step "
         f"({forms.ticks[1]:g}) away, S₁ is {forms.first[-2, 0]:.3f} or {forms.first[-2, 1]:.3f}.",
         bool(np.isnan(s1)) and s2 == 1,
@@ -71,8 +71,9 @@ def steep_claim(data: figures.ValuePlane) -> Claim:
     return Claim(
         "f₂ falls faster near equality",
         "f₂ varies more rapidly than f₁ when the prediction is close to the reference.",
-        f"Over the first {width:g} of probability, f₂ falls by {first_drop.min():.3f} to "
-        f"{first_drop.max():.3f}, f₁ by {f1_drop.max():.3f}; over the next {width:g}, f₂ falls by "
+        f"If the prediction moves away from the reference by {width:g}, f₂ falls by "
+        f"{first_drop.min():.3f} to {first_drop.max():.3f}, and f₁ falls by {f1_drop.max():.3f}. "
+        f"If the prediction moves by another {width:g}, f₂ falls by a further "
         f"{second_drop.min():.3f} to {second_drop.max():.3f}. The first decrease of f₂ is "
         f"larger than the second at {(first_drop > second_drop).sum()} of {first_drop.size} "
         f"points, and larger than the decrease of f₁ at {(first_drop > f1_drop).sum()} points.",
@@ -93,14 +94,14 @@ def certainty_claim(data: figures.ValuePlane) -> Claim:
         "(The paper states that f₂ is 0 if either segmentation is certain, but then f₂ would not "
         "reduce to the crisp coefficient. In probdice, two equal certain vectors have f₂ = 1.)",
         f"Largest f₂ of {edges.size} pairs in which one side is certain and the other differs: "
-        f"{edges.max():g}. If both sides are certain of the same region, f₂ is {corners[0]:g} and "
-        f"{corners[1]:g}.",
+        f"{edges.max():g}. If both sides are certain of the same region, f₂ is {corners[1]:g} for "
+        f"region 1 and {corners[0]:g} for region 2.",
         float(edges.max()) == 0 and corners == (1, 1),
     )
 
 
 def crisp_claim(table: figures.DegradationTable) -> Claim:
-    """Check that both scores of label maps are the fraction of agreeing pixels."""
+    """Check that both scores of crisp segmentations equal the fraction of agreeing pixels."""
     differences = []
     for name, reference in table.references.items():
         regions = np.arange(len(reference.regions))[:, None, None]
@@ -117,7 +118,7 @@ def crisp_claim(table: figures.DegradationTable) -> Claim:
                 differences.append(abs(score - agreement))
     return Claim(
         "Both reduce to the crisp coefficient",
-        "With all probabilities 0 or 1, D₁ and D₂ are the crisp multi-region coefficient: the "
+        "If all probabilities are 0 or 1, D₁ and D₂ equal the crisp multi-region coefficient, the "
         "fraction of pixels with the same label.",
         f"Largest difference of D₁ or D₂ from this fraction over {len(differences) // 2} pairs of "
         f"crisp segmentations, given as one-hot probabilities: {max(differences):.1g}.",
@@ -166,8 +167,8 @@ def permutation_claim(references: Mapping[str, Segmentation], *, seed: int = 0) 
     )
     return Claim(
         "Unordered labels",
-        "Matching finds the corresponding regions for any labels.",
-        f"Lowest D₁ or D₂ of an image and the same image with shuffled labels, over "
+        "Matching finds the corresponding regions, whatever their labels are.",
+        f"Lowest D₁ or D₂ between an image and the same image with shuffled labels, over "
         f"{len(references)} images: {lowest:.12g}.",
         lowest == 1,
     )
@@ -191,7 +192,7 @@ def merging_claim(pairs: Mapping[str, figures.MergedPair]) -> Claim:
         "Merging the parts of an over-segmented region improves the coefficient with the "
         "original region.",
         f"{len(steps) - len(exceptions)} of {len(steps)} merges over {len(pairs)} pairs raised "
-        f"the Dice of their region. The mean change is {np.mean(gains):+.4f}. "
+        f"the Dice of the target region. The mean change is {np.mean(gains):+.4f}. "
         f"{'No score fell' if never_lower else 'Some scores fell'} after merging. Scores before "
         f"and after merging: "
         + ", ".join(f"{before:.4f} → {after:.4f}" for before, after in scores)

@@ -23,7 +23,7 @@ DOUBT = 0.02  # fraction of probability that is spread evenly over all regions
 
 
 def paper_images(*, size: int = 96, seed: int = 0) -> dict[str, Segmentation]:
-    """Create the seven references: four phantoms and three photographs."""
+    """Create the seven references: four phantoms and three segmented photographs."""
     shape = (size, size)
     synthetic = {
         "ellipses": phantoms.nested_ellipses(shape, seed=seed + 1),
@@ -78,7 +78,7 @@ def photograph(name: str, *, size: int = 112) -> Image:
 
 
 def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment with Grady's random walker. The seeds are in the middle of k-means clusters.
+    """Segment an image with Grady's random walker, seeded in the middle of k-means clusters.
 
     The random walker assigns probability 1 at its seeds. A small probability is added to all
     regions to keep Aitchison distances finite.
@@ -86,7 +86,7 @@ def random_walker(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentat
     smooth = _smooth(image, 1.0)
     labels, distances = _clusters(smooth, regions, seed)
     markers = np.zeros(labels.shape, np.int32)
-    for k in range(regions):  # the seeds are the third of each cluster nearest to its centre
+    for k in range(regions):  # seeds: the third of the cluster nearest to its centre
         is_near_centre = distances <= np.quantile(distances[labels == k], 1 / 3)
         markers[is_near_centre & (labels == k)] = k + 1
     probabilities = _skimage("segmentation").random_walker(
@@ -121,7 +121,7 @@ def felzenszwalb(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentati
 
 
 def watershed(image: Image, regions: int = 5, *, seed: int = 0) -> Segmentation:
-    """Segment with a watershed of the gradient, from the 2 × `regions` largest flat areas."""
+    """Segment with a watershed of the gradient, seeded in the 2 × `regions` largest flat areas."""
     from scipy import ndimage
 
     smooth = _smooth(image, 2.0)

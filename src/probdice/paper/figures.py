@@ -31,7 +31,7 @@ STRENGTHS: dict[str, tuple[float, ...]] = {
     "shrink": (0, 0.5, 1, 1.5, 2, 3, 4, 5),
     "split": (0, 1, 2, 3, 4),
     "merge": (0, 1, 2, 3),
-}  # strengths at which every degradation is measured
+}  # strengths of each degradation at which the scores are measured
 
 
 def compare_quietly(
@@ -188,10 +188,10 @@ def sweep(
     strengths: Mapping[str, Sequence[float]] = STRENGTHS,
     seed: int = 0,
 ) -> Sweep:
-    """Degrade every image with every degradation at increasing strength, and score the result.
+    """Degrade every image with every degradation at increasing strengths, and score the results.
 
-    Equal labels correspond, except after splits and merges. In these cases, regions are matched
-    with the paper's rule.
+    Regions are matched by label. After the degradations `split` and `merge`, they are matched by
+    the paper's rule.
     """
     scores: dict[str, Any] = {name: {image: {} for image in references} for name in COEFFICIENTS}
     for kind, steps in strengths.items():

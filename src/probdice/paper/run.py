@@ -67,7 +67,7 @@ def run_paper(
     references = paper_images(seed=seed)
     image = photograph("coffee")
     methods = {name: segment(image, seed=seed) for name, segment in METHODS.items()}
-    announce("their degraded versions")
+    announce("the degraded images")
     table = degradation_table(references, seed=seed)
     figures: list[Section] = []
     for step_name, make_section in (

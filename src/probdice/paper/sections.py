@@ -41,10 +41,10 @@ def forms() -> Section:
     return Section(
         "dice-forms",
         "The two forms of the crisp coefficient",
-        "Every pair of binary segmentations is a point in the lower left triangle. S₁, the "
-        "classical coefficient of one foreground, is undefined where all pixels are background, "
-        "and takes all values from 0 to 1 near that corner. S₂, the fraction of agreeing pixels, "
-        "is 1 at that corner.",
+        "Every pair of binary segmentations is a point in the lower left triangle. In the top left "
+        "corner, all pixels of both segmentations are background. In this corner, S₁, the "
+        "classical coefficient of one foreground, is undefined. Near the corner, S₁ takes all "
+        "values from 0 to 1. S₂, the fraction of agreeing pixels, is 1 in the corner.",
         drawings.draw_dice_forms(data),
         (claims.forms_claim(data),),
     )
@@ -110,7 +110,7 @@ def strength_sweep(references: Segmentations, seed: int) -> Section:
         "Spearman's correlation between score and strength is −1 if the score falls at every step. "
         "Unmatched regions are not merged, so degradations that split or join regions leave some "
         "regions unmatched. With the Aitchison similarity, a single unmatched region reduces the "
-        "score to 0, so that it cannot fall further.",
+        "score to 0, the lowest possible score.",
         drawings.draw_sweep(data),
         (claims.falling_claim(data),),
         {"sweep": {"strengths": data.strengths, "scores": data.scores, "spearman": correlations}},
@@ -150,10 +150,11 @@ def merging(references: Segmentations, methods: Segmentations, seed: int) -> Sec
     }
     return Section(
         "merging",
-        "A correspondence with merged over-segmentation",
+        "A correspondence with a merged over-segmentation",
         "A photograph of a cup is segmented with a watershed (prediction) and with normalised cuts "
         "(reference). Every reference region is matched to one prediction region. The unmatched "
-        "regions are then merged into groups, starting with the largest gain.",
+        "regions are then merged into groups. The merge with the largest gain in similarity comes "
+        "first.",
         correspondence.draw_merging(coffee_pair),
         (claims.merging_claim(merged_pairs),),
         {"merges": numbers},

@@ -32,8 +32,8 @@ class Fit:
     Attributes
     ----------
     slope : float
-        Slope of the regression line of rank by score on average human rank, or NaN if all human
-        ranks are equal.
+        Slope of the line that predicts the rank by score from the average human rank, or NaN if
+        all human ranks are equal.
     intercept : float
         Intercept of the regression line, or NaN if all human ranks are equal.
     pearson : float
@@ -189,7 +189,7 @@ def _fit(
     repeats: int,
     rng: np.random.Generator,
 ) -> Fit:
-    """Fit the ranks of the given images, with bootstrap confidence intervals.
+    """Return the fit for the given images, with bootstrap confidence intervals.
 
     Each item of `images` contains the columns of one image.
     """

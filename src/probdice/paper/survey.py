@@ -18,21 +18,22 @@ from probdice.report.rendering import render, write_page
 LETTERS = "ABCDEFG"  # one letter per version
 GUIDE = """How to repeat the study
 
-1. Give every person one of the sheets, sheet-01.html, sheet-02.html and so on, on screen or
+1. Give every person one of the sheets (sheet-01.html, sheet-02.html and so on), on screen or
    printed. Each sheet has its own order of images and segmentations. Do not explain the purpose of
    the study.
 2. On screen, people type their ranks into the sheet and save them as a file, such as
    answers-01.csv. Put these files into one folder, for example answers.
-   For printed sheets, write each rank into answers.csv, in the row with this person, image and
-   letter. Rank 1 is most similar to the reference, and equal ranks are allowed. If a person did not
-   rank an image, leave all ranks of this image empty. Use answers.csv instead of the folder.
+   For printed sheets, write each rank into answers.csv, in the row of the person, image and
+   letter. Rank 1 means most similar to the reference, and equal ranks are allowed. If a person
+   did not rank an image, leave all ranks of this image empty. Use answers.csv instead of the
+   folder.
 3. Compare the answers with the scores:
 
    probdice rank answers scores.csv --column D1
    probdice rank answers scores.csv --column D2
 
-answers.csv and the saved files list the segmentation that each letter stands for. Do not show them
-to people who have not answered yet.
+answers.csv and the saved files list the segmentation that each letter stands for. Do not show these
+files to people who have not answered yet.
 """
 
 

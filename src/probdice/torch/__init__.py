@@ -1,8 +1,8 @@
 """A metric and a loss for torch and Lightning (extra `torch`).
 
-`RegionDice` accumulates sums over batches and processes. By default, it matches the regions of the
-whole data set once, and scores them. `RegionDiceLoss` computes 1 − Dice or 1 − score. The minimum
-of the loss is exactly at the target, even for soft targets.
+`RegionDice` accumulates sums over batches and processes. By default, it matches regions once for
+the whole data set, and computes scores for this match. `RegionDiceLoss` computes 1 − Dice or 1 −
+score. The minimum of the loss is exactly at the target, even for soft targets.
 """
 
 from probdice.errors import imports_of_extra

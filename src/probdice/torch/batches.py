@@ -52,7 +52,7 @@ class Batch:
     ignored_labels : tuple of int
         Labels whose pixels are excluded.
     activation : {"softmax", "sigmoid"} or None
-        Converts the values to probabilities.
+        The function that converts logits to probabilities; None for labels and probabilities.
     """
 
     name: str
@@ -82,13 +82,13 @@ class Batch:
             values = values.softmax(dim=1)
         elif self.activation == "sigmoid":
             values = values.sigmoid()
-        if values.shape[1] < self.regions:  # a single foreground
+        if values.shape[1] < self.regions:  # a single foreground channel
             values = torch.cat([1 - values, values], dim=1)
         return replace(self, values=values, activation=None)
 
 
 def one_of(kind: Any, value: Any, name: str) -> Any:
-    """Return the value of an option; raise an error if the literal type `kind` lacks the value."""
+    """Return the value of an option; raise an error if it is not in the literal type `kind`."""
     if value not in get_args(kind):
         allowed_values = ", ".join(repr(option) for option in get_args(kind))
         raise InputError(f"{name} must be one of {allowed_values}, found {value!r}")
@@ -143,8 +143,8 @@ def check_channels(channels: int, activation: Activation, name: str) -> None:
     """Reject an activation that does not fit the number of channels."""
     if activation == "sigmoid" and channels != 1:
         raise InputError(
-            f'{name} has {channels} channels, but activation="sigmoid" requires a single channel: '
-            f'probabilities of all regions must sum to 1. Use activation="softmax".'
+            f'{name} has {channels} channels, but activation="sigmoid" requires a single channel, '
+            f'because probabilities must sum to 1. Use activation="softmax".'
         )
     if activation == "softmax" and channels == 1:
         raise InputError(
@@ -171,13 +171,13 @@ def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
     else:
         return mask
     raise InputError(
-        f"mask must be a boolean tensor of shape {tuple(shape)}, one value per pixel and no "
-        f"channels, found {description}"
+        f"mask must be a boolean tensor of shape {tuple(shape)}, with one value per pixel and no "
+        f"channel axis, found {description}"
     )
 
 
 def renormalise(values: Tensor) -> Tensor:
-    """Divide the probabilities of a pixel by their sum if the sum is 1 up to bfloat16 rounding."""
+    """Divide the probabilities of a pixel by their sum if it is 1 except for bfloat16 rounding."""
     total = values.sum(dim=1, keepdim=True)
     return torch.where((total - 1).abs() <= ROUGH, values / total, values)
 
@@ -210,7 +210,7 @@ def labels_remedy(name: str, channels: int, regions: int | None) -> str:
 
 
 def uncompiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Exclude a function from compiled graphs, because Numba kernels cannot be traced."""
+    """Return the function, excluded from compilation by torch, which cannot trace Numba kernels."""
     # Check first, because importing the compiler takes seconds.
     return torch.compiler.disable(function) if torch.compiler.is_compiling() else function
 
@@ -249,8 +249,8 @@ def check_side(side: Batch, inside: Tensor) -> None:
     ignore = ", or ignore the label with ignore_index" if side.name == "target" else ""
     raise InputError(
         f"{side.name}: label {int(values[image, pixel])} at pixel {_index(side, image, pixel)}, "
-        f"but {side.regions} regions have the labels 0 to {side.regions - 1}. Set {option} to the "
-        f"number of regions{ignore}."
+        f"but the labels of {side.regions} regions are 0 to {side.regions - 1}. Set {option} to "
+        f"the number of regions{ignore}."
     )
 
 

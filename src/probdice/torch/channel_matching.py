@@ -33,13 +33,14 @@ def target_regions(
     Parameters
     ----------
     p, q : Tensor
-        Probabilities (images, channels or regions, pixels) of the prediction and the target.
+        Probabilities of the prediction (images, channels, pixels) and of the target (images,
+        regions, pixels).
     inside : Tensor or None
-        The included pixels (images, pixels).
+        Whether each pixel is included (images, pixels); None to include all.
     shape : tuple of int
         Shape of one image.
     similarity, background, batch
-        As in `RegionDiceLoss`. The backgrounds of both sides correspond to each other.
+        As in `RegionDiceLoss`. The backgrounds of both sides are matched to each other.
     """
     backgrounds: Background | None = None if background is None else Both(background, background)
     sides = [
@@ -53,7 +54,7 @@ def target_regions(
         overlap = _overlap(preds, target, None if inside is None else inside[part], similarity)
         row = np.full(p.shape[1], -1) if overlap is None else _matches(overlap, backgrounds)
         if background is not None and background < q.shape[1]:
-            row[background] = background  # even if one side lacks it
+            row[background] = background  # even if it is empty on one side
         rows.append(row)
     return torch.from_numpy(np.stack(rows)).to(p.device)
 
@@ -61,8 +62,7 @@ def target_regions(
 def align(q: Tensor, regions: Tensor) -> tuple[Tensor, Tensor]:
     """Return the target in the order of the channels, and its unmatched regions.
 
-    The reordered target is 0 for unmatched channels, and the second result is 0 for matched
-    regions.
+    The first result is 0 for unmatched channels, and the second result is 0 for matched regions.
     """
     regions = regions.expand(len(q), -1)
     has_region = regions >= 0

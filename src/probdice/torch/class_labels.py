@@ -11,14 +11,14 @@ __all__ = ["background_of", "classes_of", "clusters_of", "number_of_regions"]
 
 
 def number_of_regions(value: object, name: str) -> int:
-    """Check a number of regions."""
+    """Return a number of regions; raise an error unless it is a positive integer."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{name} must be a positive integer, found {value!r}")
     return value
 
 
 def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
-    """Return the labels of the classes: their names or, without names, the numbers 0, 1, …."""
+    """Return the labels of the classes: their names, or 0, 1, … if `names` is None."""
     if names is None:
         return tuple(range(count))
     classes = tuple(str(name) for name in names)
@@ -28,16 +28,16 @@ def classes_of(names: Sequence[str] | None, count: int) -> tuple[Label, ...]:
 
 
 def clusters_of(classes: Sequence[Label], count: int) -> tuple[Label, ...]:
-    """Return the labels of the clusters: the labels of the classes, then consecutive integers."""
+    """Return the labels of the clusters: first those of the classes, then consecutive integers."""
     return (*classes[:count], *range(len(classes), count))
 
 
 def background_of(
     background: GivenBackground, classes: Sequence[Label], clusters: Sequence[Label]
 ) -> dict[Side, Label] | None:
-    """Return the class and the cluster of the background.
+    """Return the class and the cluster of the background, or None without a background.
 
-    A single label selects a class, and the cluster at the same position.
+    A single label selects a class and the cluster at the same position.
     """
     if background is None:
         return None

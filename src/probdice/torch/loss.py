@@ -31,7 +31,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 class RegionDiceLoss(nn.Module):
-    """A loss that is 1 minus the Dice or the score; targets are labels or probabilities.
+    """A loss that is 1 minus the Dice or 1 minus the score, for labels or probabilities as targets.
 
     The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
     equal. (A Dice loss that uses products does not have this property: for a target of 0.5, the
@@ -40,19 +40,20 @@ class RegionDiceLoss(nn.Module):
     Parameters
     ----------
     similarity : {"absolute", "aitchison"}, Absolute or Aitchison, optional
-        Aitchison compares the centred log-ratios of prediction and target, and computes those of
-        the prediction from the logits. It requires ``measure="score"`` and an activation. Labels
-        also require a floor: ``Aitchison(floor=1e-3)``. Without a floor, the similarity is 0 at
-        pixels where a soft target contains a zero.
+        Aitchison compares the centred log-ratios of prediction and target. The log-ratios of the
+        prediction are computed from the logits. Aitchison requires ``measure="score"`` and an
+        activation. A target of labels also requires a floor: ``Aitchison(floor=1e-3)``. Without a
+        floor, the similarity is 0 at pixels where a soft target contains a zero.
     measure : {"dice", "score", "foreground"}, optional
         The measure that is subtracted from 1:
 
         - ``"dice"``: the mean over regions of ``1 − Σ|p − q| / (Σp + Σq)``. A region that is absent
-          from the target contributes its mean probability to the loss, because its Dice is 0 for
-          any prediction and has no gradient.
-        - ``"score"``: the mean similarity over all pixels.
+          from the target contributes its mean predicted probability to the loss, because its Dice
+          is 0 for any prediction and has no gradient.
+        - ``"score"``: the mean similarity over the pixels.
         - ``"foreground"``: the pooled Dice of all regions except the background. If the target has
-          no foreground, the loss is the mean probability of the foreground. Requires `background`.
+          no foreground, the loss is the mean predicted probability of the foreground. Requires
+          `background`.
     match : {"labels", "overlap"}, optional
         ``"labels"``: channel k is class k. ``"overlap"``: channels have no fixed classes. They are
         matched one to one to target regions, per image or per batch, so that the total overlap is
@@ -63,10 +64,12 @@ class RegionDiceLoss(nn.Module):
         Converts `preds` to probabilities. Use ``"sigmoid"`` for a single foreground channel, and
         None for probabilities.
     batch : bool, optional
-        Whether to sum over the whole batch instead of over each image.
+        Whether to compute a single loss from sums over the whole batch, instead of one loss per
+        image.
     background : int, optional
-        A class that ``"dice"`` and ``"foreground"`` exclude. With ``match="overlap"``, this class
-        is matched to the channel of the same number. The score includes every pixel.
+        A class that the measures ``"dice"`` and ``"foreground"`` exclude. With
+        ``match="overlap"``, this class is matched to the channel of the same number. With
+        ``measure="score"``, every pixel is included.
     ignore_index : int or iterable of int, optional
         Labels of the target whose pixels are excluded. Soft targets have no labels, so use a mask
         to exclude their pixels.
@@ -80,10 +83,10 @@ class RegionDiceLoss(nn.Module):
     Notes
     -----
     `forward` accepts `preds` (N, C, …) and a `target` of labels (N, …) or probabilities (N, C, …).
-    A single floating-point channel contains the foreground of two classes. An image without pixels
-    inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are computed in float32.
-    Because a check synchronises with the device, probabilities are checked only with
-    ``match="overlap"``, and labels are checked only on the CPU.
+    A single floating-point channel belongs to class 1, and class 0 is its complement. An image
+    without pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are
+    computed in float32. Because a check synchronises with the device, probabilities are checked
+    only with ``match="overlap"``, and labels are checked only on the CPU.
 
     For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
     outputs have the weights 1, ½, ¼, …, divided by the sum of the weights. The target is a list of
@@ -204,7 +207,7 @@ class RegionDiceLoss(nn.Module):
         return losses.mean() if self.reduction == "mean" else losses.sum()
 
     def _weighted_losses(self, outputs: Sequence[Tensor], target: Any, mask: Any) -> Tensor:
-        """Return the loss of several outputs; each weight is half of the previous weight."""
+        """Return the weighted mean loss of all outputs; each weight is half the previous weight."""
         targets = _one_per_output(target, len(outputs), "target")
         masks = _one_per_output(mask, len(outputs), "mask")
         resize = isinstance(target, Tensor)
@@ -239,7 +242,7 @@ class RegionDiceLoss(nn.Module):
     def _read(
         self, preds: Tensor, target: Any, mask: Any, resize: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return logits or probabilities, the target, and the included pixels or None for all.
+        """Return logits or probabilities, the target, and the included pixels (None for all).
 
         The logits or probabilities have the axes (images, channels, pixels), and the target has the
         axes (images, regions, pixels).
@@ -247,8 +250,8 @@ class RegionDiceLoss(nn.Module):
         classes = self._number_of_classes(preds)
         if self.similarity == Aitchison() and not target.is_floating_point():
             raise InputError(
-                "target contains labels, whose probabilities of 0 are infinitely far from any "
-                "prediction. Use similarity=Aitchison(floor=1e-3)."
+                "target contains labels, so its probabilities are 0 and 1, and the Aitchison "
+                "distance is infinite. Use similarity=Aitchison(floor=1e-3)."
             )
         q, inside = read_target(
             target,

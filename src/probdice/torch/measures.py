@@ -1,4 +1,4 @@
-"""The losses of `RegionDiceLoss`, computed from sums over pixels on the device of the tensors."""
+"""Compute the losses of `RegionDiceLoss` on the device of the tensors."""
 
 from math import log
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class RegionSums(NamedTuple):
 
 
 def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: bool) -> RegionSums:
-    """Sum probabilities (images, channels, pixels) per image, or over the batch."""
+    """Return the sums over the pixels of each image or, with `batch`, of the whole batch."""
     # vector_norm is not used, because its float32 sums over a volume have errors of 1e-4.
     difference = (p - q).abs().sum(dim=2)
     sums = RegionSums(difference, p.sum(dim=2), q.sum(dim=2), unmatched.sum(dim=2), pixels)
@@ -52,15 +52,15 @@ def region_sums(p: Tensor, q: Tensor, unmatched: Tensor, pixels: Tensor, batch: 
 
 
 def score_loss(sums: RegionSums) -> Tensor:
-    """Return 1 minus the score, which is the mean of ½ Σ|p − q| over the pixels."""
+    """Return the mean of ½ Σ|p − q| over the pixels, which equals 1 minus the score."""
     return (sums.difference.sum(dim=1) + sums.unmatched.sum(dim=1)) / (2 * sums.pixels)
 
 
 def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
-    """Return the weighted mean over regions of 1 − Dice = Σ|p − q| / (Σp + Σq).
+    """Return the weighted mean of 1 − Dice over the regions, where 1 − Dice = Σ|p − q| / (Σp + Σq).
 
-    A region that is absent from the target contributes its mean probability, since its Dice is 0
-    for any prediction and has no gradient. An unmatched target region contributes 1.
+    A region that is absent from the target contributes its mean predicted probability, because
+    its Dice is 0 for any prediction and has no gradient. An unmatched target region contributes 1.
     """
     is_absent = sums.target == 0
     volumes = torch.where(is_absent, sums.pixels[:, None], sums.prediction + sums.target)
@@ -70,9 +70,9 @@ def dice_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 
 
 def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
-    """Return 1 − the pooled Dice of all regions with weight 1. The background has weight 0.
+    """Return 1 minus the pooled Dice of all regions with weight 1. The background has weight 0.
 
-    If the target has no foreground, the loss is the mean probability of the foreground.
+    If the target has no foreground, the loss is the mean predicted probability of the foreground.
     """
     unmatched_volume = sums.unmatched.sum(dim=1)
     prediction = (sums.prediction * weights).sum(dim=1)
@@ -84,7 +84,7 @@ def foreground_loss(sums: RegionSums, weights: Tensor) -> Tensor:
 
 
 def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> Tensor:
-    """Return 1 − the mean of a similarity (images, pixels) over the included pixels."""
+    """Return 1 minus the mean of a similarity (images, pixels) over the included pixels."""
     losses = (1 - f if inside is None else torch.where(inside, 1 - f, 0)).sum(dim=1)
     if batch:
         losses, pixels = losses.sum(dim=0, keepdim=True), pixels.sum(dim=0, keepdim=True)
@@ -92,12 +92,12 @@ def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> 
 
 
 def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: float) -> Tensor:
-    """Return f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) of every pixel.
+    """Return the similarity f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) at every pixel.
 
-    clr(softmax z) is z − mean z. Target values below the floor are raised to the floor. With a
-    floor of 0, f₂ is 0 at pixels where the target has a zero. `unmatched` (images, regions, pixels)
-    contains the unmatched target regions, whose prediction is 0. A region that is 0 on both sides
-    is excluded.
+    clr(softmax z) is z − mean z. Target values below the floor are raised to the floor. If the
+    floor is 0, f₂ is 0 at pixels where any target value is 0. `unmatched` (images, regions, pixels)
+    contains the unmatched target regions, whose prediction is 0. Where the target of an unmatched
+    region is also 0, this region is excluded.
     """
     smallest = floor or torch.finfo(q.dtype).tiny
     if unmatched.shape[1]:
@@ -118,7 +118,7 @@ def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: fl
 def _difference_with_unmatched(
     logits: Tensor, q: Tensor, unmatched: Tensor, smallest: float
 ) -> Tensor:
-    """Return clr(p) − clr(q) over the channels and the unmatched target regions of a pixel."""
+    """Return clr(p) − clr(q) at every pixel, for the channels and the unmatched target regions."""
     present = torch.cat([torch.ones_like(q, dtype=torch.bool), unmatched > 0], dim=1)
     log_p = torch.cat([logits.log_softmax(dim=1), torch.full_like(unmatched, log(smallest))], dim=1)
     log_q = torch.cat([q, unmatched], dim=1).clamp(min=smallest).log()

@@ -77,11 +77,11 @@ class RegionDice(Metric):
         ``"set"``: one correspondence for all data. ``"image"``: every image has its own
         correspondence, and the results are means over the images.
     ignore_index : int or iterable of int, optional
-        Labels of the targets whose pixels are excluded.
+        Target labels whose pixels are excluded.
     background : int, str or mapping of side to int or str, optional
-        As in `probdice.compare`: a class, if the cluster of the background has the same number, or
-        a mapping with the class (``"reference"``) and the cluster (``"prediction"``). Foreground
-        measures exclude the background.
+        As in `probdice.compare`. A single label is a class, and the background of the predictions
+        is the cluster at the same position. A mapping contains a class (``"reference"``) and a
+        cluster (``"prediction"``). Foreground measures exclude the background.
     names : sequence of str, optional
         Names of the classes. With ``match="labels"``, the clusters have the same names.
     **kwargs
@@ -98,8 +98,8 @@ class RegionDice(Metric):
     -----
     `update` accepts labels (N, …) of any integer type, and probabilities or logits (N, C, …) in
     float16, bfloat16, float32 or float64, with or without gradients. A single floating-point
-    channel contains the foreground of two regions. Targets may also be soft. Compiled kernels
-    compute the sums of CPU tensors; on other devices, torch computes them.
+    channel belongs to region 1, and region 0 is its complement. Targets may also be soft. Compiled
+    kernels compute the sums of CPU tensors; on other devices, torch computes them.
 
     `compute` returns the same keys for every input:
 
@@ -111,7 +111,7 @@ class RegionDice(Metric):
       sides exchanged; both are NaN unless both sides are label maps;
     - ``accuracy`` (share of pixels that agree), and the means ``mean_accuracy``, ``mean_dice`` and
       ``mean_iou`` over the classes. Unlike ``result.mean_dice`` and ``foreground_dice``, these
-      means do not count unmatched clusters, unless ``match="labels"``;
+      means include unmatched clusters only if ``match="labels"``;
     - with a background, ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
       ``adjusted_foreground_score``, and the means ``foreground_accuracy`` and ``foreground_iou``
       over the other classes;
@@ -193,7 +193,7 @@ class RegionDice(Metric):
         if correspondence == "set" and not self.options.similarity.separable:
             raise InputError(
                 f"similarity {self.options.similarity.name} requires the pixels of every image, "
-                f"but the metric stores only sums over the set. Use ",
+                f"but the metric stores only sums over all images. Use ",
                 Option("correspondence", "image"),
                 " or ",
                 Option("similarity", "absolute"),
@@ -206,7 +206,7 @@ class RegionDice(Metric):
     def _add_states(self) -> None:
         states: dict[str, Tensor]
         if self.correspondence == "set":
-            # The numbers of images with probabilities and with labels, by side.
+            # For each side, the number of images with probabilities and the number with labels.
             states = {"kinds": torch.zeros(2, 2, dtype=torch.int64)}
             states |= Sums.zeros(self.regions).by_name()
         else:
@@ -217,7 +217,7 @@ class RegionDice(Metric):
             }
         for name, default in states.items():
             self.add_state(name, default, dist_reduce_fx="sum")
-        # torchmetrics shares one state between metrics of a collection whose states are equal after
+        # In a collection, torchmetrics lets metrics share one state if their states are equal after
         # the first batch. The digest separates metrics whose sums may differ in a later batch.
         self.add_state("options_digest", self._digest(), dist_reduce_fx=_last_digest)
 
@@ -291,7 +291,7 @@ class RegionDice(Metric):
         if not self._from_sums(prediction, reference):
             raise InputError(
                 "preds and target are both probabilities. Groups of several regions then require "
-                "the pixels of every image, but the metric stores only sums over the set. Use ",
+                "the pixels of every image, but the metric stores only sums over all images. Use ",
                 Option("correspondence", "image"),
                 ", ",
                 Option("merge", "none"),
@@ -304,7 +304,7 @@ class RegionDice(Metric):
             self.kinds[side, int(batch.crisp)] += images
 
     def _from_sums(self, prediction: Batch, reference: Batch) -> bool:
-        """Return whether sums over pixels determine the metric."""
+        """Return whether the metrics can be computed from sums over pixels."""
         if not self.options.similarity.separable:
             return False
         if prediction.crisp or reference.crisp:
@@ -375,15 +375,15 @@ class RegionDice(Metric):
         for name, (soft, crisp) in zip(("target", "preds"), kinds, strict=True):
             if soft and crisp:
                 raise InputError(
-                    f"{name} contained labels in {crisp} images and probabilities in {soft}. Their "
-                    f"sums cannot be added. Reset the metric, and use either labels or "
-                    f"probabilities."
+                    f"{name} contained labels in {crisp} images and probabilities in {soft}. The "
+                    f"sums of both kinds cannot be added. Reset the metric, and use either labels "
+                    f"or probabilities."
                 )
         sums = Sums(*(getattr(self, entry.name) for entry in fields(Sums)))
         return self._compare(sums, (bool(kinds[0][1]), bool(kinds[1][1])))
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Add the sums of another metric with the same numbers of regions and `correspondence`.
+        """Add the sums of another metric with equal numbers of regions and equal `correspondence`.
 
         Parameters
         ----------
@@ -396,8 +396,9 @@ class RegionDice(Metric):
             )
             if current != incoming:
                 raise InputError(
-                    f"a metric of {incoming[1]} regions with correspondence={incoming[0]!r} cannot "
-                    f"be added to a metric of {current[1]} with correspondence={current[0]!r}"
+                    f"a metric with (classes, clusters) = {incoming[1]} and correspondence="
+                    f"{incoming[0]!r} cannot be added to a metric with (classes, clusters) = "
+                    f"{current[1]} and correspondence={current[0]!r}"
                 )
         super().merge_state(incoming_state)
         self._computed = None  # otherwise torchmetrics would return the previous result
@@ -405,7 +406,7 @@ class RegionDice(Metric):
 
     @property
     def result(self) -> Comparison:
-        """The comparison over the data of all processes."""
+        """The comparison of the data of all processes."""
         if self.correspondence == "image":
             raise InputError(
                 "every image has its own correspondence, so there is no single result. Use ",
@@ -423,7 +424,7 @@ class RegionDice(Metric):
     def mapping(self) -> dict[Label, Label]:
         """The class of every matched region of the predictions.
 
-        If classes were merged, this is the class that was matched before merging.
+        If several classes were merged, the value is the class that was matched before merging.
         """
         merged_labels = {merge.region for merge in self.result.merges if merge.side == "reference"}
         mapping: dict[Label, Label] = {}

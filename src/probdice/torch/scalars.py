@@ -17,11 +17,11 @@ OF_CHANCE = "chance", "adjusted_score"
 OF_FOREGROUND = "foreground_dice", "pooled_dice", "foreground_score"  # with a background
 OF_FOREGROUND_CLASSES = "foreground_accuracy", "foreground_iou"
 OF_LABELS = "explained_reference", "explained_prediction"
-STEP = 2**30  # values are summed as integer multiples of 2⁻⁶⁰, in any order
+STEP = 2**30  # values are summed as integer multiples of 2⁻⁶⁰; their order is irrelevant
 
 
 def keys(classes: Sequence[Label], *, foreground: bool) -> list[str]:
-    """Return all keys of `scalars`. The keys are the same for every input.
+    """Return the keys of the result of `scalars`, which are the same for every input.
 
     `foreground` adds the measures that require a background.
     """
@@ -102,7 +102,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def _accuracy(result: Comparison) -> float:
-    """Return the share of pixels that agree; for probabilities, Σ min(p, q) / pixels."""
+    """Return the share of agreeing pixels; for probabilities, Σ min(p, q) / pixels."""
     if result.similarity.separable:
         return result.score
     return sum(group.common_volume for group in result.groups) / result.pixels

@@ -1,7 +1,7 @@
 """Sums over the pixels of a batch, and the overlap computed from these sums.
 
-The engine reads CPU tensors. On other devices, torch computes the same sums on the device, so that
-only the sums are copied.
+The engine computes the sums of CPU tensors. Tensors on other devices stay there: torch computes the
+same sums on the device, and only the sums are copied to the CPU.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from probdice.method.sides import Both
 from probdice.method.similarity import Absolute, Similarity
 from probdice.torch.batches import Batch, check_side, compared_pixels, reject
 
-FEW_PIXELS = 2**14  # smallest block: a call per block takes as long as copying this many pixels
+FEW_PIXELS = 2**14  # in the smallest block; a call per block takes as long as copying them
 
 __all__ = ["Sums", "images_of", "overlap_of", "sums_in_torch", "sums_of"]
 
@@ -44,7 +44,7 @@ class Sums:
         Number of pixels at which each reference region is the most probable; for label maps, the
         volumes.
     prediction_likeliest : Tensor
-        The same for the prediction regions.
+        The same counts for the prediction regions.
     savings : Tensor
         Savings (Σ min(p, q)) of every pair of regions.
     """
@@ -66,7 +66,7 @@ class Sums:
         return cls(pixels, volumes[0], volumes[1], counts[0], counts[1], savings)
 
     def by_name(self) -> dict[str, Tensor]:
-        """Return every sum by the name of its attribute."""
+        """Return the sums in a dictionary whose keys are the names of the attributes."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def overlap(
@@ -120,7 +120,7 @@ def sums_of(preds: Batch, target: Batch, mask: Tensor | None = None) -> Sums:
     for regions, count in zip(sides, (target.regions, preds.regions), strict=True):
         volumes.append(np.zeros(count))
         likeliest.append(np.zeros(count, np.int64))
-        is_occupied = regions.volumes > 0  # an ignored label has no pixels and need not be a region
+        is_occupied = regions.volumes > 0  # an ignored label has no pixels; it may be out of range
         keys, pixels = regions.keys[is_occupied], regions.likeliest
         volumes[-1][keys] = regions.volumes[is_occupied]
         likeliest[-1][keys] = (regions.volumes if pixels is None else pixels)[is_occupied]
@@ -142,7 +142,7 @@ def overlap_of(
         result = Checked(labels_overlap(Both({}, {}), p, q, similarity))
     else:
         images = images_of(preds, target, mask)
-        # The rows of one image are contiguous; the rows of several images would be copied.
+        # The rows of one image are contiguous; a block of several images would be copied.
         block_pixels = max(prod(target.shape), FEW_PIXELS)
         blocks = Blocks(images.reference, images.prediction, mask=images.mask, most=block_pixels)
         if not blocks.blocks:
@@ -165,14 +165,14 @@ def images_of(
     mask: Tensor | None,
     names: tuple[Sequence[Label], Sequence[Label]] = ((), ()),
 ) -> Images:
-    """Return a batch as one image whose first axis is the batch axis."""
+    """Return both sides of a batch as images whose first axis is the batch axis."""
     reference, prediction = _segmentation(target, names[0]), _segmentation(preds, names[1])
     array = None if mask is None else mask.cpu().numpy()
     return Images(reference, prediction, array, torch.get_num_threads())
 
 
 def _segmentation(batch: Batch, names: Sequence[Label]) -> Segmentation:
-    """Return a batch as a segmentation. The engine computes the softmax, without underflow."""
+    """Return a batch as a segmentation. The engine computes the softmax of logits."""
     name_of = {k: name for k, name in enumerate(names) if isinstance(name, str)}
     has_logits = batch.activation == "softmax"
     array = (batch if has_logits else batch.probabilities()).values.contiguous().cpu().numpy()
@@ -205,7 +205,7 @@ def sums_in_torch(preds: Batch, target: Batch, mask: Tensor | None = None) -> Su
 
 
 def _minima(side: Batch, other_values: Tensor) -> Tensor:
-    """Return Σ min(p_i, q_j), computed one region of the first side at a time."""
+    """Return Σ min(p_i, q_j) of all pairs, computed for one region of `side` at a time."""
     rows = []
     for i in range(side.regions):
         row = (side.values == i).to(other_values.dtype) if side.crisp else side.values[:, i]
@@ -223,7 +223,7 @@ def _volumes(side: Batch, inside: Tensor) -> Tensor:
 def _likeliest(side: Batch, inside: Tensor) -> Tensor:
     """Count the pixels at which each region is the most probable.
 
-    Ties count for every tied region.
+    A pixel with a tie is counted for every tied region.
     """
     from probdice.engine.kernels.rows import TIED
 

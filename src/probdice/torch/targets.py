@@ -21,7 +21,7 @@ def read_target(
     ignored_labels: Sequence[int],
     dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return probabilities (N, regions, …), and the included pixels (N, …) or None for all.
+    """Return probabilities (N, regions, …), and the included pixels (N, …) or None to include all.
 
     Parameters
     ----------
@@ -93,5 +93,5 @@ def _check_labels(labels: Tensor, regions: int) -> None:
         if not 0 <= int(label) < regions:
             raise InputError(
                 f"target: found label {int(label)}, but preds has channels for the labels 0 to "
-                f"{regions - 1} only. To exclude these pixels, use ignore_index."
+                f"{regions - 1} only. To exclude pixels with this label, use ignore_index."
             )

@@ -1,5 +1,5 @@
 "use strict";
-// Save the typed ranks as the table that `probdice rank` reads.
+// Save the typed ranks as a CSV table that `probdice rank` reads.
 
 const key = JSON.parse(document.getElementById("key").textContent);
 const sheet = document.getElementById("sheet");
@@ -54,7 +54,7 @@ document.getElementById("save").addEventListener("click", () => {
   const missing = incomplete();
   status.textContent = missing.length
     ? `Saved as ${key.file}, without task${missing.length > 1 ? "s" : ""} ${missing.join(", ")}: ` +
-      "ranks are missing or are not whole numbers of at least 1."
+      "ranks are missing, are out of range, or are not whole numbers."
     : `Saved as ${key.file}. Thank you!`;
 });
 
