@@ -28,7 +28,7 @@ def conclusion(summary: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        One or more sentences; "" if no method has a ranked case.
+        One or more sentences; "" if no method has a place in the ranking.
     """
     return " ".join(conclusion_sentences(summary))
 
@@ -87,8 +87,8 @@ def _winner_sentence(
 def _overlap(summary: Mapping[str, Any], winners: Sequence[str]) -> str:
     """Describe the Dice of the winners as in the verdict of a comparison, or return "".
 
-    The foreground Dice is used if a background is named. If several methods are tied for first, the
-    lowest of their Dice values is described.
+    With a background, the foreground Dice is described, and the mean Dice otherwise. If several
+    methods are tied for first, the lowest of their Dice values is described.
     """
     measure = next((key for key in OVERLAPS if key in summary["measures"]), None)
     if measure is None:
@@ -111,7 +111,10 @@ def _range(means: Sequence[float]) -> str:
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:
-    """Return the mean (the median if a value is infinite) of the first ranking measure, as text."""
+    """Return the mean of the first ranking measure as text, with its confidence interval.
+
+    If a value is infinite, the median replaces the mean.
+    """
     measure = summary["rank_by"][0]
     entry = next(row for row in summary["measures"][measure]["methods"] if row["method"] == method)
     kind = entry["aggregate"]
@@ -126,7 +129,10 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], winners: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the methods without a significant difference to the winner, and the sentences."""
+    """Return the methods that do not differ significantly from the winner, and sentences on tests.
+
+    If there are too few cases to test any method, all other methods are returned.
+    """
     if len(winners) > 1:
         return [], []
     tests: dict[str, float | None] = {}
@@ -214,7 +220,7 @@ def _values_by_result(
 
 
 def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> list[str]:
-    """Return a sentence about the ranking schemes that have a different winner.
+    """Return a sentence about the ranking schemes that have a different winner, if there are any.
 
     A scheme in which all methods are tied for first has no winner.
     """
@@ -232,7 +238,7 @@ def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> lis
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join names in a sentence.
+    """Join names with commas and a final "and".
 
     Examples
     --------

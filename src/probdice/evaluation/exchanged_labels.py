@@ -129,10 +129,10 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
     """Return whether equal reference labels mostly mean the same region in different cases.
 
     The result is true if a label is a name, or if at least half of the cases have the same labels.
-    Otherwise, every pair of cases of one method is compared for every label that is matched in
-    both. A pair agrees on a label if the label is matched to the same prediction labels in both
-    cases. The result is true if the pairs agree in at least half of these comparisons. It is
-    typically false for photographs in which annotators chose the regions freely.
+    Otherwise, every pair of cases of one method is compared for every label that is matched in both
+    cases. A pair of cases agrees on a label if the label is matched to the same prediction labels
+    in both cases. The result is true if the pairs agree in at least half of these comparisons. The
+    result is typically false for photographs in which annotators chose the regions freely.
     """
     sets: Counter[frozenset[Label]] = Counter()
     matches: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()

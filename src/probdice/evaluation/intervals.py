@@ -208,7 +208,7 @@ def percentiles(values: NDArray[Any], reason: str) -> Interval:
 
 
 def withheld(n: int, of_subjects: bool) -> Interval:
-    """Return the withheld interval for too few cases or subjects."""
+    """Return an interval that is withheld because there are too few cases or subjects."""
     return Interval(nan, nan, "withheld", few(n, of_subjects))
 
 

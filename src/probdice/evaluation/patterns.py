@@ -39,8 +39,8 @@ class Pattern:
     inside : str
         The path inside the file, or "".
     has_open_start : bool
-        Whether every {case} directly follows a *, so that only the existing files determine where
-        the name begins.
+        Whether every {case} directly follows a *. The first * then matches one character, which
+        numbers the regions.
     """
 
     glob: str

@@ -174,7 +174,7 @@ def _option_values(summary: Summary) -> dict[str, Any]:
 def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path) -> bytes:
     """Return files.csv: every file that was read, with its SHA-256 and its path relative to `out`.
 
-    Files of raters have the role "rater" and the name of the rater as their method.
+    In the rows of raters' files, the role is "rater" and the method is the name of the rater.
     """
     entries: list[tuple[str, str, str, str, int | None, str | None]] = [
         (role, record.method if role == "prediction" else "", record.case, *file)

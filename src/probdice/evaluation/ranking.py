@@ -142,8 +142,8 @@ def ranks(
     scheme : str, optional
         How the methods are ordered: a name in `RANKING_SCHEMES`.
     alpha : float, optional
-        The significance level of the test-based scheme, without a correction for multiple
-        comparisons.
+        The significance level of the test-based scheme. This scheme does not correct p-values for
+        multiple comparisons.
     subjects : sequence, optional
         The subject of every case. If given, resamples draw subjects, and tests use one value per
         subject.
@@ -282,8 +282,8 @@ def case_ranks(
 def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
     """Return Kendall's τ-b between two rankings, over the methods that both rankings contain.
 
-    The value is 1 for the same order and −1 for the reverse order. It is NaN if both
-    rankings have fewer than two methods in common, or if one of the rankings ties all of them.
+    The value is 1 for the same order and −1 for the reverse order. It is NaN if the rankings have
+    fewer than two methods in common, or if one ranking gives all common methods the same place.
 
     Parameters
     ----------

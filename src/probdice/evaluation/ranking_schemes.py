@@ -125,16 +125,17 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
 
 
 def in_any(rows: ArrayLike) -> Booleans:
-    """Return whether any row is true in each column. Without rows, the result is empty."""
+    """Return, for each column, whether any row is true. Without rows, the result is empty."""
     table = np.asarray(rows, np.bool_)
     columns: Booleans = np.logical_or.reduce(table, axis=0) if table.size else np.zeros(0, np.bool_)
     return columns
 
 
 def mean_ranks(measure_costs: Sequence[Costs], weights: Floats) -> Floats:
-    """Return the rank within a case, averaged over all measures and counted cases.
+    """Return the rank of each method within a case, averaged over all measures and counted cases.
 
-    Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
+    Every row of `weights` contains one weight per case. Ranks are multiples of 1/2, so their sums
+    are exact, and equal means are ties.
     """
     by_measure = [
         costs.case_ranks[:, costs.counted] @ weights[:, costs.counted].T for costs in measure_costs

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["notes_on", "remarks_on"]
 
-NAMED = 10  # cases in a note
+NAMED = 10  # number of cases listed in a note
 
 
 def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
 
 
 def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
-    """Return the folder and the files of the reference and the methods that have no pattern."""
+    """Return the folder and files of the reference and of each method, if they have no pattern."""
     by_folder = {}
     if evaluation.patterns.reference is None:
         files = [file for record in evaluation.records for file in record.reference]
@@ -80,7 +80,7 @@ def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str
 
 
 def _ignored_label_notes(evaluation: "Evaluation") -> Iterator[Note]:
-    """Return a note about ignored labels that are absent from all cases."""
+    """Yield a note about each ignored label that is absent from all cases."""
     notes_by_record = [
         [note for note in record.comparison.notes if note.kind == "ignore"]
         for record in evaluation.records

@@ -120,7 +120,7 @@ class Difference:
         The confidence interval of the mean difference, or of the median difference if a difference
         is infinite.
     statistic : float
-        The statistic of the two-sided test of `paired_test`.
+        The test statistic of `paired_test.two_sided`.
     p : float
         The p-value of the test.
     p_corrected : float
@@ -371,5 +371,7 @@ def _quartiles(values: Floats) -> tuple[float, float]:
 def _vector(values: ArrayLike, name: str) -> Floats:
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1:
-        raise InputError(f"{name}: expected one number per case, found shape {vector.shape}")
+        raise InputError(
+            f"{name}: expected a 1-D array with one number per case, found shape {vector.shape}"
+        )
     return vector
