@@ -170,7 +170,7 @@ def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
 def inputs_of(job: Job, names: Both[Names | None], *, verify: bool) -> Inputs:
     """Return the name, size and modification time of all files; with `verify`, also the SHA-256.
 
-    If the user gave a file with label names for a side, it is one of the files of that side.
+    If the user gave a file with label names for a side, this file counts as a file of that side.
     """
     inputs: Inputs = {}
     for role in ROLES:

@@ -17,8 +17,8 @@ COMPARED = ("at ", "below ", "above ")  # first words of comparisons with inter-
 def conclusion(summary: Mapping[str, Any]) -> str:
     """Describe the winner, significant differences from it, and agreement with raters.
 
-    The names of the test and of the correction are those in the summary. The sentences also
-    report whether another ranking scheme has a different winner.
+    The sentences name the test and the correction that the summary records. They also report
+    whether another ranking scheme has a different winner.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list
 def _values_by_result(
     sentences: Mapping[str, str], methods: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Group the methods' values by the result of the comparison and by the raters' value."""
+    """Return the methods' values, grouped by result and by the value of inter-rater agreement."""
     values_by_result: dict[tuple[str, str], dict[str, str]] = {}
     for method in (method for method in methods if method in sentences):
         result, _, numbers = sentences[method].rpartition(": ")

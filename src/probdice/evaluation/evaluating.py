@@ -117,7 +117,8 @@ def evaluate(
     out : path, optional
         The results folder, created if it does not exist. The run writes the following files:
         cases.jsonl (all records, in the order of completion), cases.csv, regions.csv, ranking.csv,
-        table.md, table.tex, how.md, files.csv and summary.json. By default, no files are written.
+        table.md, table.tex, how.md, files.csv and summary.json. Some options add more files. By
+        default, no files are written.
     similarity, match, merge
         As in `compare`.
     correspondence : {"case", "set"}, optional
@@ -154,8 +155,8 @@ def evaluate(
     mask : path, optional
         A folder with a mask for every case. Only pixels where the mask is not 0 are compared.
     image : path, optional
-        A folder with the images that were segmented, one per case. Case pages show them behind the
-        regions.
+        A folder with the images that were segmented, one per case. Case pages show these images
+        behind the regions.
     surface : path or several, optional
         Surface files, one per hemisphere. Case pages show vertex values on these surfaces.
     probabilities : bool, optional
@@ -170,9 +171,9 @@ def evaluate(
         ``"nsd@1:tumour"``. The default is "foreground_dice" if `background` is given, else
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
-        How methods are ordered: by their rank within a case, averaged over cases; by the mean of
-        their values (the median if a value is infinite); or by the share of other methods that they
-        beat significantly.
+        How methods are ordered. "rank-then-aggregate": by their rank within a case, averaged over
+        cases. "aggregate-then-rank": by the mean of their values (the median if a value is
+        infinite). "test-based": by the share of other methods that they beat significantly.
     column : str, iterable of str or mapping, optional
         Measures to read from CSV or TSV files, as ``"NAME=FILE"`` or ``{"NAME": FILE}``. A file has
         the columns case, method and NAME. Lower values are better by default. If higher values are
@@ -186,8 +187,8 @@ def evaluate(
         As in `compare`. A case fails if pixels of its reference are outside the field of view of
         the prediction, unless `background` is given.
     ignore_geometry : bool, optional
-        Whether to ignore image geometry and compare in array order. Cannot be combined with
-        `geometry_tolerance` or `resample`.
+        Whether to ignore image geometry and compare in array order. This option cannot be
+        combined with `geometry_tolerance` or `resample`.
     geometry_tolerance : float, optional
         The maximum accepted distance between corresponding corners of two grids, in pixels; 0.1 by
         default.
@@ -230,8 +231,8 @@ def evaluate(
         True to divide both sides into connected components (lesions), or the classes to divide.
         Components are matched one-to-one and many-to-one within corresponding classes. The table of
         cases contains the numbers of found, missed and false components, F1, and the panoptic
-        quality with its two factors, in total and per class. components.csv contains one row per
-        component. Requires label maps and `background`.
+        quality with its two factors, in total and per class. The file components.csv contains one
+        row per component. Components require label maps and `background`.
     connectivity : {2, 4, 8, 6, 18, 26}, optional
         The number of neighbours that are connected to a pixel; all neighbours by default.
     minimum_size : float, optional
@@ -240,8 +241,8 @@ def evaluate(
     component_threshold : float, optional
         Minimum Jaccard index at which a matched component counts as found.
     strata : iterable of float, optional
-        The lower limits of size ranges, in the unit of `minimum_size`. strata.csv reports the
-        number of components in each range, summed over all cases.
+        The lower limits of size ranges, in the unit of `minimum_size`. The file strata.csv reports
+        the number of components in each range, summed over all cases.
     background : int, str or mapping of side to int or str, optional
         As in `compare`. If given, foreground Dice is the default ranking measure, and the table of
         cases includes the foreground measures and the values of `Comparison.detection`.

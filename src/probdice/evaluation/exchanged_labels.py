@@ -68,9 +68,9 @@ def label_difference(
 ) -> LabelDifference | None:
     """Return how often a method's labels are matched to different reference labels.
 
-    The result is None if equal labels are matched in all cases. It is also None if the method uses
-    a label that is not in `labels` (the labels of the reference), because the method's labels then
-    have a different meaning.
+    The result is None if equal labels are matched in all cases. The result is also None if the
+    method uses a label that is not in `labels` (the labels of the reference), because the method's
+    labels then have a different meaning.
     """
     counts: Counter[tuple[Label, Label]] = Counter()
     cases = total = 0

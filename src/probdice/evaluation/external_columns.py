@@ -68,7 +68,7 @@ class ExternalColumn:
 
 
 def as_external_column(column: str | ExternalColumn) -> ExternalColumn:
-    """Parse ``NAME=FILE``, ``NAME:lower=FILE`` or ``NAME:higher=FILE``; lower is the default.
+    """Parse ``NAME=FILE``, ``NAME:lower=FILE`` or ``NAME:higher=FILE``; "lower" is the default.
 
     Examples
     --------

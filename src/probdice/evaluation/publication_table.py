@@ -1,6 +1,6 @@
 """Format the ranking as a table for publication, in Markdown and LaTeX.
 
-Both tables are written from the content of summary.json, so that they agree with it.
+Both tables are created from the content of summary.json and therefore agree with this file.
 """
 
 from collections.abc import Callable, Mapping, Sequence

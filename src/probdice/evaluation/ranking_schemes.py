@@ -230,9 +230,9 @@ def _mean_ranks_sentence(titles: Sequence[str], test: str) -> str:
     measures, has_several = join_names(titles), len(titles) > 1
     measure_text = f"by each of {measures}" if has_several else f"by {measures}"
     return (
-        f"Methods are ranked {measure_text} within every case, where ties share their mean rank, "
-        f"and then by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
-        f"share a place."
+        f"Methods are ranked {measure_text} within every case, and tied methods get their mean "
+        f"rank. Methods are then ordered by the mean of these ranks (rank-then-aggregate). Methods "
+        f"with equal mean ranks share a place."
     )
 
 
@@ -245,8 +245,8 @@ def _aggregates_sentence(titles: Sequence[str], test: str) -> str:
 
 def _tests_sentence(titles: Sequence[str], test: str) -> str:
     return (
-        f"Methods are ordered by the share of other methods that they beat in "
-        f"{join_names(titles)}, in one-sided {test}s at α = {ALPHA:g} without correction "
+        f"Methods are ordered by the share of other methods that they beat in one-sided {test}s of "
+        f"{join_names(titles)} at α = {ALPHA:g}, without correction for multiple comparisons "
         f"(test-based).{_tie_sentences(titles)}"
     )
 

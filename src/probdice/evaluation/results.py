@@ -221,8 +221,8 @@ class Evaluation:
                     records[line["case"], line["method"]] = Record.from_line(line, out)
         if missing_jobs := [job for job in jobs if job not in records]:
             raise InputError(
-                f"{out}: cases.jsonl has no line for {missing_jobs[0]}; evaluate into this "
-                f"folder again"
+                f"{out}: cases.jsonl has no valid line for {missing_jobs[0]}. Run the evaluation "
+                f"again with this output folder."
             )
         return replace(evaluation, records=tuple(records[job] for job in jobs))
 
@@ -251,7 +251,7 @@ class Evaluation:
 
     @property
     def scheme(self) -> Scheme:
-        """How the methods are ordered, as in `evaluate`."""
+        """The ranking scheme, which orders the methods (see `evaluate`)."""
         return self.statistics.scheme
 
     @property
@@ -294,7 +294,7 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Matched pairs of different labels, for each method that only uses labels of the reference.
+        """Matched pairs of different labels, per method that uses only labels of the reference.
 
         The result is empty if `labels_agree` is false, or if equal labels are matched
         (``match="labels"``).
@@ -533,7 +533,7 @@ class Evaluation:
         table_columns : sequence of str, optional
             The columns of table.md and table.tex, in addition to the method: names in
             `publication_table.TABLE_COLUMNS` or names of measures. By default, all columns that
-            apply.
+            apply to the run.
         booktabs : bool, optional
             Whether table.tex uses the rules of the LaTeX package booktabs.
         """

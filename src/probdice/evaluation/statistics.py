@@ -272,7 +272,7 @@ def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
 
 
 def gaps(first: Floats, second: Floats) -> Floats:
-    """Return first − second; two equal infinite values differ by 0.
+    """Return the differences first − second; two equal infinite values have the difference 0.
 
     Examples
     --------

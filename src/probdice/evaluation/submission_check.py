@@ -294,7 +294,10 @@ def _label_problems(
     if manifest.strict_labels:
         yield Problem(
             *("labels", "error", (case,), f"{text} not allowed; expected {allowed_labels}"),
-            *("Other labels match no reference region.", "Use the labels of the challenge."),
+            *(
+                "Labels that are not allowed match no reference region.",
+                "Use the labels of the challenge.",
+            ),
         )
     else:
         yield Problem(

@@ -1,4 +1,4 @@
-"""A worker process, which reads requests from standard input and writes journal lines to stdout.
+"""A worker process, which reads requests from stdin and writes journal lines to stdout.
 
 Workers do not use `multiprocessing`, because `fork` is unsafe in a process with threads, and
 `spawn` runs the user's script again in every worker. The worker exits immediately when its standard
