@@ -87,8 +87,8 @@ def _winner_sentence(
 def _overlap(summary: Mapping[str, Any], winners: Sequence[str]) -> str:
     """Describe the Dice of the winners as in the verdict of a comparison, or return "".
 
-    With a background, the foreground Dice is described, and the mean Dice otherwise. If several
-    methods are tied for first, the lowest of their Dice values is described.
+    The foreground Dice is described if the run has a background, and the mean Dice otherwise. If
+    several methods are tied for first, the lowest of their Dice values is described.
     """
     measure = next((key for key in OVERLAPS if key in summary["measures"]), None)
     if measure is None:

@@ -97,8 +97,8 @@ def evaluate(
 
     By default, a case is a file (the case name is the file name without its suffix) or a subfolder.
     Use `pattern` for other file names. Each finished case is stored in ``out/cases.jsonl``
-    immediately, so the same call continues an interrupted run. A failed case is recorded with its
-    error message and is computed again by the next run.
+    immediately, so repeating the call continues an interrupted run. A failed case is recorded with
+    its error message and is computed again by the next run.
 
     Parameters
     ----------

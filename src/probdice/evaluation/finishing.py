@@ -94,7 +94,7 @@ def requests_of(
 def correspondences_over_set(
     records: Iterable[Record], options: Mapping[str, CompareOptions]
 ) -> dict[str, GivenGroups]:
-    """Return one correspondence per method, from all cases that could be compared."""
+    """Return one correspondence per method, computed from all cases that could be compared."""
     overlaps: dict[str, list[Overlap]] = {}
     for record in records:
         if record.comparison is not None:

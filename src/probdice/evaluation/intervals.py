@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals over cases, or over subjects if they are given.
+"""Bootstrap confidence intervals over cases, or over subjects if subjects are given.
 
 Each resample draws subjects with replacement, and every drawn subject contributes all of its cases
 (cluster bootstrap). Without subjects, every case is its own subject.

@@ -40,7 +40,7 @@ class Pattern:
     inside : str
         The path inside the file, or "".
     has_open_start : bool
-        Whether every {case} directly follows a *. The first * then matches one character, which
+        Whether every {case} directly follows a *. If so, the first * matches one character, which
         numbers the regions.
     """
 

@@ -175,7 +175,7 @@ def _joint(orders: Sequence[Ordering]) -> Ordering:
 
 
 def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
-    """Order by the mean value, or by the median if a value is infinite."""
+    """Return the ordering by the mean value, or by the median if a value is infinite."""
     counted_costs, median = costs.costs[:, costs.counted], costs.aggregate == "median"
 
     def aggregates(counts: Floats) -> Floats:
@@ -193,7 +193,7 @@ def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
 
 
 def _order_by_tests(costs: Costs, owners: Numbers, alpha: float, *, has_subjects: bool) -> Ordering:
-    """Order by the negative share of other methods that a method beats significantly."""
+    """Return the ordering by the share of methods that a method beats significantly, negated."""
     counted_costs, case_owners = costs.costs[:, costs.counted], owners[costs.counted]
     methods = counted_costs.shape[0]
     pairs = {}

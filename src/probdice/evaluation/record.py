@@ -119,5 +119,5 @@ class Record:
 
 
 def full_path(file: str, folder: Path) -> str:
-    """Return the full path of a file whose path is relative to a folder."""
+    """Return the full path of a file, given its path relative to a folder."""
     return os.path.normpath(os.path.join(os.path.abspath(folder), file))

@@ -149,7 +149,7 @@ def _few_cases_notes(evaluation: "Evaluation") -> Iterator[Note]:
 
 
 def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
-    """Return a remark on the mean that the ranking measure would have with equal labels."""
+    """Return a remark on the mean of the ranking measure that equal labels would give."""
     measure = evaluation.title(evaluation.rank_by[0])
     mean = evaluation.equal_labels_means()[method]
     use = in_words((Option("match", "labels"),), evaluation.words)

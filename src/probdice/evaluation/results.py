@@ -88,7 +88,7 @@ class Evaluation:
     records : tuple of Record
         One record for every case and method that is not in `missing`, including failed cases.
     missing : tuple of Missing
-        One entry for every case and method that lack the reference or the prediction.
+        One entry for every case of a method that lacks the reference or the prediction.
     reference : str
         The folder of the reference.
     methods : dict of str to str
@@ -337,7 +337,8 @@ class Evaluation:
 
         Missing values are NaN.
 
-        In all methods of this class except `ranks`, the default measure is the first of `rank_by`.
+        Here and everywhere in this class except in `ranks`, the default measure is the first of
+        `rank_by`.
         """
         key = self.rank_by[0] if measure is None else measure
         if key not in self._values:
@@ -358,7 +359,7 @@ class Evaluation:
         }
 
     def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
-        """Return the means with equal labels matched, for each method in `label_differences`.
+        """Return the means after matching equal labels, for each method in `label_differences`.
 
         A mean is NaN if the measure, such as a boundary distance, cannot be computed from the
         stored overlaps. To compute such a mean, evaluate with ``match="labels"``.

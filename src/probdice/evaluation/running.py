@@ -1,4 +1,4 @@
-"""Run cases in worker processes with several threads, within the available cores and memory.
+"""Run cases in worker processes of one or more threads, within the available cores and memory.
 
 There are `workers` slots. Each slot has one core, and the slots share half of the machine's memory
 equally. A case takes one slot, or several slots if its images need more memory, and uses one thread
@@ -71,7 +71,7 @@ def run(
 
 
 def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, None, None]:
-    """Score each case in a task on a Dask cluster, and yield the lines in the order of completion.
+    """Score each case as one Dask task, and yield the journal lines in the order of completion.
 
     Only enough cases to keep the Dask workers busy are submitted at a time.
     """

@@ -78,7 +78,7 @@ class Summary:
     infinite : int
         The number of infinite values.
     aggregate : {"mean", "median"}
-        The statistic that summarises the values and to which the confidence interval applies.
+        The statistic that summarises the values. The confidence interval is that of this statistic.
     """
 
     n: int
@@ -313,7 +313,7 @@ def _difference(
     resamples: int,
     seed: int,
 ) -> Difference:
-    """Compare one pair of methods, before the correction of p-values."""
+    """Compare one pair of methods, without the correction of p-values."""
     has_value = ~np.isnan(all_gaps)
     exact_gaps, owners = all_gaps[has_value], None if owners is None else owners[has_value]
     pair_gaps = rounded(exact_gaps)

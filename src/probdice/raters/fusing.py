@@ -176,7 +176,7 @@ class Fusion:
 
 
 def average(evidence: Evidence, mean: Model) -> Fusion:
-    """Return `mean` as the model of the consensus. No decision is read."""
+    """Return a fusion whose model is `mean`. No decision is read."""
     return Fusion(mean)
 
 
