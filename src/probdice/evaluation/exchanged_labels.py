@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 MOSTLY = 0.5  # smallest share of cases, or of pairs of cases, that must agree
-EXPLAINED = ("explained_reference", "explained_prediction")  # do not depend on matching
-SHOWN = 5  # pairs of labels in a sentence
+EXPLAINED = ("explained_reference", "explained_prediction")  # do not depend on the matching
+SHOWN = 5  # number of pairs listed in a sentence
 
 
 @dataclass(frozen=True)

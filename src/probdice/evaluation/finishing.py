@@ -142,7 +142,7 @@ def finish_requests(
             state = Progress(
                 doing, len(requests), len(records), failed_count, resumed_count, latest
             )
-            # A case whose overlap fails also fails in its comparison, and is reported then.
+            # A case whose overlap fails also fails in its comparison, which reports the failure.
             progress(state if doing == "comparisons" else replace(state, failed=0, latest=None))
 
         notify(None)

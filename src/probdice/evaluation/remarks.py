@@ -181,7 +181,7 @@ def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
                 f"used."
             )
             yield Note("raters", (text,))
-    if rater_comparison.reference_is_mean:  # then these cases are among the failures
+    if rater_comparison.reference_is_mean:  # then the excluded cases are among the failures
         return
     for case, reason in rater_comparison.left_out.items():
         yield Note("raters", (f"{case} is not compared with the raters: ", *reason.message))

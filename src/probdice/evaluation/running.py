@@ -41,7 +41,7 @@ from probdice.method.similarity import Similarity
 __all__ = ["WorkerPool", "run", "run_on_cluster"]
 
 TINY = 2**22  # total bytes of images below which one process is fastest
-AHEAD = 3  # submitted cases per thread of a cluster
+AHEAD = 3  # number of submitted cases per thread of a Dask cluster
 SHOWN = 3  # files of a side in a message
 START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 START += "from probdice.evaluation.worker import main; main()"

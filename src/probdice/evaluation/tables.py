@@ -138,7 +138,7 @@ class ExtraColumns:
                 values |= comparison.indices().to_dict()
             if self.instances:
                 values |= comparison.detection().to_dict()
-        except InputError as error:  # applies to this case only; its scores stay valid
+        except InputError as error:  # affects only the additional columns of this case
             return {name: values.get(name, nan) for name in self.columns}, error.args
         return {name: values[name] for name in self.columns}, ()
 

@@ -10,7 +10,7 @@ ABSENT = "–"  # shown for undefined numbers
 INFINITE = "∞"
 CONTAINER = re.compile(
     r".*\.zarr|.*\.\w+:.*", re.IGNORECASE
-)  # the parts of a path after this one are inside a file
+)  # part of a path; all later parts are inside this file
 
 
 def decimal(value: float | None, digits: int = 4) -> str:
