@@ -194,7 +194,7 @@ def _matching_files(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.
 def _group_by_case(
     text: str, pattern: Pattern, file_matches: Mapping[Path, re.Match[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Group files by case, and check that each case is in one folder."""
+    """Return the files by case, after checking that the files of each case are in one folder."""
     files: dict[str, dict[Path, re.Match[str]]] = {}
     for file, match in file_matches.items():
         files.setdefault(match["case"], {})[file] = match

@@ -1,7 +1,7 @@
 """Find the cases in a folder of BIDS derivatives.
 
-A case is a subject, optionally with a session, a run or another entity of the recording. Its files
-are one label map (``*_dseg.nii.gz``), or one probability map per region
+A case is a subject, optionally with a session, a run or another entity of the recording. A case has
+one label map (``*_dseg.nii.gz``), or one probability map per region
 (``*_label-GM_probseg.nii.gz``).
 """
 
@@ -110,7 +110,7 @@ def _case(name: BidsName) -> str:
 
 
 def _choose_ending(folder: Path, endings: Mapping[str, object]) -> str:
-    """Return the only ending, or else the only ending with no entity other than the region."""
+    """Return the only ending, or the only one of several with no entity other than the region."""
     if len(endings) == 1:
         return next(iter(endings))
     plain_endings = [ending for ending in endings if not set(_keys(ending)) - {REGION}]

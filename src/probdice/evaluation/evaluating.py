@@ -214,8 +214,8 @@ def evaluate(
         Whether to add the values of `Comparison.indices` to the table of cases.
     boundaries : bool, optional
         Whether to measure distances between boundaries (see `Comparison.boundaries`). The table of
-        cases contains means over regions (without the background, if given), and the table of
-        regions contains the individual values.
+        cases contains means over regions (without the background, if one is given), and the table
+        of regions contains the individual values.
     tolerance : float or iterable of float, optional
         Tolerances of the surface Dice in mm (in pixels for images without geometry).
     infinite : float, optional
@@ -244,8 +244,8 @@ def evaluate(
         The lower limits of size ranges, in the unit of `minimum_size`. The file strata.csv reports
         the number of components in each range, summed over all cases.
     background : int, str or mapping of side to int or str, optional
-        As in `compare`. If given, foreground Dice is the default ranking measure, and the table of
-        cases includes the foreground measures and the values of `Comparison.detection`.
+        As in `compare`. With a background, foreground Dice is the default ranking measure, and the
+        table of cases includes the foreground measures and the values of `Comparison.detection`.
     progress : callable, optional
         Called with a `Progress` at the start and after every task. There is one task per case and
         method. With ``correspondence="set"``, computing the overlaps adds the same number of tasks.
@@ -320,7 +320,9 @@ def evaluate_folders(
                 target = folder_for_results(Path(results_folder), images)
                 return _with_raters(run, reference, methods, raters, target, out)
         if reference is None:
-            raise InputError("reference is None, which requires raters; pass raters or a reference")
+            raise InputError(
+                "reference=None requires raters, but none are given; pass raters or a reference"
+            )
         return run.against(reference, methods, out=out, pattern=options.pattern)
 
 

@@ -145,8 +145,8 @@ def ranks(
         The significance level of the test-based scheme. This scheme does not correct p-values for
         multiple comparisons.
     subjects : sequence, optional
-        The subject of every case. If given, resamples draw subjects, and tests use one value per
-        subject.
+        The subject of every case. With subjects, resamples draw subjects, and tests use one value
+        per subject.
     resamples, seed : int, optional
         The number of bootstrap resamples, and the seed.
 

@@ -106,7 +106,9 @@ def write_pages(
     elif evaluation.out is not None:
         page, lock = evaluation.out / PAGE, locked(evaluation.out)
     else:
-        raise InputError("path is None, which requires a results folder. Pass the file to write.")
+        raise InputError(
+            "path=None requires a results folder, but this evaluation has none; pass a file path"
+        )
 
     def again(case: str, method: str) -> Comparison:
         record = evaluation.record(case, method)

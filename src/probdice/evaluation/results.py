@@ -337,8 +337,8 @@ class Evaluation:
 
         Missing values are NaN.
 
-        Here and everywhere in this class except in `ranks`, the default measure is the first of
-        `rank_by`.
+        The default measure is the first of `rank_by`, as in other functions of this class except
+        `ranks`.
         """
         key = self.rank_by[0] if measure is None else measure
         if key not in self._values:

@@ -160,7 +160,7 @@ def summarise(
     values : array_like
         One value per case; NaN for missing values.
     subjects : sequence, optional
-        The subject of every case. If given, the confidence interval resamples subjects.
+        The subject of every case. With subjects, the confidence interval resamples subjects.
     aggregate : {"mean", "median"}, optional
         The statistic that summarises the values. The median is always used if a value is infinite.
     resamples : int, optional

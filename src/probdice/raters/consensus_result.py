@@ -45,10 +45,10 @@ class Rater:
         The common region to which each non-empty region of the rater belongs. The keys are the
         labels of the rater.
     confusion : ndarray
-        The probability that the rater marks the common region of the row at a pixel whose true
-        region is the common region of the column. Each column sums to 1, or is NaN if the expected
-        number of pixels of the true region is 0. The order of regions is that of
-        `Consensus.segmentation`.
+        The confusion matrix, with marked regions as rows and true regions as columns. Each value is
+        the probability that the rater marks the region of the row at a pixel whose true region is
+        that of the column. Each column sums to 1, or is NaN if the expected number of pixels of the
+        true region is 0. The order of regions is that of `Consensus.segmentation`.
     sensitivity : ndarray
         For each common region, the probability that the rater marks the region at a pixel where
         this region is the true region.
@@ -242,7 +242,7 @@ class Consensus:
 
     @property
     def probabilities(self) -> Fused:
-        """The probabilities of the consensus and the decisions of raters, computed when read."""
+        """The probabilities of the consensus and the raters' decisions, computed on access."""
         array = self.segmentation.array
         assert isinstance(array, Fused)
         return array
