@@ -775,7 +775,7 @@ def test_the_page_of_a_case_with_a_missing_file_has_a_notice(folders: Path) -> N
 
 def test_a_report_needs_a_path_and_no_concurrent_run(folders: Path, tmp_path: Path) -> None:
     result = run(folders, None)
-    with pytest.raises(InputError, match="path is None, which requires a results folder"):
+    with pytest.raises(InputError, match="path=None requires a results folder"):
         result.report()
     assert result.report(tmp_path / "page.html", reports="worst:1") == tmp_path / "page.html"
     assert all(shows_images(file) for file in (tmp_path / "page_cases").iterdir())

@@ -100,7 +100,7 @@ def test_texts_name_the_test_and_the_correction_of_the_summary(root: Path) -> No
     assert content["test"] == "Wilcoxon signed-rank test"
     assert "(Wilcoxon signed-rank test, Holm's correction, α = 0.05)" in result.conclusion
     how = (root / "out" / "how.md").read_text()
-    assert "in one-sided Wilcoxon signed-rank tests at α = 0.05 without correction" in how
+    assert "signed-rank tests of runtime at α = 0.05, without correction for multiple" in how
     assert content["correction"] == "Holm's correction"
     other = {"test": "sign test", "correction": "Bonferroni's correction"}
     path.write_text(json.dumps(content | other))

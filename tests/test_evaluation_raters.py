@@ -150,7 +150,7 @@ def test_too_few_raters_and_invalid_rater_names_are_rejected(folders, raters, me
 
 
 def test_a_reference_is_required_without_raters(folders):
-    with pytest.raises(InputError, match="reference is None, which requires raters"):
+    with pytest.raises(InputError, match="reference=None requires raters"):
         evaluate(None, {"good": folders["good"]})
 
 

@@ -214,9 +214,9 @@ def test_every_scheme_has_words_and_an_order() -> None:
         (
             "rank-then-aggregate",
             ["score"],
-            "Methods are ranked by score within every case, where ties share their mean rank, and "
-            "then by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
-            "share a place.",
+            "Methods are ranked by score within every case, and tied methods get their mean rank. "
+            "Methods are then ordered by the mean of these ranks (rank-then-aggregate). Methods "
+            "with equal mean ranks share a place.",
         ),
         (
             "aggregate-then-rank",
@@ -227,9 +227,10 @@ def test_every_scheme_has_words_and_an_order() -> None:
         (
             "test-based",
             ["score", "HD"],
-            "Methods are ordered by the share of other methods that they beat in score and HD, "
-            "in one-sided sign tests at α = 0.05 without correction (test-based). The ranks by "
-            "each measure are averaged with equal weights. Tied methods share a place.",
+            "Methods are ordered by the share of other methods that they beat in one-sided sign "
+            "tests of score and HD at α = 0.05, without correction for multiple comparisons "
+            "(test-based). The ranks by each measure are averaged with equal weights. Tied methods "
+            "share a place.",
         ),
     ],
 )

@@ -107,7 +107,12 @@ def test_volume_scores_use_common_regions():
     [
         ([], [[1, 2]], {}, "raters: expected at least one"),
         ([[1, 2]], [], {}, "samples: expected at least one"),
-        ([[1, 2]], [[1, 2]], {"background": 7}, "background must be the label of a common region"),
+        (
+            [[1, 2]],
+            [[1, 2]],
+            {"background": 7},
+            "background must be the label or name of a common region",
+        ),
     ],
 )
 def test_invalid_sets_and_options_are_rejected(raters, samples, options, message):

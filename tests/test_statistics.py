@@ -185,7 +185,7 @@ def test_zero_differences_are_excluded_and_counted() -> None:
     pair = pair_of(first, [0.0] * 9)
     assert pair.n == 9
     assert pair.p == pytest.approx(2 / 2**7)
-    assert pair.reason == "2 of 9 differences are 0 and excluded"
+    assert pair.reason == "excluded differences of 0: 2 of 9"
 
 
 def test_fewer_than_six_pairs_are_not_tested() -> None:
@@ -322,7 +322,7 @@ def test_a_difference_with_infinite_values_equals_a_hand_computation() -> None:
     pair = pair_of([math.inf, math.inf, 2, 3, 4, 5, 0], [math.inf, 1, 1, 1, 1, 1, 5])
     assert (pair.statistic, pair.n, pair.median) == (5, 7, 2.0)
     assert math.isnan(pair.mean)
-    assert pair.reason == "1 of 7 differences are 0 and excluded"
+    assert pair.reason == "excluded differences of 0: 1 of 7"
     as_extreme = sum(
         min(s := sum(k for k, sign in enumerate(signs, 1) if sign), 21 - s) <= 5
         for signs in product([0, 1], repeat=6)

@@ -360,8 +360,8 @@ def test_check_prints_problem_consequence_and_fix_per_line(challenge: Path):
     assert done.code == 1
     lines = done.out.splitlines()
     assert (
-        "error (labels): case label: label 7 is not allowed; expected 0, 1, 2. Other labels match "
-        "no reference region. Use the labels of the challenge." in lines
+        "error (labels): case label: label 7 is not allowed; expected 0, 1, 2. Labels that are not "
+        "allowed match no reference region. Use the labels of the challenge." in lines
     )
     assert lines[-2].startswith("warning (extra): 1 case is not part of the challenge (extra).")
     assert lines[-1].endswith("mine cannot be evaluated: 6 of 7 cases, 7 errors, 1 warning")

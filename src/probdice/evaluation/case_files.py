@@ -42,12 +42,12 @@ __all__ = [
 
 Files = Mapping[str, tuple[str, ...]]  # paths by case
 
-JPEG = (".jpg", ".jpeg")  # photographs; JPEG cannot store segmentations
+JPEG = (".jpg", ".jpeg")  # only for photographs, because JPEG compression changes labels
 SUFFIXES = (
     ".seg.nrrd",
     *sorted({s for file_format in FORMATS for s in file_format.suffixes} - {*JPEG}, key=len)[::-1],
 )  # longest first
-SHOWN = 8  # names listed in a message
+SHOWN = 8  # number of names listed in a message
 
 
 def find_cases(
@@ -58,9 +58,10 @@ def find_cases(
     suffixes: tuple[str, ...] = (LABELS, PROBABILITIES),
     photographs: bool = False,
 ) -> dict[str, tuple[str, ...]]:
-    """Return the files of every case in a folder. `suffixes` lists suffixes of BIDS derivatives.
+    """Return the files of every case in a folder.
 
-    If `photographs` is True, a case without another file can be a JPEG file.
+    `suffixes` lists the suffixes of BIDS derivatives to search for. If `photographs` is True, a
+    JPEG file is used for a case that has no other file.
     """
     if not folder.is_dir():
         reason = "expected a folder of cases, found a file" if folder.exists() else "no such folder"
@@ -193,7 +194,7 @@ def _matching_files(folder: Path, text: str, pattern: Pattern) -> dict[Path, re.
 def _group_by_case(
     text: str, pattern: Pattern, file_matches: Mapping[Path, re.Match[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Group files by case, and check that each case is in one folder."""
+    """Return the files by case, after checking that the files of each case are in one folder."""
     files: dict[str, dict[Path, re.Match[str]]] = {}
     for file, match in file_matches.items():
         files.setdefault(match["case"], {})[file] = match
@@ -226,7 +227,7 @@ def _check_one_folder(pattern: str, case: str, matches: Mapping[Path, re.Match[s
 
 
 def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]]]) -> None:
-    """Reject a * before {case} unless it matches at least two regions, the same in all cases."""
+    """Reject a * before {case} unless it matches the same two or more regions in all cases."""
     regions = {
         case: {match["region"] for match in matches.values()} for case, matches in files.items()
     }
@@ -278,7 +279,7 @@ def _supported_files(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[s
 
 
 def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
-    """Choose between files of a case that differ only in their suffixes."""
+    """Return one of the files of a case, which differ only in their suffixes."""
     npz_files = [file for file in files if file.suffix.lower() == ".npz"]
     if probabilities:
         if not npz_files:
@@ -289,7 +290,7 @@ def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:
             )
         return npz_files[0]
     candidates = [file for file in files if file not in npz_files] or npz_files
-    if len(candidates) > 1:  # header and values in separate files
+    if len(candidates) > 1:  # the header and the pixel data can be in separate files
         headers = [
             f for f in candidates if not f.name.lower().endswith((".img", ".img.gz", ".raw"))
         ]

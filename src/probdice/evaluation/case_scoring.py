@@ -95,7 +95,7 @@ class Request:
 
 
 def score_case(request: Request, threads: int) -> str:
-    """Compare the two sides of a job and return its journal line, with any error."""
+    """Compare the two sides of a job and return its journal line, which records any error."""
     start = time.perf_counter()
     try:
         comparison = compare_job(request.job, request.options, threads)
@@ -156,21 +156,21 @@ def compare_job(
 
 
 def as_paths(paths: tuple[str, ...], regions: tuple[str, ...] = ()) -> Paths:
-    """Return the files of one side for a reader: one or several paths, or one path per region."""
+    """Return the files of one side as `read_images` accepts them: as paths, or by region name."""
     if regions:
         return dict(zip(regions, paths, strict=True))
     return paths[0] if len(paths) == 1 else paths
 
 
 def files_of(job: Job, folder: Path) -> dict[str, list[str]]:
-    """Return the paths of the files of a job relative to a folder."""
+    """Return the paths of a job's files by role, relative to a folder."""
     return {role: [_relative(path, folder) for path in job.files[role]] for role in ROLES}
 
 
 def inputs_of(job: Job, names: Both[Names | None], *, verify: bool) -> Inputs:
     """Return the name, size and modification time of all files; with `verify`, also the SHA-256.
 
-    If the user gave a file with label names for a side, it is one of the files of that side.
+    If the user gave a file with label names for a side, this file counts as a file of that side.
     """
     inputs: Inputs = {}
     for role in ROLES:
@@ -235,7 +235,7 @@ def _seconds_since(start: float) -> float:
 def _identity(file: Path, folders: Sequence[str], verify: bool) -> list[Any]:
     """Return the name, size and modification time of a file, and its SHA-256 if `verify` is true.
 
-    The name of a file in another folder is relative to the folder of the first file.
+    If the file is in none of `folders`, its name is the path relative to the first folder.
     """
     name = file.name
     if os.path.abspath(file.parent) not in map(os.path.abspath, folders):
@@ -251,8 +251,8 @@ def _identity(file: Path, folders: Sequence[str], verify: bool) -> list[Any]:
 def _with_fingerprints(request: Request) -> Request:
     """Return the request with the SHA-256 of every file.
 
-    The files have just been read, so they are usually in the file system cache. Companion files
-    are in the same folder as the named file.
+    The files have just been read, so they are usually in the file system cache. Files that the job
+    does not list, such as companion files, are found relative to the folder of the first file.
     """
     contents: Inputs = {}
     for role in ROLES:
@@ -300,6 +300,6 @@ def _size_in_memory(path: str) -> int:
 
 
 def _relative(path: str, folder: Path) -> str:
-    """Return the path relative to a folder, including the path inside the file, if any."""
+    """Return a path relative to a folder, followed by the path inside the file, if any."""
     file, inside = split_inside(path)
     return relative_path(file, folder) + (f":{inside}" if inside else "")

@@ -17,8 +17,8 @@ COMPARED = ("at ", "below ", "above ")  # first words of comparisons with inter-
 def conclusion(summary: Mapping[str, Any]) -> str:
     """Describe the winner, significant differences from it, and agreement with raters.
 
-    The names of the test and of the correction are those in the summary. The sentences also
-    report whether another ranking scheme has a different winner.
+    The sentences name the test and the correction that the summary records. They also report
+    whether another ranking scheme has a different winner.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def conclusion(summary: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        One or more sentences; "" if no method has a ranked case.
+        One or more sentences; "" if no method has a place in the ranking.
     """
     return " ".join(conclusion_sentences(summary))
 
@@ -87,8 +87,8 @@ def _winner_sentence(
 def _overlap(summary: Mapping[str, Any], winners: Sequence[str]) -> str:
     """Describe the Dice of the winners as in the verdict of a comparison, or return "".
 
-    The foreground Dice is used if a background is named. If several methods are tied for first, the
-    lowest of their Dice values is described.
+    The foreground Dice is described if the run has a background, and the mean Dice otherwise. If
+    several methods are tied for first, the lowest of their Dice values is described.
     """
     measure = next((key for key in OVERLAPS if key in summary["measures"]), None)
     if measure is None:
@@ -111,7 +111,10 @@ def _range(means: Sequence[float]) -> str:
 
 
 def _mean(summary: Mapping[str, Any], method: str) -> str:
-    """Return the mean (the median if a value is infinite) of the first ranking measure, as text."""
+    """Return the mean of the first ranking measure as text, with its confidence interval.
+
+    If a value is infinite, the median replaces the mean.
+    """
     measure = summary["rank_by"][0]
     entry = next(row for row in summary["measures"][measure]["methods"] if row["method"] == method)
     kind = entry["aggregate"]
@@ -126,7 +129,10 @@ def _mean(summary: Mapping[str, Any], method: str) -> str:
 def _separation(
     summary: Mapping[str, Any], winners: Sequence[str], order: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the methods without a significant difference to the winner, and the sentences."""
+    """Return the methods that do not differ significantly from the winner, and sentences on tests.
+
+    If there are too few cases to test any method, all other methods are returned.
+    """
     if len(winners) > 1:
         return [], []
     tests: dict[str, float | None] = {}
@@ -204,7 +210,7 @@ def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list
 def _values_by_result(
     sentences: Mapping[str, str], methods: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Group the methods' values by the result of the comparison and by the raters' value."""
+    """Return the methods' values, grouped by result and by the value of inter-rater agreement."""
     values_by_result: dict[tuple[str, str], dict[str, str]] = {}
     for method in (method for method in methods if method in sentences):
         result, _, numbers = sentences[method].rpartition(": ")
@@ -214,7 +220,7 @@ def _values_by_result(
 
 
 def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> list[str]:
-    """Return a sentence about the ranking schemes that have a different winner.
+    """Return a sentence about the ranking schemes that have a different winner, if there are any.
 
     A scheme in which all methods are tied for first has no winner.
     """
@@ -232,7 +238,7 @@ def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> lis
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join names in a sentence.
+    """Join names with commas and a final "and".
 
     Examples
     --------

@@ -34,7 +34,7 @@ from probdice.options.boundary_distances import BOUNDARY_SHARES
 __all__ = ["Criterion", "Name", "as_rank_by", "check_regions", "criterion_of"]
 
 NAME = re.compile(r"(?P<measure>[^@:]+)(?:@(?P<tolerance>[^:]*))?(?::(?P<region>.+))?", re.DOTALL)
-SHOWN = 20  # regions in a message
+SHOWN = 20  # number of regions listed in a message
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A measure of a run.
+    """A measure that a run can rank methods by.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ def criterion_of(
 
 
 def check_regions(measures: Iterable[str], comparisons: Sequence[Comparison]) -> None:
-    """Reject a region that is neither derived nor contained in any reference."""
+    """Reject a measure of a region that no reference contains and that is not a derived region."""
     names = [Name.of(measure) for measure in measures]
     regions = region_labels(comparisons) if any(name.region for name in names) else set()
     region_names = sorted(regions, key=natural)

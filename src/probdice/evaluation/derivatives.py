@@ -1,7 +1,7 @@
 """Find the cases in a folder of BIDS derivatives.
 
-A case is a subject, optionally with a session, a run or another entity of the recording. Its files
-are one label map (``*_dseg.nii.gz``), or one map of probabilities per region
+A case is a subject, optionally with a session, a run or another entity of the recording. A case has
+one label map (``*_dseg.nii.gz``), or one probability map per region
 (``*_label-GM_probseg.nii.gz``).
 """
 
@@ -32,7 +32,7 @@ REGION = "label"
 
 
 def find_derivatives(folder: Path, suffixes: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return the files of every case with the first of `suffixes` that occurs; {} if none occurs.
+    """Return the files with the first of `suffixes` that occurs, by case; {} if none occurs.
 
     If the files with this suffix differ in derivative entities such as `space` or `desc`, the files
     without such entities (except `label`) are used. An error is raised unless exactly one type of
@@ -82,7 +82,7 @@ def bids_note(folders: Mapping[str, tuple[str, Collection[str]]]) -> list[Note]:
 
 
 def _layout(folder: str, files: Collection[str]) -> str:
-    """Return a pattern for the paths of derivatives, such as sub-*/anat/*_dseg.nii.gz, or ""."""
+    """Return patterns for the paths, such as sub-*/anat/*_dseg.nii.gz; "" if a path is not BIDS."""
     forms = set()
     for file in files:
         *folders, name = relative_path(file, folder).split("/")
@@ -110,7 +110,7 @@ def _case(name: BidsName) -> str:
 
 
 def _choose_ending(folder: Path, endings: Mapping[str, object]) -> str:
-    """Return the only ending, or else the only ending with no entity other than the region."""
+    """Return the only ending, or the only one of several with no entity other than the region."""
     if len(endings) == 1:
         return next(iter(endings))
     plain_endings = [ending for ending in endings if not set(_keys(ending)) - {REGION}]

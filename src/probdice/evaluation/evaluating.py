@@ -97,8 +97,8 @@ def evaluate(
 
     By default, a case is a file (the case name is the file name without its suffix) or a subfolder.
     Use `pattern` for other file names. Each finished case is stored in ``out/cases.jsonl``
-    immediately, so the same call continues an interrupted run. A failed case is recorded with its
-    error message and is computed again by the next run.
+    immediately, so repeating the call continues an interrupted run. A failed case is recorded with
+    its error message and is computed again by the next run.
 
     Parameters
     ----------
@@ -107,17 +107,18 @@ def evaluate(
         None, the reference of a case is the consensus: the mean of all raters who segmented the
         case. At least two raters must have segmented the case.
     predictions : mapping of str to path, or path
-        The folder of every method, by name. A single path is one method with the name of its
-        folder.
+        The folder of every method, by method name. A single path is one method, which gets the name
+        of its folder.
     raters : mapping of str to path, optional
-        The folder of every rater (annotator), by name. At least two raters are required. Each rater
-        is the reference of an additional evaluation of all methods and all other raters, in
-        ``out/raters``. The agreement of methods with raters is compared with inter-rater agreement.
+        The folder of every rater (annotator), by name. At least two raters are required. All
+        methods and all other raters are also evaluated against each rater, in ``out/raters``. The
+        agreement of methods with raters is compared with inter-rater agreement.
         If `reference` is given, the methods are also evaluated against the consensus.
     out : path, optional
         The results folder, created if it does not exist. The run writes the following files:
         cases.jsonl (all records, in the order of completion), cases.csv, regions.csv, ranking.csv,
-        table.md, table.tex, how.md, files.csv and summary.json. By default, no files are written.
+        table.md, table.tex, how.md, files.csv and summary.json. Some options add more files. By
+        default, no files are written.
     similarity, match, merge
         As in `compare`.
     correspondence : {"case", "set"}, optional
@@ -133,14 +134,14 @@ def evaluate(
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
         applies only to files with probabilities above 1; label maps are not scaled. A mapping such
-        as ``{"prediction": 255}`` always applies to the named side.
+        as ``{"prediction": 255}`` always applies to the side that it names.
     names : mapping, sequence or path, optional
         The names of labels (see `read`). Use ``{"reference": …, "prediction": …}`` if the sides
         differ.
     priority : sequence of str or mapping, optional
         The priority of regions where masks overlap (see `read`). A mapping sets one order per side.
     nested : iterable of int or mapping, optional
-        The labels of the regions of nested channels (whole ⊇ core ⊇ enhancing), as in
+        The labels of the regions that nested channels (whole ⊇ core ⊇ enhancing) define, as in
         `Segmentation.from_nested`. The regions are the background, the differences between
         successive channels, and the last channel. A mapping such as
         ``{"prediction": (0, 2, 1, 3)}`` applies to one side.
@@ -154,10 +155,10 @@ def evaluate(
     mask : path, optional
         A folder with a mask for every case. Only pixels where the mask is not 0 are compared.
     image : path, optional
-        A folder with the images that were segmented, one per case. Case pages show them behind the
-        regions.
+        A folder with the images that were segmented, one per case. Case pages show these images
+        behind the regions.
     surface : path or several, optional
-        Surfaces, one per hemisphere, on which case pages show values at vertices.
+        Surface files, one per hemisphere. Case pages show vertex values on these surfaces.
     probabilities : bool, optional
         Whether to read nnU-Net's probabilities (.npz) instead of the label maps in the same folder.
     missing : {"worst", "zero", "exclude"}, optional
@@ -170,13 +171,13 @@ def evaluate(
         ``"nsd@1:tumour"``. The default is "foreground_dice" if `background` is given, else
         "adjusted_score" if regions are merged, else "score".
     scheme : {"rank-then-aggregate", "aggregate-then-rank", "test-based"}, optional
-        How methods are ordered: by their rank within a case, averaged over cases; by the mean of
-        their values (the median if a value is infinite); or by the share of other methods that they
-        beat significantly.
+        How methods are ordered. "rank-then-aggregate": by their rank within a case, averaged over
+        cases. "aggregate-then-rank": by the mean of their values (the median if a value is
+        infinite). "test-based": by the share of other methods that they beat significantly.
     column : str, iterable of str or mapping, optional
-        Measures from CSV files with the columns case, method and the name of the measure, as
-        ``"NAME=FILE"`` or ``{"NAME": FILE}``. Lower values are better by default. If higher values
-        are better, use ``"NAME:higher=FILE"``.
+        Measures to read from CSV or TSV files, as ``"NAME=FILE"`` or ``{"NAME": FILE}``. A file has
+        the columns case, method and NAME. Lower values are better by default. If higher values are
+        better, use ``"NAME:higher=FILE"``.
     subjects : str, path or mapping, optional
         The subject of every case: a pattern of case names such as ``"{subject}_{session}"``, the
         path of a TSV file with the columns case and subject, or a mapping of cases to subjects.
@@ -186,25 +187,24 @@ def evaluate(
         As in `compare`. A case fails if pixels of its reference are outside the field of view of
         the prediction, unless `background` is given.
     ignore_geometry : bool, optional
-        Whether to ignore image geometry and compare in array order. Cannot be combined with
-        `geometry_tolerance` or `resample`.
+        Whether to ignore image geometry and compare in array order. This option cannot be
+        combined with `geometry_tolerance` or `resample`.
     geometry_tolerance : float, optional
         The maximum accepted distance between corresponding corners of two grids, in pixels; 0.1 by
         default.
     max_bytes : int, optional
-        The maximum accepted size of the decompressed values of one file (see `read`).
+        Maximum memory, in bytes, for the decompressed values of one file (see `read`).
     workers : int, optional
         The number of cores for processes and threads together; all cores by default. The result
         does not depend on this number.
     scheduler : str, optional
-        The address of a Dask scheduler, such as ``tcp://host:8786``. The workers of that cluster
-        then compare the cases, one case per thread. The files must have the same paths on
-        these workers.
+        The address of a Dask scheduler, such as ``tcp://host:8786``. The Dask workers then compare
+        the cases, one case per thread. The files must have the same paths on these workers.
     verify : bool, optional
         Whether to recognise finished cases by the SHA-256 of their files instead of the
         modification time.
     parquet : bool, optional
-        Whether to also write the tables as Parquet (requires pandas and pyarrow).
+        Whether to also write the tables as Parquet files (requires pandas and pyarrow).
     columns : str or iterable of str, optional
         The columns of table.md and table.tex: "place", "mean_rank", "stability", "wins",
         "equal_labels", "cases" or names of measures. By default, all columns that apply to the run.
@@ -214,8 +214,8 @@ def evaluate(
         Whether to add the values of `Comparison.indices` to the table of cases.
     boundaries : bool, optional
         Whether to measure distances between boundaries (see `Comparison.boundaries`). The table of
-        cases contains means over regions (without the background, if given), and the table of
-        regions contains the individual values.
+        cases contains means over regions (without the background, if one is given), and the table
+        of regions contains the individual values.
     tolerance : float or iterable of float, optional
         Tolerances of the surface Dice in mm (in pixels for images without geometry).
     infinite : float, optional
@@ -231,8 +231,8 @@ def evaluate(
         True to divide both sides into connected components (lesions), or the classes to divide.
         Components are matched one-to-one and many-to-one within corresponding classes. The table of
         cases contains the numbers of found, missed and false components, F1, and the panoptic
-        quality with its two factors, in total and per class. components.csv contains one row per
-        component. Requires label maps and `background`.
+        quality with its two factors, in total and per class. The file components.csv contains one
+        row per component. Components require label maps and `background`.
     connectivity : {2, 4, 8, 6, 18, 26}, optional
         The number of neighbours that are connected to a pixel; all neighbours by default.
     minimum_size : float, optional
@@ -241,14 +241,14 @@ def evaluate(
     component_threshold : float, optional
         Minimum Jaccard index at which a matched component counts as found.
     strata : iterable of float, optional
-        The lower limits of size ranges, in the unit of `minimum_size`. strata.csv reports the
-        number of components in each range over all cases.
+        The lower limits of size ranges, in the unit of `minimum_size`. The file strata.csv reports
+        the number of components in each range, summed over all cases.
     background : int, str or mapping of side to int or str, optional
-        As in `compare`. If given, foreground Dice is the default ranking measure, and the table of
-        cases includes the foreground measures and the values of `Comparison.detection`.
+        As in `compare`. With a background, foreground Dice is the default ranking measure, and the
+        table of cases includes the foreground measures and the values of `Comparison.detection`.
     progress : callable, optional
         Called with a `Progress` at the start and after every task. There is one task per case and
-        method. With ``correspondence="set"``, computing the overlaps adds as many tasks.
+        method. With ``correspondence="set"``, computing the overlaps adds the same number of tasks.
 
     Returns
     -------
@@ -258,7 +258,7 @@ def evaluate(
     ------
     InputError
         If an option is invalid, if folders are missing or have no case in common, or if another run
-        writes into `out`.
+        is writing into `out`.
         Missing and failed cases do not raise an error; see `Evaluation.missing` and
         `Evaluation.failures`.
 
@@ -320,7 +320,9 @@ def evaluate_folders(
                 target = folder_for_results(Path(results_folder), images)
                 return _with_raters(run, reference, methods, raters, target, out)
         if reference is None:
-            raise InputError("reference is None, which requires raters. Pass raters or a folder.")
+            raise InputError(
+                "reference=None requires raters, but none are given; pass raters or a reference"
+            )
         return run.against(reference, methods, out=out, pattern=options.pattern)
 
 
@@ -392,7 +394,7 @@ def _with_raters(
 def _without_external(options: EvaluateOptions) -> EvaluateOptions:
     """Return the options for evaluations against raters, without external columns.
 
-    External columns contain values of methods only.
+    External columns contain values only for methods.
     """
     external = {as_external_column(column).name for column in options.column}
     measures = tuple(name for name in options.rank_by if name not in external)

@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 MOSTLY = 0.5  # smallest share of cases, or of pairs of cases, that must agree
-EXPLAINED = ("explained_reference", "explained_prediction")  # do not depend on matching
-SHOWN = 5  # pairs of labels in a sentence
+EXPLAINED = ("explained_reference", "explained_prediction")  # do not depend on the matching
+SHOWN = 5  # number of pairs listed in a sentence
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ def label_difference(
 ) -> LabelDifference | None:
     """Return how often a method's labels are matched to different reference labels.
 
-    The result is None if equal labels are matched in all cases. It is also None if the method uses
-    a label that is not in `labels` (the labels of the reference), because the method's labels then
-    have a different meaning.
+    The result is None if equal labels are matched in all cases. The result is also None if the
+    method uses a label that is not in `labels` (the labels of the reference), because the method's
+    labels then have a different meaning.
     """
     counts: Counter[tuple[Label, Label]] = Counter()
     cases = total = 0
@@ -129,10 +129,10 @@ def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:
     """Return whether equal reference labels mostly mean the same region in different cases.
 
     The result is true if a label is a name, or if at least half of the cases have the same labels.
-    Otherwise, every pair of cases of one method is compared for every label that is matched in
-    both. A pair agrees on a label if the label is matched to the same prediction labels in both
-    cases. The result is true if the pairs agree in at least half of these comparisons. It is
-    typically false for photographs in which annotators chose the regions freely.
+    Otherwise, every pair of cases of one method is compared for every label that is matched in both
+    cases. A pair of cases agrees on a label if the label is matched to the same prediction labels
+    in both cases. The result is true if the pairs agree in at least half of these comparisons. The
+    result is typically false for photographs in which annotators chose the regions freely.
     """
     sets: Counter[frozenset[Label]] = Counter()
     matches: Counter[tuple[str, Label, tuple[Label, ...]]] = Counter()

@@ -38,7 +38,7 @@ class ExternalColumn:
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def of(self, method: str, case: str) -> float:
-        """Return the value of one case; NaN if the table has no value."""
+        """Return the value of one method and case; NaN if the table has no value."""
         return self.values.get(method, {}).get(case, nan)
 
     def read(self, methods: Iterable[str], cases: Iterable[str]) -> "ExternalColumn":
@@ -62,13 +62,13 @@ class ExternalColumn:
             if not method_values:
                 raise InputError(
                     f"{self.file}: column {self.name!r} has no value for any case of method "
-                    f"{method!r}; add rows with this name in the column method"
+                    f"{method!r}; add rows that have this name in the column 'method'"
                 )
         return replace(self, values=table)
 
 
 def as_external_column(column: str | ExternalColumn) -> ExternalColumn:
-    """Parse ``NAME=FILE``, ``NAME:lower=FILE`` or ``NAME:higher=FILE``; lower is the default.
+    """Parse ``NAME=FILE``, ``NAME:lower=FILE`` or ``NAME:higher=FILE``; "lower" is the default.
 
     Examples
     --------

@@ -69,7 +69,7 @@ class Progress:
 def file_identities(
     jobs: Sequence[Job], options: Mapping[str, CompareOptions], workers: int, verify: bool
 ) -> list[Inputs]:
-    """Return the file identities of every job, including the tables of names."""
+    """Return the names, sizes and modification times of the files of every job (`inputs_of`)."""
 
     def identities(job: Job) -> Inputs:
         return inputs_of(job, options[job.method].names, verify=verify)
@@ -94,7 +94,7 @@ def requests_of(
 def correspondences_over_set(
     records: Iterable[Record], options: Mapping[str, CompareOptions]
 ) -> dict[str, GivenGroups]:
-    """Return one correspondence per method, from all cases that could be compared."""
+    """Return one correspondence per method, computed from all cases that could be compared."""
     overlaps: dict[str, list[Overlap]] = {}
     for record in records:
         if record.comparison is not None:
@@ -142,7 +142,7 @@ def finish_requests(
             state = Progress(
                 doing, len(requests), len(records), failed_count, resumed_count, latest
             )
-            # A case whose overlap fails also fails in its comparison, and is reported then.
+            # A case whose overlap fails also fails in its comparison, which reports the failure.
             progress(state if doing == "comparisons" else replace(state, failed=0, latest=None))
 
         notify(None)
@@ -170,9 +170,9 @@ def finish_requests(
 def _unchanged_records(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """Return the recorded results with the current version of probdice, options and files.
+    """Return the recorded results whose version of probdice, options and files are unchanged.
 
-    If a case has several lines with this version and these options, the last one is used.
+    If a case has several lines with the current version and options, the last one is used.
     """
     expected_options = {key: request.options.to_dict() for key, request in requests.items()}
     records: dict[tuple[str, str], Record] = {}

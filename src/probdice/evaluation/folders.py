@@ -88,7 +88,7 @@ def patterns_of(pattern: str | Mapping[str, str] | None, methods: Iterable[str])
 
 
 def relative_path(path: Folder, folder: Folder) -> str:
-    """Return a path relative to a folder, with slashes (/), or the full path on another drive."""
+    """Return a path relative to a folder, with slashes (/); the full path if the drives differ."""
     try:
         relative = os.path.relpath(path, folder)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Bootstrap confidence intervals over cases, or over subjects if they are given.
+"""Bootstrap confidence intervals over cases, or over subjects if subjects are given.
 
 Each resample draws subjects with replacement, and every drawn subject contributes all of its cases
 (cluster bootstrap). Without subjects, every case is its own subject.
@@ -208,7 +208,7 @@ def percentiles(values: NDArray[Any], reason: str) -> Interval:
 
 
 def withheld(n: int, of_subjects: bool) -> Interval:
-    """Return the withheld interval for too few cases or subjects."""
+    """Return an interval that is withheld because there are too few cases or subjects."""
     return Interval(nan, nan, "withheld", few(n, of_subjects))
 
 

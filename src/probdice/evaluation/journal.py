@@ -132,7 +132,7 @@ def locked(out: Path) -> Iterator[None]:
             )
         yield
     finally:
-        os.close(file)  # releases the lock, as the end of the process does
+        os.close(file)  # releases the lock; the end of the process also releases it
 
 
 def replace_file(path: Path, content: bytes) -> None:

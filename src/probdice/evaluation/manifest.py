@@ -94,8 +94,8 @@ class Manifest:
     labels : tuple of AllowedLabel
         The labels that occur in at least one reference.
     kinds : tuple of {"labels", "probabilities"}
-        The accepted kinds of segmentation. `Manifest.of` accepts the kinds of the references or, if
-        nnU-Net's probabilities are submitted, only "probabilities".
+        The accepted kinds of segmentation. `Manifest.of` sets the kinds of the references, or only
+        "probabilities" if `probabilities` is true.
     pattern : str or None
         The pattern of the file names of a submission, with ``{case}``; None for the default names.
     probabilities : bool
@@ -324,7 +324,7 @@ def _merge_labels(labels: Iterable[AllowedLabel]) -> tuple[AllowedLabel, ...]:
 def _reading(options: EvaluateOptions, kinds: set[Kind]) -> CompareOptions:
     """Return the options that affect whether a prediction can be read and compared."""
     names: Names | None = options.names.prediction
-    if isinstance(names, str):  # participants do not have the table
+    if isinstance(names, str):  # participants do not have the table of names
         table = read_names(names, channels=kinds == {"probabilities"})
         names = tuple((label, entry.name) for label, entry in table.items())
     return CompareOptions(

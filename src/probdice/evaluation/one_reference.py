@@ -124,7 +124,7 @@ class Run:
         rater_comparison: RaterComparison | None,
         raters: Collection[str],
     ) -> Evaluation:
-        """Compare all cases, and store the journal in `folder`."""
+        """Compare all cases, store the journal in `folder`, and return the evaluation."""
         options = self.options
         records, groups = self._records(plan, folder, raters)
         _check_records(records, options.comparison, plan.statistics.rank_by)
@@ -238,7 +238,7 @@ def _plan(
     )
     _check_priority(jobs, options)
     cases = [*(job.case for job in jobs), *(entry.case for entry in missing)]
-    as_surfaces(options.surface)  # an unreadable surface is an error before the first comparison
+    as_surfaces(options.surface)  # reports unreadable surfaces before the first comparison
     if options.image is not None:
         find_images(Path(options.image), patterns.image, dict.fromkeys(job.case for job in jobs))
     method_in = {Path(folder): name for name, folder in methods.items()}

@@ -48,7 +48,7 @@ def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float,
     >>> import numpy as np
     >>> from probdice.evaluation.paired_test import two_sided
     >>> two_sided(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.0]))
-    (0.0, 0.03125, '1 of 7 differences are 0 and excluded')
+    (0.0, 0.03125, 'excluded differences of 0: 1 of 7')
     """
     if differences.size < FEWEST:
         return nan, nan, f"{few(differences.size, of_subjects)}: no result could be significant"
@@ -58,7 +58,7 @@ def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float,
     from scipy.stats import wilcoxon
 
     result: Any = wilcoxon(differences[differences != 0])
-    left_out = f"{zeros} of {differences.size} differences are 0 and excluded" if zeros else ""
+    left_out = f"excluded differences of 0: {zeros} of {differences.size}" if zeros else ""
     return float(result.statistic), float(result.pvalue), left_out
 
 
@@ -78,8 +78,8 @@ def one_sided(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     Returns
     -------
     tuple of two arrays
-        The p-values, one per resample, for the alternatives that the differences are above 0 and
-        that they are below 0. The p-values are 1 if all differences are 0.
+        The p-value per resample, first for the alternative that the differences are above 0, then
+        for the alternative that they are below 0. The p-values are 1 if all differences are 0.
 
     Examples
     --------

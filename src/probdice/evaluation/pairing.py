@@ -212,7 +212,7 @@ def _deeper_files(folder: Path) -> list[str]:
 
 
 def _pattern_for(file: str) -> str:
-    """Return a pattern that matches files with names like the given name.
+    """Return a pattern that matches the given file and files with similar names.
 
     In BIDS file names, the subject and session form the case name.
     """

@@ -34,13 +34,14 @@ class Pattern:
     glob : str
         A glob that finds all matching files and possibly others.
     expression : re.Pattern
-        Matches the path of a file relative to the folder, normalised by `as_name`. Its groups are
-        "case", "region" (if `has_open_start`), and "method" (if the pattern has ``{method}``).
+        An expression that matches the path of a file relative to the folder, after normalisation by
+        `as_name`. Its groups are "case", "region" (if `has_open_start`), and "method" (if the
+        pattern has ``{method}``).
     inside : str
         The path inside the file, or "".
     has_open_start : bool
-        Whether every {case} directly follows a *, so that only the existing files determine where
-        the name begins.
+        Whether every {case} directly follows a *. If so, the first * matches one character, which
+        numbers the regions.
     """
 
     glob: str
@@ -90,12 +91,12 @@ def _check_pattern(text: str, path: str) -> None:
         reason = "has ** within a name; ** can only replace folders, as in '**/{case}.nii.gz'"
     elif f"{CASE}*" in path and path.count(CASE) == path.count(f"{CASE}*"):
         reason = (
-            f"has {CASE}*, so the end of the case name is unknown; put a separator between them, "
+            f"has {CASE}*, so the end of the case name is unknown; put a separator before the *, "
             f"as in '{CASE}_*.nii.gz'"
         )
     elif any(part.startswith(f"*{CASE}") for part in path.split("/")) and path.count(CASE) == 1:
         reason = (
-            f"has *{CASE}, so the start of the case name is unknown; put a separator between them, "
+            f"has *{CASE}, so the start of the case name is unknown; put a separator after the *, "
             f"as in '*_{CASE}.nii.gz'"
         )
     if reason:

@@ -1,6 +1,6 @@
 """Format the ranking as a table for publication, in Markdown and LaTeX.
 
-Both tables are written from the content of summary.json, so that they agree with it.
+Both tables are created from the content of summary.json and therefore agree with this file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,8 @@ def table_md(summary: Summary, options: EvaluateOptions) -> str:
 def table_tex(summary: Summary, options: EvaluateOptions) -> str:
     """Return the ranking as a LaTeX tabular. The conclusion, remarks and notes follow as comments.
 
-    With the option `booktabs`, the table requires this LaTeX package. Otherwise, it requires none.
+    With the option `booktabs`, the table requires the LaTeX package booktabs. Otherwise, the table
+    requires no package.
     """
     heads, rows = _table(summary, options.columns)
     alignment = "".join("l" if head == "method" else "r" for head in heads)
@@ -67,7 +68,7 @@ def table_tex(summary: Summary, options: EvaluateOptions) -> str:
 
 
 def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str, ...]:
-    """Check the column names of the table.
+    """Return the column names of the table, or raise InputError if a name is unknown.
 
     Examples
     --------
@@ -85,7 +86,7 @@ def check_columns(columns: Sequence[str], measures: Sequence[str]) -> tuple[str,
 
 
 def remarks_by_method(summary: Summary) -> list[str]:
-    """Return one sentence per remark, which starts with the name of the method."""
+    """Return one sentence per remark. Each sentence starts with the name of the method."""
     return [
         as_sentence(f"{method}: {text}")
         for method, texts in summary["remarks"].items()
@@ -139,7 +140,7 @@ def _columns(summary: Summary) -> dict[str, tuple[str, Callable[[Rank], str]]]:
         row["method"]: row["equal_labels"] for row in summary["measures"][first_measure]["methods"]
     }
     shares = {rank["method"]: rank["value"] for rank in summary["ranking"]["schemes"]["test-based"]}
-    # With several ranking measures, the value of this scheme is a mean of ranks.
+    # With several ranking measures, the value of the test-based scheme is a mean of ranks.
     wins_title = "significant wins" if len(summary["rank_by"]) == 1 else "mean rank by wins"
 
     def scored(rank: Rank) -> str:

@@ -1,6 +1,7 @@
-"""Write files for publication: the ranking as CSV, how.md and the list of files.
+"""Create files for publication: ranking.csv, how.md, and files.csv, the list of input files.
 
-All files are written from the content of summary.json, so that they agree with it.
+ranking.csv and how.md are created from the content of summary.json and therefore agree with this
+file. files.csv is created from the records.
 """
 
 import csv
@@ -91,7 +92,7 @@ def _rank_row(
 def how_text(summary: Summary, files: bytes) -> str:
     """Return how.md: a methods paragraph, the conclusion, remarks, options and versions.
 
-    The last lines contain the SHA-256 of files.csv.
+    The last line contains the SHA-256 of files.csv.
     """
     versions = ", ".join(f"{name} {version}" for name, version in summary["versions"].items())
     machine = ", ".join(summary["environment"].values())
@@ -172,9 +173,9 @@ def _option_values(summary: Summary) -> dict[str, Any]:
 
 
 def files_csv(records: Iterable[Record], raters: Iterable[RaterFile], out: Path) -> bytes:
-    """Return files.csv: every file that was read, with its SHA-256 and its path relative to `out`.
+    """Return files.csv, which lists the path relative to `out` and the SHA-256 of every file read.
 
-    Files of raters have the role "rater" and the name of the rater as their method.
+    In the rows of raters' files, the role is "rater" and the method is the name of the rater.
     """
     entries: list[tuple[str, str, str, str, int | None, str | None]] = [
         (role, record.method if role == "prediction" else "", record.case, *file)

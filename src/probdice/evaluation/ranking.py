@@ -57,7 +57,7 @@ class Scores:
     values : mapping of str to array_like
         One value per case for every method, in the same order of cases; NaN for missing values.
     higher_is_better : bool
-        False for measures such as distances.
+        Whether higher values are better. False for measures such as distances.
     """
 
     values: Mapping[str, ArrayLike]
@@ -81,8 +81,8 @@ class Rank:
         The rank of the method within a case, averaged over cases (and measures). Rank 1 is best,
         and tied methods share their mean rank.
     place : int or None
-        One plus the number of methods that the scheme places before this one, such as 1, 2, 2, 4.
-        None for a method without ranked cases.
+        One plus the number of methods that the scheme places before this one. Four methods can have
+        the places 1, 2, 2 and 4. None for a method without ranked cases.
     mean_rank_interval : Interval
         The bootstrap confidence interval of the mean rank, from the same resamples for all methods.
     place_interval : Interval
@@ -138,15 +138,15 @@ def ranks(
         value counts as infinity. With "exclude", the case is excluded for all methods, and a method
         without any value is not ranked. A case for which no method has a value is always excluded.
     higher_is_better : bool, optional
-        False for measures such as distances.
+        Whether higher values are better. Use False for measures such as distances.
     scheme : str, optional
         How the methods are ordered: a name in `RANKING_SCHEMES`.
     alpha : float, optional
-        The significance level of the test-based scheme, without a correction for multiple
-        comparisons.
+        The significance level of the test-based scheme. This scheme does not correct p-values for
+        multiple comparisons.
     subjects : sequence, optional
-        The subject of every case. If given, resamples draw subjects, and tests use one value per
-        subject.
+        The subject of every case. With subjects, resamples draw subjects, and tests use one value
+        per subject.
     resamples, seed : int, optional
         The number of bootstrap resamples, and the seed.
 
@@ -282,8 +282,8 @@ def case_ranks(
 def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
     """Return Kendall's τ-b between two rankings, over the methods that both rankings contain.
 
-    The value is 1 for the same order and −1 for the reverse order. It is NaN if both
-    rankings have fewer than two methods in common, or if one of the rankings ties all of them.
+    The value is 1 for the same order and −1 for the reverse order. It is NaN if the rankings have
+    fewer than two methods in common, or if one ranking gives all common methods the same place.
 
     Parameters
     ----------

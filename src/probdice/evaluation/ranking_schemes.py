@@ -125,16 +125,17 @@ def costs_of(values: Sequence[Floats], higher_is_better: bool, missing: MissingR
 
 
 def in_any(rows: ArrayLike) -> Booleans:
-    """Return whether any row is true in each column. Without rows, the result is empty."""
+    """Return, for each column, whether any row is true. Without rows, the result is empty."""
     table = np.asarray(rows, np.bool_)
     columns: Booleans = np.logical_or.reduce(table, axis=0) if table.size else np.zeros(0, np.bool_)
     return columns
 
 
 def mean_ranks(measure_costs: Sequence[Costs], weights: Floats) -> Floats:
-    """Return the rank within a case, averaged over all measures and counted cases.
+    """Return the rank of each method within a case, averaged over all measures and counted cases.
 
-    Ranks are multiples of 1/2, whose sums are exact, so equal means are ties.
+    Every row of `weights` contains one weight per case. Ranks are multiples of 1/2, so their sums
+    are exact, and equal means are ties.
     """
     by_measure = [
         costs.case_ranks[:, costs.counted] @ weights[:, costs.counted].T for costs in measure_costs
@@ -174,7 +175,7 @@ def _joint(orders: Sequence[Ordering]) -> Ordering:
 
 
 def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
-    """Order by the mean value, or by the median if a value is infinite."""
+    """Return the ordering by the mean value, or by the median if a value is infinite."""
     counted_costs, median = costs.costs[:, costs.counted], costs.aggregate == "median"
 
     def aggregates(counts: Floats) -> Floats:
@@ -192,7 +193,7 @@ def _order_by_aggregate(costs: Costs, owners: Numbers) -> Ordering:
 
 
 def _order_by_tests(costs: Costs, owners: Numbers, alpha: float, *, has_subjects: bool) -> Ordering:
-    """Order by the negative share of other methods that a method beats significantly."""
+    """Return the ordering by the share of methods that a method beats significantly, negated."""
     counted_costs, case_owners = costs.costs[:, costs.counted], owners[costs.counted]
     methods = counted_costs.shape[0]
     pairs = {}
@@ -229,9 +230,9 @@ def _mean_ranks_sentence(titles: Sequence[str], test: str) -> str:
     measures, has_several = join_names(titles), len(titles) > 1
     measure_text = f"by each of {measures}" if has_several else f"by {measures}"
     return (
-        f"Methods are ranked {measure_text} within every case, where ties share their mean rank, "
-        f"and then by the mean of these ranks (rank-then-aggregate). Methods with equal mean ranks "
-        f"share a place."
+        f"Methods are ranked {measure_text} within every case, and tied methods get their mean "
+        f"rank. Methods are then ordered by the mean of these ranks (rank-then-aggregate). Methods "
+        f"with equal mean ranks share a place."
     )
 
 
@@ -244,8 +245,8 @@ def _aggregates_sentence(titles: Sequence[str], test: str) -> str:
 
 def _tests_sentence(titles: Sequence[str], test: str) -> str:
     return (
-        f"Methods are ordered by the share of other methods that they beat in "
-        f"{join_names(titles)}, in one-sided {test}s at α = {ALPHA:g} without correction "
+        f"Methods are ordered by the share of other methods that they beat in one-sided {test}s of "
+        f"{join_names(titles)} at α = {ALPHA:g}, without correction for multiple comparisons "
         f"(test-based).{_tie_sentences(titles)}"
     )
 

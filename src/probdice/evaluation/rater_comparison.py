@@ -1,10 +1,10 @@
 """Compare the agreement between methods and raters with inter-rater agreement.
 
 Every rater is the reference of an evaluation in which all methods and all other raters are
-compared with this rater, so that methods and raters are in the same tables. For each case, a
+compared with this rater. Methods and raters are therefore in the same tables. For each case, a
 method's agreement with the raters is the mean over the raters, and inter-rater agreement is the
 mean over all pairs of raters. A method is compared with inter-rater agreement on the cases for
-which both exist.
+which both values exist.
 """
 
 import json
@@ -140,13 +140,13 @@ class RaterComparison:
         return f"{level} inter-rater agreement{measure_text} {cases}: {means} ({interval})"
 
     def with_paths(self, path_of: Callable[[str], str]) -> "RaterComparison":
-        """Return the same comparison with converted paths of folders and files."""
+        """Return the comparison with `path_of` applied to the paths of all folders and files."""
         raters = {name: path_of(path) for name, path in self.raters.items()}
         files = tuple(replace(file, file=path_of(file.file)) for file in self.files)
         return replace(self, raters=raters, files=files)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as built-in Python types, with the text about every method."""
+        """Return the comparison as built-in Python types, with the `sentence` of every method."""
         return {
             **asdict(replace(self, left_out={})),
             "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
@@ -188,8 +188,8 @@ def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
         other = folders.setdefault(name.casefold(), name)
         if other != name:
             raise InputError(
-                f"raters: {other!r} and {name!r} differ only in upper and lower case and would "
-                f"share a folder on macOS and Windows; rename one of them"
+                f"raters: {other!r} and {name!r} differ only in case and would share a "
+                f"folder on macOS and Windows; rename one of them"
             )
 
 
@@ -203,7 +203,7 @@ def rater_comparison_of(
     reference_is_mean: bool,
 ) -> RaterComparison:
     """Compute the comparison from the evaluations with each rater as reference."""
-    values: dict[str, dict[str, dict[str, float]]] = {}  # by method or rater, rater and case
+    values: dict[str, dict[str, dict[str, float]]] = {}  # by method or rater, reference rater, case
     for rater, evaluation in evaluations.items():
         for name, by_case in evaluation.values(measure).items():
             values.setdefault(name, {})[rater] = {
@@ -300,7 +300,7 @@ def write_consensus(
         for case, by_rater in records_by_case.items()
     }
     recorded_sources = _recorded_sources(settings_file, settings)
-    settings_file.unlink(missing_ok=True)  # an interrupted run may leave files of other sources
+    settings_file.unlink(missing_ok=True)  # an interrupted run may leave a consensus of other files
     failures: dict[str, Note] = {}
     (out / CONSENSUS).mkdir(parents=True, exist_ok=True)
     for case, by_rater in records_by_case.items():
@@ -379,5 +379,5 @@ def _summary(content: Mapping[str, Any]) -> Summary:
 
 
 def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace None, which represents NaN in JSON data, with NaN."""
+    """Return a copy with NaN in place of None, which represents NaN in JSON data."""
     return {name: float("nan") if value is None else value for name, value in content.items()}

@@ -12,7 +12,7 @@ from probdice.options import CompareOptions, as_workers
 
 __all__ = ["compare_again"]
 
-EQUAL = 1e-6  # tolerance between scores, because machines round differently
+EQUAL = 1e-6  # tolerance for scores and Dice, because machines round differently
 
 
 def compare_again(

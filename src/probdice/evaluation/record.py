@@ -59,9 +59,9 @@ class Record:
 
     @classmethod
     def from_line(cls, content: dict[str, Any], out: Path) -> "Record":
-        """Create a record from a line of the journal in a folder.
+        """Create a record from a line of the journal in the folder `out`.
 
-        Invalid lines raise InputError.
+        An invalid line raises InputError.
         """
         comparison = failure = None
         if "comparison" in content:
@@ -94,13 +94,14 @@ class Record:
         return "" if self.failure is None else str(self.failure)
 
     def paths(self, role: Role) -> tuple[str, ...]:
-        """Return the full paths of the files with a role: a side or the mask."""
+        """Return the full paths of the files with the given role (a side or the mask)."""
         return {"reference": self.reference, "prediction": self.prediction, "mask": self.mask}[role]
 
     def files_of(self, role: Role) -> Iterator[tuple[str, int | None, str | None]]:
-        """Yield the full path, size and SHA-256 of every file with a role: a side or the mask.
+        """Yield the full path, size and SHA-256 of every file with the given role.
 
-        The names of companion files are relative to the folder of the named file.
+        The role is a side or the mask. The names of other files that were read, such as companion
+        files, are relative to the folder of the first file.
         """
         paths = [str(split_inside(path)[0]) for path in self.paths(role)]
         for name, size, _, content in self.inputs[role]:
@@ -118,5 +119,5 @@ class Record:
 
 
 def full_path(file: str, folder: Path) -> str:
-    """Return the full path of a file whose path is relative to a folder."""
+    """Return the full path of a file, given its path relative to a folder."""
     return os.path.normpath(os.path.join(os.path.abspath(folder), file))

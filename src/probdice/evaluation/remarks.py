@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["notes_on", "remarks_on"]
 
-NAMED = 10  # cases in a note
+NAMED = 10  # number of cases listed in a note
 
 
 def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
 
 
 def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
-    """Return the folder and the files of the reference and the methods that have no pattern."""
+    """Return the folder and files of the reference and of each method, if they have no pattern."""
     by_folder = {}
     if evaluation.patterns.reference is None:
         files = [file for record in evaluation.records for file in record.reference]
@@ -80,7 +80,7 @@ def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str
 
 
 def _ignored_label_notes(evaluation: "Evaluation") -> Iterator[Note]:
-    """Return a note about ignored labels that are absent from all cases."""
+    """Yield a note about each ignored label that is absent from all cases."""
     notes_by_record = [
         [note for note in record.comparison.notes if note.kind == "ignore"]
         for record in evaluation.records
@@ -149,7 +149,7 @@ def _few_cases_notes(evaluation: "Evaluation") -> Iterator[Note]:
 
 
 def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
-    """Return a remark on the mean that the ranking measure would have with equal labels."""
+    """Return a remark on the mean of the ranking measure that equal labels would give."""
     measure = evaluation.title(evaluation.rank_by[0])
     mean = evaluation.equal_labels_means()[method]
     use = in_words((Option("match", "labels"),), evaluation.words)
@@ -181,7 +181,7 @@ def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
                 f"used."
             )
             yield Note("raters", (text,))
-    if rater_comparison.reference_is_mean:  # then these cases are among the failures
+    if rater_comparison.reference_is_mean:  # then the excluded cases are among the failures
         return
     for case, reason in rater_comparison.left_out.items():
         yield Note("raters", (f"{case} is not compared with the raters: ", *reason.message))

@@ -41,7 +41,7 @@ PAGE = "report.html"  # in the results folder
 def write_results(evaluation: "Evaluation", out: Path, options: EvaluateOptions) -> None:
     """Write all tables, how.md and summary.json. Each file is written completely or not at all.
 
-    Only the options of the tables have an effect: `parquet`, `columns` and `booktabs`.
+    Of the options, only `parquet`, `columns` and `booktabs` are used.
     """
     raters = () if evaluation.rater_comparison is None else evaluation.rater_comparison.files
     files = files_csv(evaluation.records, raters, out)
@@ -106,7 +106,9 @@ def write_pages(
     elif evaluation.out is not None:
         page, lock = evaluation.out / PAGE, locked(evaluation.out)
     else:
-        raise InputError("path is None, which requires a results folder. Pass the file to write.")
+        raise InputError(
+            "path=None requires a results folder, but this evaluation has none; pass a file path"
+        )
 
     def again(case: str, method: str) -> Comparison:
         record = evaluation.record(case, method)
@@ -170,6 +172,6 @@ def _case_columns(evaluation: "Evaluation") -> tuple[str, ...]:
 
 
 def _measure_columns(evaluation: "Evaluation") -> tuple[str, ...]:
-    """Return the measures of the run that are not yet columns of cases.csv."""
+    """Return the measures of the run that are not among the other columns of cases.csv."""
     table_columns = {*CASES, *evaluation.others.columns}
     return tuple(measure for measure in evaluation.measures if measure not in table_columns)

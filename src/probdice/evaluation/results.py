@@ -88,7 +88,7 @@ class Evaluation:
     records : tuple of Record
         One record for every case and method that is not in `missing`, including failed cases.
     missing : tuple of Missing
-        Cases of a method that lack the reference or the prediction.
+        One entry for every case of a method that lacks the reference or the prediction.
     reference : str
         The folder of the reference.
     methods : dict of str to str
@@ -115,7 +115,7 @@ class Evaluation:
     image : str or None
         The folder of the images that were segmented.
     surface : tuple of str
-        Surfaces on which the pages of cases show values at vertices.
+        Surface files, on which case pages show vertex values.
     patterns : Patterns
         The file name patterns of every folder.
     probabilities : bool
@@ -221,8 +221,8 @@ class Evaluation:
                     records[line["case"], line["method"]] = Record.from_line(line, out)
         if missing_jobs := [job for job in jobs if job not in records]:
             raise InputError(
-                f"{out}: cases.jsonl has no line for {missing_jobs[0]}; evaluate into this "
-                f"folder again"
+                f"{out}: cases.jsonl has no valid line for {missing_jobs[0]}. Run the evaluation "
+                f"again with this output folder."
             )
         return replace(evaluation, records=tuple(records[job] for job in jobs))
 
@@ -251,7 +251,7 @@ class Evaluation:
 
     @property
     def scheme(self) -> Scheme:
-        """How the methods are ordered, as in `evaluate`."""
+        """The ranking scheme, which orders the methods (see `evaluate`)."""
         return self.statistics.scheme
 
     @property
@@ -294,7 +294,7 @@ class Evaluation:
 
     @cached_property
     def label_differences(self) -> dict[str, LabelDifference]:
-        """Methods whose labels occur in the reference but are matched to different labels.
+        """Matched pairs of different labels, per method that uses only labels of the reference.
 
         The result is empty if `labels_agree` is false, or if equal labels are matched
         (``match="labels"``).
@@ -333,9 +333,12 @@ class Evaluation:
         return self._criterion(measure).higher_is_better
 
     def values(self, measure: str | None = None) -> dict[str, NDArray[np.float64]]:
-        """Return the values of a measure over `cases` for every method; NaN for a missing value.
+        """Return, for every method, the values of a measure in the order of `cases`.
 
-        In all methods of this class except `ranks`, the default measure is the first of `rank_by`.
+        Missing values are NaN.
+
+        The default measure is the first of `rank_by`, as in other functions of this class except
+        `ranks`.
         """
         key = self.rank_by[0] if measure is None else measure
         if key not in self._values:
@@ -343,7 +346,7 @@ class Evaluation:
         return {name: values.copy() for name, values in self._values[key].items()}
 
     def summaries(self, measure: str | None = None) -> dict[str, Summary]:
-        """Return the mean, median, spread and 95 % confidence interval of every method.
+        """Return statistics of a measure for every method, such as the mean and the 95 % CI.
 
         If a value of any method is infinite, all methods are summarised by the median.
         """
@@ -356,10 +359,10 @@ class Evaluation:
         }
 
     def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
-        """Return the means that equal labels would give, for the methods in `label_differences`.
+        """Return the means after matching equal labels, for each method in `label_differences`.
 
-        A mean is NaN if the stored overlaps do not determine the measure, such as a boundary
-        distance. To compute such a mean, evaluate with ``match="labels"``.
+        A mean is NaN if the measure, such as a boundary distance, cannot be computed from the
+        stored overlaps. To compute such a mean, evaluate with ``match="labels"``.
         """
         key = self.rank_by[0] if measure is None else measure
         label_differences = self.label_differences
@@ -415,7 +418,7 @@ class Evaluation:
         )
 
     def worst(self, measure: str | None = None, count: int = WORST) -> dict[str, list[str]]:
-        """Return the cases with the worst values of every method, starting with the worst case."""
+        """Return, for every method, the cases with the worst values, the worst case first."""
         sign = 1 if self.higher_is_better(measure or self.rank_by[0]) else -1
         worst_cases = {}
         for name, values in self.values(measure).items():
@@ -425,7 +428,7 @@ class Evaluation:
         return worst_cases
 
     def regions(self) -> dict[tuple[str, Label], Summary]:
-        """Summarise the Dice of every method and reference label, over the cases with the label.
+        """Summarise the Dice per method and reference label, over the cases with this label.
 
         A merged region has the Dice of its group. An unmatched region has a Dice of 0. Faint groups
         (`Group.faint`) are ignored.
@@ -442,7 +445,7 @@ class Evaluation:
         }
 
     def derived_regions(self) -> dict[tuple[str, str], Summary]:
-        """Summarise the Dice of every method and derived region, over the cases with the region.
+        """Summarise the Dice per method and derived region, over the cases with this region.
 
         With ``missing="zero"``, the Dice of missing and failed cases is 0.
         """
@@ -531,7 +534,7 @@ class Evaluation:
         table_columns : sequence of str, optional
             The columns of table.md and table.tex, in addition to the method: names in
             `publication_table.TABLE_COLUMNS` or names of measures. By default, all columns that
-            apply.
+            apply to the run.
         booktabs : bool, optional
             Whether table.tex uses the rules of the LaTeX package booktabs.
         """
@@ -558,9 +561,9 @@ class Evaluation:
             written to a folder next to it, which has the name of the file with the suffix
             ``_cases`` instead of ``.html``.
         reports : str, optional
-            The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. ``"worst:N"`` selects
-            the N worst cases of every method by the first ranking measure and, with several
-            methods, the N cases with the worst mean over methods.
+            The cases that get a page: ``"all"``, ``"none"`` or ``"worst:N"``. For each method,
+            ``"worst:N"`` selects the N worst cases by the first ranking measure. With several
+            methods, the N cases with the worst mean over methods are also selected.
         workers : int, optional
             The number of threads; all cores by default. The pages do not depend on this number.
         progress : callable, optional
@@ -677,8 +680,8 @@ class Evaluation:
     def _scores(self, measures: Iterable[str]) -> dict[str, Scores]:
         """Return the values of the given measures.
 
-        If a method was scored in a case but has no value of a measure, this value is NaN for all
-        methods.
+        If a method was scored in a case but has no value of a measure, this measure is NaN for all
+        methods in this case.
         """
         scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
         scores = {}
@@ -701,9 +704,10 @@ class Evaluation:
     def _with_missing(
         self, method: str, values: NDArray[np.float64], measure: str
     ) -> NDArray[np.float64]:
-        """Return the values of a method, in which the rule "zero" replaces unscored cases.
+        """Return the values of a method, after the rule for missing cases has been applied.
 
-        Unscored cases count as 0, or as infinity if lower values are better.
+        With the rule "zero", unscored cases count as 0, or as infinity if lower values are better.
+        The other rules do not change the values.
         """
         if self.missing_rule != "zero":
             return values

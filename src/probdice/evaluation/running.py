@@ -1,4 +1,4 @@
-"""Run cases in processes, and each case in threads, within the available cores and memory.
+"""Run cases in worker processes of one or more threads, within the available cores and memory.
 
 There are `workers` slots. Each slot has one core, and the slots share half of the machine's memory
 equally. A case takes one slot, or several slots if its images need more memory, and uses one thread
@@ -6,8 +6,8 @@ per slot. The largest cases therefore run one at a time on all cores, and small 
 parallel on one core each. If fewer cases than free slots remain, the free slots are divided among
 these cases.
 
-Images are read by worker processes, unless these cannot import the similarity. If a corrupt file
-crashes the process that reads it, only the case of this file fails.
+Worker processes read the images. If they cannot import the similarity, the main process reads the
+images instead. If a corrupt file crashes a worker process, only the case of this file fails.
 """
 
 import json
@@ -41,7 +41,7 @@ from probdice.method.similarity import Similarity
 __all__ = ["WorkerPool", "run", "run_on_cluster"]
 
 TINY = 2**22  # total bytes of images below which one process is fastest
-AHEAD = 3  # submitted cases per thread of a cluster
+AHEAD = 3  # number of submitted cases per thread of a Dask cluster
 SHOWN = 3  # files of a side in a message
 START = "import json, sys; sys.path = json.loads(sys.argv[1])\n"
 START += "from probdice.evaluation.worker import main; main()"
@@ -55,8 +55,8 @@ def run(
 ) -> Generator[str, None, None]:
     """Yield the lines of the journal in the order of completion.
 
-    Idle processes of the pool are used first, and all processes are returned to it. `compiling` is
-    called, from any thread, when a process starts to compile a kernel.
+    Idle processes of the pool are used first, and all processes are returned to the pool.
+    `compiling` is called, from any thread, when a process starts to compile a kernel.
     """
     if any(not _is_importable(request.options.similarity) for request in requests):
         yield from (score_case(request, workers) for request in requests)
@@ -71,9 +71,9 @@ def run(
 
 
 def run_on_cluster(requests: Sequence[Request], address: str) -> Generator[str, None, None]:
-    """Yield the lines from a Dask cluster with one task per case, in the order of completion.
+    """Score each case as one Dask task, and yield the journal lines in the order of completion.
 
-    Only enough cases to keep the workers busy are submitted at a time.
+    Only enough cases to keep the Dask workers busy are submitted at a time.
     """
     from probdice.engine.dask_schedulers import connected
 
@@ -165,7 +165,7 @@ def _run_in_slots(
 class WorkerPool:
     """Idle worker processes, which a run uses again for its next reference.
 
-    Leaving the context stops all of them.
+    Leaving the context stops all idle processes.
     """
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class WorkerPool:
         return _Worker()
 
     def give_back(self, worker: "_Worker") -> None:
-        """Keep a worker for the next case, unless its process ended."""
+        """Keep a worker for the next case, unless its process has ended."""
         if worker.alive:
             self._idle_workers.append(worker)
 

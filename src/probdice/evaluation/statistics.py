@@ -78,7 +78,7 @@ class Summary:
     infinite : int
         The number of infinite values.
     aggregate : {"mean", "median"}
-        The statistic that summarises the values and to which the confidence interval applies.
+        The statistic that summarises the values. The confidence interval is that of this statistic.
     """
 
     n: int
@@ -120,7 +120,7 @@ class Difference:
         The confidence interval of the mean difference, or of the median difference if a difference
         is infinite.
     statistic : float
-        The statistic of the two-sided test of `paired_test`.
+        The test statistic of `paired_test.two_sided`.
     p : float
         The p-value of the test.
     p_corrected : float
@@ -160,7 +160,7 @@ def summarise(
     values : array_like
         One value per case; NaN for missing values.
     subjects : sequence, optional
-        The subject of every case. If given, the confidence interval resamples subjects.
+        The subject of every case. With subjects, the confidence interval resamples subjects.
     aggregate : {"mean", "median"}, optional
         The statistic that summarises the values. The median is always used if a value is infinite.
     resamples : int, optional
@@ -272,7 +272,7 @@ def as_table(scores: Mapping[str, ArrayLike]) -> dict[str, Floats]:
 
 
 def gaps(first: Floats, second: Floats) -> Floats:
-    """Return first − second; two equal infinite values differ by 0.
+    """Return the differences first − second; two equal infinite values have the difference 0.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def _difference(
     resamples: int,
     seed: int,
 ) -> Difference:
-    """Compare one pair of methods, before the correction of p-values."""
+    """Compare one pair of methods, without the correction of p-values."""
     has_value = ~np.isnan(all_gaps)
     exact_gaps, owners = all_gaps[has_value], None if owners is None else owners[has_value]
     pair_gaps = rounded(exact_gaps)
@@ -371,5 +371,7 @@ def _quartiles(values: Floats) -> tuple[float, float]:
 def _vector(values: ArrayLike, name: str) -> Floats:
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1:
-        raise InputError(f"{name}: expected one number per case, found shape {vector.shape}")
+        raise InputError(
+            f"{name}: expected a 1-D array with one number per case, found shape {vector.shape}"
+        )
     return vector

@@ -115,7 +115,7 @@ def check_submission(
     """Check that a folder of predictions can be evaluated. One case is read at a time.
 
     Files are read, aligned and checked as in `evaluate`. The masks of the evaluation are not
-    available, so values outside them are also checked.
+    available, so values outside the masks are also checked.
 
     Parameters
     ----------
@@ -216,13 +216,13 @@ def _other_files(folder: Path, files: Mapping[str, tuple[str, ...]]) -> list[str
 def _content_problems(
     case: str, segmentation: Segmentation, manifest: Manifest
 ) -> Iterator[Problem]:
-    """Return the problems of one case with its type, grid, values and labels."""
+    """Yield the problems with the kind, grid, values and labels of one prediction."""
     kind = kind_of(segmentation)
     if kind not in manifest.kinds and not _may_be_probabilities(segmentation):
         expected = " or ".join(KINDS[accepted_kind] for accepted_kind in manifest.kinds)
         text = f"case {case}: the file contains {KINDS[kind]}, expected {expected}"
         fix = f"Store {expected}."
-        yield Problem("kind", "error", (case,), text, "This kind is not accepted.", fix)
+        yield Problem("kind", "error", (case,), text, "This kind of file is not accepted.", fix)
     grid = manifest.cases[case]
     try:
         images = images_of(grid.blank(), segmentation, manifest.options)
@@ -263,7 +263,7 @@ def _grid_problem(
     if isinstance(error, GeometryError) and expected is not None and expected.on_grid:
         fix = "Resample the segmentation onto the grid of the image, and copy the image header."
     else:
-        fix = "Use the shape and the file format of the image."
+        fix = "Store the prediction with the shape and in the file format of the image."
     text = f"case {case}: the file is not on the expected grid: {reason}"
     return Problem("grid", "error", (case,), text, UNSCORED, fix)
 
@@ -294,7 +294,10 @@ def _label_problems(
     if manifest.strict_labels:
         yield Problem(
             *("labels", "error", (case,), f"{text} not allowed; expected {allowed_labels}"),
-            *("Other labels match no reference region.", "Use the labels of the challenge."),
+            *(
+                "Labels that are not allowed match no reference region.",
+                "Use the labels of the challenge.",
+            ),
         )
     else:
         yield Problem(
@@ -302,7 +305,7 @@ def _label_problems(
                 "labels",
                 "warning",
                 (case,),
-                f"{text} in no reference; references have {allowed_labels}",
+                f"{text} in no reference; the references contain {allowed_labels}",
             ),
             "Labels need not agree, because regions are matched by overlap.",
             "If equal labels must mean the same region, use the labels of the challenge.",

@@ -252,7 +252,7 @@ def with_relative_paths(evaluation: "Evaluation", message: Message) -> str:
 
 
 def with_names(options: CompareOptions, path_of: Callable[[str], str]) -> CompareOptions:
-    """Return the same options with different paths for the tables of names."""
+    """Return the options with `path_of` applied to the paths of the tables of names."""
     return replace(
         options,
         names=options.names.map(lambda names: path_of(names) if isinstance(names, str) else names),
@@ -283,7 +283,7 @@ def _measure_statistics(evaluation: "Evaluation", measure: str) -> dict[str, Any
 
 
 def _ranking(evaluation: "Evaluation") -> dict[str, Any]:
-    """Return the ranking by all measures and schemes, and the agreement between rankings."""
+    """Return the ranking, the rankings by all schemes, and the agreement between rankings."""
     schemes = {scheme: evaluation.ranks(scheme=scheme) for scheme in SCHEMES}
     ranks = schemes[evaluation.scheme]
     by_measure = {measure: evaluation.ranks(measure) for measure in evaluation.rank_by}

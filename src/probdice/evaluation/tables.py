@@ -67,7 +67,7 @@ class ExtraColumns:
 
     `indices` adds the values of `Comparison.indices`, `instances` adds the values of
     `Comparison.detection`, and `foreground` adds the measures that require a background.
-    `distances` contains the names of boundary distances. These are also columns of the table of
+    `distances` contains the names of boundary distances, which are also columns of the table of
     regions. `derived_regions` contains the names of derived regions. `components` adds the measures
     of component detection at `component_threshold`, in total and for each of `component_classes`.
     `strata` contains the lower limits of the ranges of component sizes.
@@ -92,7 +92,7 @@ class ExtraColumns:
 
     @property
     def measures(self) -> tuple[MeasureName, ...]:
-        """The measures of the run. Measures of the foreground require a background."""
+        """The measures of the run. If `foreground` is false, foreground measures are omitted."""
         return MEASURES if self.foreground else WITHOUT_BACKGROUND
 
     @property
@@ -121,7 +121,7 @@ class ExtraColumns:
         return (*REGIONS, *derived_column, *self.distances)
 
     def of(self, comparison: Comparison) -> tuple[Row, Message]:
-        """Return the additional values of one case, and the reason why values are missing."""
+        """Return the additional values of one case, and the reason if values are missing."""
         values: dict[str, float] = {}
         try:
             values |= boundary_cells(comparison, self.distances)
@@ -138,7 +138,7 @@ class ExtraColumns:
                 values |= comparison.indices().to_dict()
             if self.instances:
                 values |= comparison.detection().to_dict()
-        except InputError as error:  # applies to this case only; its scores stay valid
+        except InputError as error:  # affects only the additional columns of this case
             return {name: values.get(name, nan) for name in self.columns}, error.args
         return {name: values[name] for name in self.columns}, ()
 
@@ -222,7 +222,7 @@ def as_frame(rows: Iterable[Row], columns: Sequence[str]) -> "pandas.DataFrame":
 
 
 def as_parquet(frame: "pandas.DataFrame") -> bytes:
-    """Return the content of a Parquet file."""
+    """Return a data frame as the content of a Parquet file."""
     content: bytes = frame.to_parquet(engine="pyarrow", index=False)
     return content
 

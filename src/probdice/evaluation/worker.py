@@ -1,4 +1,4 @@
-"""A worker process: it reads requests from standard input and writes lines to standard output.
+"""A worker process, which reads requests from stdin and writes journal lines to stdout.
 
 Workers do not use `multiprocessing`, because `fork` is unsafe in a process with threads, and
 `spawn` runs the user's script again in every worker. The worker exits immediately when its standard
@@ -23,7 +23,7 @@ def main() -> None:
     """Answer requests until standard input closes."""
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # output of libraries goes to standard error
-    # Limit readers to one thread, because the run distributes the cores.
+    # Limit ITK image readers to one thread, because the run distributes the cores.
     os.environ["ITK_GLOBAL_DEFAULT_NUMBER_OF_THREADS"] = "1"
     requests: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()

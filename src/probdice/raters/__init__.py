@@ -41,7 +41,7 @@ def consensus(
     """Combine several raters (annotators) of one image into a probabilistic segmentation.
 
     First, the regions of all raters are matched to common regions. With ``match="overlap"``, a
-    local search increases the sum of the overlaps of matched regions over all pairs of raters. The
+    local search increases the overlap of matched regions, summed over all pairs of raters. The
     search starts from the rater who agrees best with all others, and ends when no new match of one
     rater's regions increases the sum. The matches then depend neither on the order of raters nor on
     their labels. A region that only some raters have is also a region of the consensus.
@@ -64,7 +64,7 @@ def consensus(
         The pixels to use (see `compare`).
     background : int or str, optional
         The label or name of the background of all raters. The backgrounds of all raters are matched
-        with each other under every matching rule.
+        with each other, whatever the value of `match`.
     resample : {"linear", "nearest"}, optional
         How to resample raters onto the grid with the smallest pixels (see `compare`). If some
         pixels are outside the field of view of a rater, a `background` is required.

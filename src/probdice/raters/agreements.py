@@ -117,10 +117,10 @@ class Agreement:
 
     @property
     def mean_dice(self) -> float:
-        """The mean over the common regions of `RegionAgreement.mean_dice`.
+        """The mean of `RegionAgreement.mean_dice` over the common regions.
 
         If only one rater of a pair has a region, the Dice of this region is 0 for this pair. A
-        region that is the most probable region of no pixel is excluded (`RegionAgreement.faint`).
+        region that is present in no rater is excluded (see `RegionAgreement.faint`).
         """
         dice = [region.mean_dice for region in self.regions if not isnan(region.mean_dice)]
         return float(np.mean(dice)) if dice else nan
@@ -174,7 +174,10 @@ class Agreement:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """The raters' indices in the leaf order of average linkage; similar raters are adjacent."""
+        """The raters' indices in the leaf order of average-linkage clustering.
+
+        Similar raters are adjacent.
+        """
         if len(self.names) < 3:
             return tuple(range(len(self.names)))
         from scipy.cluster.hierarchy import leaves_list, linkage
@@ -268,8 +271,9 @@ class Agreement:
     def region_frame(self) -> "pandas.DataFrame":
         """Return a pandas data frame with one row per common region and pair of raters.
 
-        The columns are region, rater, other, dice, and the volumes of both raters in pixels
-        (rater_volume, other_volume) and in millilitres (rater_ml, other_ml; NaN if unknown).
+        The columns are region, rater, other, dice, the volumes of both raters in pixels
+        (rater_volume, other_volume) and in millilitres (rater_ml, other_ml; NaN if unknown), and
+        faint. The last column is true if means exclude the region for this pair of raters.
 
         Examples
         --------

@@ -45,13 +45,13 @@ class Rater:
         The common region to which each non-empty region of the rater belongs. The keys are the
         labels of the rater.
     confusion : ndarray
-        The probability that the rater marks the common region of the row at a pixel whose true
-        region is the common region of the column. Each column sums to 1, or is NaN if the expected
-        number of pixels of the true region is 0. The order of regions is that of
-        `Consensus.segmentation`.
+        The confusion matrix, with marked regions as rows and true regions as columns. Each value is
+        the probability that the rater marks the region of the row at a pixel whose true region is
+        that of the column. Each column sums to 1, or is NaN if the expected number of pixels of the
+        true region is 0. The order of regions is that of `Consensus.segmentation`.
     sensitivity : ndarray
-        For each common region, the probability that the rater marks the region at a pixel where it
-        is the true region.
+        For each common region, the probability that the rater marks the region at a pixel where
+        this region is the true region.
     specificity : ndarray
         For each common region, the probability that the rater does not mark the region at a pixel
         where another region is the true region.
@@ -187,8 +187,8 @@ class Consensus:
         """Return the entropy of the consensus per pixel, in bits, as a measure of disagreement.
 
         The entropy is 0 where one region has probability 1. Where all regions are equally probable,
-        it is log₂ of the number of regions. It is NaN outside the mask and at pixels that any rater
-        ignores.
+        the entropy is log₂ of the number of regions. The entropy is NaN outside the mask and at
+        pixels that any rater ignores.
 
         Examples
         --------
@@ -232,7 +232,7 @@ class Consensus:
 
     @property
     def images(self) -> Images:
-        """The first two raters. A background image must be on the grid of these raters."""
+        """The images of the first two raters. A scan to show must be on their grid."""
         return self._panel.several.pair(*self.names[:2])
 
     @property
@@ -242,7 +242,7 @@ class Consensus:
 
     @property
     def probabilities(self) -> Fused:
-        """The probabilities of the consensus and the decisions of raters, computed when read."""
+        """The probabilities of the consensus and the raters' decisions, computed on access."""
         array = self.segmentation.array
         assert isinstance(array, Fused)
         return array
@@ -264,7 +264,7 @@ class Consensus:
         Parameters
         ----------
         place : sequence of int, optional
-            The pixel whose slice of a volume is shown. By default, the slice with the most
+            For volumes, a pixel in the slice to show. By default, the slice with the most
             disagreement is shown.
 
         Examples

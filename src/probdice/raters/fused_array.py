@@ -74,7 +74,7 @@ class Fused:
     def rater(
         self, name: str, box: Sequence[slice]
     ) -> Iterator[tuple[tuple[slice, ...], Decision]]:
-        """Yield the channels or probabilities of one rater in the parts of a box."""
+        """Yield the position and one rater's channels or probabilities for each part of a box."""
         reader = self._readers[self.common.names.index(name)]
         channel_of = np.append(
             np.argsort(self.channels), -1
@@ -135,7 +135,7 @@ def _colours(panel: Panel, common: Common, channels: tuple[int, ...]) -> dict[in
 
 
 def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
-    """Return a label map of the most probable region; in a tie, the first region is used.
+    """Return a label map of the most probable regions. In a tie, the first region is used.
 
     Regions without a label get the next free labels. Ignored pixels get an ignored label.
     """

@@ -116,8 +116,8 @@ def likelihood(decision: Decision, theta: Floats) -> Floats:
 class Evidence:
     """The decisions of all raters, stored for repeated use.
 
-    If all raters are label maps, they are reduced to a table of combinations with their counts, so
-    that an iteration reads no pixels. Otherwise, all raters are read again in every iteration.
+    If all raters are label maps, they are reduced to a table of combinations with their counts, and
+    an iteration reads no pixels. Otherwise, all raters are read again in every iteration.
     """
 
     several: Several
@@ -176,12 +176,12 @@ class Fusion:
 
 
 def average(evidence: Evidence, mean: Model) -> Fusion:
-    """Return the mean of the raters. No decision is read."""
+    """Return a fusion whose model is `mean`. No decision is read."""
     return Fusion(mean)
 
 
 def staple(evidence: Evidence, mean: Model) -> Fusion:
-    """Run expectation maximisation until convergence or the maximum number of iterations."""
+    """Run STAPLE until it converges or reaches the maximum number of iterations."""
     joint = expected_counts(evidence, mean)
     totals = evidence.total(partial(_pixels_per_region, mean.regions)).sum(axis=0)
     prior, model = totals / totals.sum(), mean

@@ -69,7 +69,7 @@ class Common:
 
     @cached_property
     def channels(self) -> tuple[int, ...]:
-        """The indices of common regions, sorted by integer label; regions with only a name last."""
+        """The indices of common regions by integer label, then of those that have only a name."""
 
         def order(k: int) -> tuple[bool, int, str]:
             number = self.region_labels[k]
@@ -326,7 +326,7 @@ def panel_of(
     resample: Interpolation | None = None,
     tolerance: float = TOLERANCE,
 ) -> Panel:
-    """Check the raters and the options, and create a panel."""
+    """Check the raters and the options, and return a panel of the raters."""
     if not isinstance(match, str) or match not in get_args(RaterMatch):
         raise InputError(f"match must be 'overlap' or 'labels', found {match!r}")
     raters_by_name = by_name(raters)

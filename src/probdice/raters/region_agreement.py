@@ -65,12 +65,12 @@ class RegionAgreement:
 
     @property
     def faint(self) -> bool:
-        """Whether the region is present in no rater, so that means over regions exclude it."""
+        """Whether the region is present in no rater. Means over regions exclude faint regions."""
         return not self.present.any()
 
     @property
     def counted_pairs(self) -> NDArray[np.bool_]:
-        """The pairs of raters in which the region is present, as a matrix rater × rater."""
+        """Whether the region is present in at least one rater of each pair, rater × rater."""
         return np.asarray(self.present[:, None] | self.present)
 
     @property
@@ -137,7 +137,7 @@ class RegionAgreement:
         return f"{self.label} (faint)" if self.faint else str(self.label)
 
     def shown_volumes(self) -> list[str]:
-        """Return the volume per rater as text, in millilitres or, if unknown, in pixels."""
+        """Return the volume per rater as text, in mL, or in pixels if `pixel_volume` is unknown."""
         if self.pixel_volume is not None:
             return [millilitres(volume, self.pixel_volume) for volume in self.volumes]
         return [f"{volume:,.6g}" for volume in self.volumes]

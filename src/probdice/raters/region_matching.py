@@ -1,10 +1,10 @@
 """Match the regions of several raters, regardless of their order and labels.
 
 The regions of a rater belong to distinct common regions. A local search increases the sum, over all
-pairs of raters, of the overlaps of regions in the same common region. It starts from the rater who
-agrees best with all others, and matches one rater after the other with the current common regions
-of the others, until the sum no longer increases. The search uses the overlap tables, not the
-pixels.
+pairs of raters, of the overlaps of regions in the same common region. The search starts from the
+rater who agrees best with all others. It matches one rater after the other with the current common
+regions of the others, until the sum no longer increases. The search uses the overlap tables, not
+the pixels.
 """
 
 from collections import Counter

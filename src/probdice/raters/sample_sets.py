@@ -46,7 +46,8 @@ class SetComparison:
     volume_scores : dict
         The continuous ranked probability score of the volume of every common region, in pixels.
         The volumes S of the samples are a forecast of each rater's volume r. The score is
-        E|S − r| − ½ E|S − S′|, averaged over the raters. It does not assume a normal distribution.
+        E|S − r| − ½ E|S − S′|, averaged over the raters. The score does not assume a normal
+        distribution.
     regions : tuple of int or str
         The common regions without the background.
 
@@ -177,15 +178,15 @@ def _foreground_regions(panel: Panel) -> list[RegionAgreement]:
     if channel is None:
         labels = ", ".join(sorted(str(region.label) for region in regions))
         raise InputError(
-            f"background must be the label of a common region, found {background.reference!r}; the "
-            f"labels are {labels}"
+            f"background must be the label or name of a common region, found "
+            f"{background.reference!r}; the labels are {labels}"
         )
     del regions[channel]
     return regions
 
 
 def _mean_ious(regions: Sequence[RegionAgreement], count: int) -> Floats:
-    """Return the mean IoU of every pair over the regions present in at least one of the two."""
+    """Return the mean IoU of every pair of segmentations, over regions present in either one."""
     dice = np.array([region.dice for region in regions]).reshape(-1, count, count)
     volumes = np.array([region.volumes for region in regions]).reshape(-1, count)
     sizes = volumes[:, :, None] + volumes[:, None]

@@ -87,7 +87,9 @@ def _loss(similarity: Similarity, p: Floats, q: Floats) -> Floats:
 def _check_values(similarity: Similarity, p: Floats, q: Floats) -> None:
     f = np.asarray(similarity(p, q, axis=0))
     if f.shape != p.shape[1:]:
-        raise AssertionError(f"f of vectors of shape {p.shape} has shape {f.shape}")
+        raise AssertionError(
+            f"f of vectors of shape {p.shape} has shape {f.shape}, expected {p.shape[1:]}"
+        )
     _require("f lies between 0 and 1", p, q, (f >= 0) & (f <= 1))
     _require("f of equal vectors is 1", p, p, np.abs(_loss(similarity, p, p)) <= EXACT)
     _require("f is symmetric", p, q, np.abs(f - similarity(q, p, axis=0)) <= EXACT)

@@ -1,7 +1,7 @@
 r"""Escape text for terminals, CSV, Markdown and LaTeX.
 
 The names of files, regions, methods and cases are untrusted. Escaping prevents control sequences
-in terminals, formulas in spreadsheets, and HTML in Markdown. Jinja2 escapes HTML pages.
+in terminals, formulas in spreadsheets, and HTML in Markdown. Jinja2 escapes text in HTML pages.
 """
 
 import json
@@ -52,10 +52,10 @@ def visible(text: str) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Write rows as CSV without formulas.
+    """Return rows as CSV that contains no spreadsheet formulas.
 
-    An apostrophe is added in front of strings that a spreadsheet may read as a formula. These
-    are strings that start with ``=``, ``+``, ``-`` or ``@`` (or their full-width forms), with or
+    An apostrophe is added in front of strings that a spreadsheet may read as formulas. These are
+    strings that start with ``=``, ``+``, ``-`` or ``@`` (or their full-width forms), with or
     without leading spaces, and strings that start with a tab or a line break. An apostrophe is also
     added in front of strings that start with an apostrophe. To restore the original string, remove
     one leading apostrophe. Numbers are unchanged, including numbers given as strings.
@@ -85,7 +85,7 @@ def markdown(text: str) -> str:
 
 
 def tex(text: str) -> str:
-    r"""Escape a text for LaTeX.
+    r"""Escape text for LaTeX.
 
     Examples
     --------

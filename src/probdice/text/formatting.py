@@ -10,7 +10,7 @@ ABSENT = "–"  # shown for undefined numbers
 INFINITE = "∞"
 CONTAINER = re.compile(
     r".*\.zarr|.*\.\w+:.*", re.IGNORECASE
-)  # the parts of a path after this one are inside a file
+)  # part of a path; all later parts are inside this file
 
 
 def decimal(value: float | None, digits: int = 4) -> str:
@@ -63,7 +63,7 @@ def millilitres(pixels: float, pixel_volume: float | None) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """Format a fraction, such as 0.25, in per cent. A fraction below 1 is never shown as 100 %.
+    """Format a fraction, such as 0.25, as a percentage. A fraction below 1 is never shown as 100 %.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def _round(value: float, scale: int, digits: int) -> str:
-    """Round `value` × `scale`. If `value` is below 1, the result is below `scale`."""
+    """Format `value` × `scale`. If `value` is below 1, the shown number is below `scale`."""
     text = f"{value * scale:.{digits}f}"
     if abs(value) < 1 <= abs(float(text)) / scale:
         text = f"{scale - 10**-digits:.{digits}f}"
@@ -111,8 +111,8 @@ def short_paths(*sources: str) -> tuple[str, ...]:
     Parameters
     ----------
     *sources : str
-        Paths that `read` accepts. A list of files becomes the first file and the number of further
-        files.
+        Paths that `read` accepts. A comma-separated list of files becomes the first file and the
+        number of other files.
 
     Examples
     --------
