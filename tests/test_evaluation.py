@@ -287,7 +287,7 @@ def test_loading_an_unfinished_run_is_an_error(folders: Path, tmp_path: Path) ->
     run(folders)
     (folders / "out" / "summary.json").unlink()
     with pytest.raises(
-        InputError, match=r"not finished \(16 cases are scored\); run the same command again"
+        InputError, match=r"its journal has only 16 comparisons; run the same command again"
     ):
         Evaluation.load(folders / "out")
 

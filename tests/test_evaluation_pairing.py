@@ -199,6 +199,14 @@ def test_spm_tissue_maps_are_the_regions_of_a_case(tmp_path: Path, pattern: str)
     }
 
 
+def test_the_star_before_the_case_numbers_the_regions_in_any_folder(tmp_path: Path) -> None:
+    made(tmp_path, *(f"site{case}/c{k}{case}.nii" for k in (1, 2) for case in ("10", "20")))
+    assert cases(tmp_path, "*/c*{case}.nii") == {
+        "10": ["site10/c110.nii", "site10/c210.nii"],
+        "20": ["site20/c120.nii", "site20/c220.nii"],
+    }
+
+
 def test_a_star_next_to_the_case_that_numbers_no_regions_is_rejected(tmp_path: Path) -> None:
     made(tmp_path, "csub-1.nii", "csub-2.nii")
     with pytest.raises(InputError, match=r"pattern 'c\*{case}\.nii': a \* before {case}"):

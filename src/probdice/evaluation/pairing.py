@@ -21,6 +21,7 @@ from probdice.evaluation.patterns import CASE, METHOD
 from probdice.files.sources import natural
 from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES, Side
+from probdice.text.formatting import quantity
 
 __all__ = ["ROLES", "Job", "Missing", "Role", "pair"]
 
@@ -180,7 +181,8 @@ def _no_common_case(
             contents = f"no file matches {given_pattern!r}, found for example {deeper_files[0]}"
         elif deeper_files:
             patterns[name] = _pattern_for(deeper_files[0])
-            contents = f"{len(deeper_files)} files in subfolders, such as {deeper_files[0]}"
+            count = quantity(len(deeper_files), "file")
+            contents = f"{count} in subfolders, such as {deeper_files[0]}"
         lines.append(f"  {folder}: {contents}")
     message = "\n".join(
         ["no case has both a reference and a prediction. Cases per folder:", *lines, ""]

@@ -11,6 +11,7 @@ the suffix of a file selects a part of the file, as in ``{case}.mat:groundTruth/
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import PureWindowsPath
 
 from probdice.errors import InputError
@@ -40,8 +41,8 @@ class Pattern:
     inside : str
         The path inside the file, or "".
     has_open_start : bool
-        Whether every {case} directly follows a *. If so, the first * matches one character, which
-        numbers the regions.
+        Whether every {case} directly follows a *. If so, the first of these * matches one
+        character, which numbers the regions.
     """
 
     glob: str
@@ -131,13 +132,16 @@ def _expression(path: str, spans: bool, has_open_start: bool, names: Mapping[str
     wildcards = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     any_name = {CASE: ".+?" if spans else "[^/]+?", METHOD: "[^/]+?"}
     expression = ""
-    for token in TOKEN.split(path):
+    tokens = [token for token in TOKEN.split(path) if token]
+    for token, next_token in zip_longest(tokens, tokens[1:]):
         if token in any_name:
             group = token.strip("{}")
             group_count = expression.count(f"(?P<{group}")
             name = f"(?P={group})" if group_count else names[token] or any_name[token]
             expression += f"(?P<{group}{group_count or ''}>{name})"
-        elif token == "*" and has_open_start and "<region>" not in expression:
+        elif (
+            f"{token}{next_token}" == f"*{CASE}" and has_open_start and "<region>" not in expression
+        ):
             expression += "(?P<region>[^/])"
         elif token.startswith("[") and len(token) > 2:
             characters = re.sub(r"([\\^\[\]&~|])", r"\\\1", token[1:-1].removeprefix("!"))

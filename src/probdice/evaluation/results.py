@@ -221,7 +221,8 @@ class Evaluation:
                     records[line["case"], line["method"]] = Record.from_line(line, out)
         if missing_jobs := [job for job in jobs if job not in records]:
             raise InputError(
-                f"{out}: cases.jsonl has no valid line for {missing_jobs[0]}. Run the evaluation "
+                f"{out}: cases.jsonl has no valid line for case {missing_jobs[0][0]!r} "
+                f"of method {missing_jobs[0][1]!r}. Run the evaluation "
                 f"again with this output folder."
             )
         return replace(evaluation, records=tuple(records[job] for job in jobs))
@@ -486,8 +487,9 @@ class Evaluation:
         """Return the record of one case and one method."""
         record = self._by_name.get((as_name(case), as_name(method or "")))
         if record is None:
+            of_method = "" if method is None else f" of method {method!r}"
             raise InputError(
-                f"no case {case!r} of method {method!r}; the methods are "
+                f"no case {case!r}{of_method}; the methods are "
                 f"{', '.join(self.methods)}, and the cases are {listed(self.cases, NAMED)}"
             )
         return record

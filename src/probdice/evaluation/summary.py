@@ -20,6 +20,7 @@ from probdice.evaluation.statistics import Summary
 from probdice.files.atomic_files import null_for_nan
 from probdice.metrics.component_measures import stratum_rows
 from probdice.options import SCHEMES, CompareOptions
+from probdice.text.formatting import quantity
 from probdice.version import __version__
 
 if TYPE_CHECKING:
@@ -214,8 +215,8 @@ def read_summary(out: Folder) -> dict[str, Any]:
     except FileNotFoundError:
         scored_cases = sum("comparison" in line for line in read_lines(out))
         hint = (
-            f"the run in this folder is not finished ({scored_cases} cases are scored); run the "
-            f"same command again to continue"
+            f"the run in this folder is not finished, because its journal has only "
+            f"{quantity(scored_cases, 'comparison')}; run the same command again to continue"
             if scored_cases
             else "expected a results folder written by evaluate"
         )

@@ -12,7 +12,7 @@ from probdice.comparison.result import Comparison, Group
 from probdice.data.geometry import Geometry
 from probdice.method.region_labels import Label
 from probdice.method.sides import SIDES, Side
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 __all__ = ["DICE", "GroupColumn", "GroupSummary", "volume_unit"]
 
@@ -181,5 +181,5 @@ def _notes(comparison: Comparison) -> str:
     notes = comparison.notes
     texts = [str(note) for note in notes[:NOTES]]
     if len(notes) > NOTES:
-        texts.append(f"{len(notes) - NOTES} further notes are in the report.")
+        texts.append(f"The report contains {quantity(len(notes) - NOTES, 'more note')}.")
     return "\n".join(texts)

@@ -205,7 +205,10 @@ def _fit(
         columns = np.concatenate([images[k] for k in image_indices])
         columns = columns[np.isfinite(human[columns])]
         samples.append(_line(human[columns], by_score[columns]))
-    slope, _, pearson, rank_correlation = map(_interval, np.array(samples).reshape(-1, 4).T)
+    reason = "people and images are resampled" if len(images) > 1 else "people are resampled"
+    slope, _, pearson, rank_correlation = (
+        _interval(column, reason) for column in np.array(samples).reshape(-1, 4).T
+    )
     return Fit(*values, slope, pearson, rank_correlation)
 
 
@@ -235,12 +238,11 @@ def _mean_ranks(ranks: Floats) -> Floats:
     return np.round(means, 12)  # so that mathematically equal numbers compare equal
 
 
-def _interval(values: Floats) -> Interval:
+def _interval(values: Floats, reason: str) -> Interval:
     values = values[np.isfinite(values)]
     if values.size == 0:
         return Interval(nan, nan, "withheld", "no bootstrap sample has a value")
     low, high = np.percentile(values, [2.5, 97.5])
-    reason = "people and images are resampled together"
     return Interval(float(low), float(high), "percentile", reason)
 
 

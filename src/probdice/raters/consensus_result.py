@@ -21,7 +21,7 @@ from probdice.raters.agreements import Agreement, agreement_of
 from probdice.raters.fused_array import Fused, fused_segmentation, label_map_of
 from probdice.raters.fusing import FUSIONS, Evidence, Model, expected_counts
 from probdice.raters.panel import Common, Panel
-from probdice.text.formatting import decimal
+from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -122,7 +122,7 @@ class Consensus:
     def method_text(self) -> str:
         """The method and its number of iterations, for printed results and pages."""
         title = METHODS[self.method].title
-        return f"{title}, {self.iterations} iterations" if self.iterations else title
+        return f"{title}, {quantity(self.iterations, 'iteration')}" if self.iterations else title
 
     @property
     def pixels(self) -> int:
@@ -359,10 +359,10 @@ class Consensus:
         width = max(len(rater.name) for rater in self.raters)
         lines = [
             f"Consensus ({self.method_text}) of {len(self.raters)} raters: "
-            f"{len(self.segmentation.regions)} regions over {self.pixels} pixels"
+            f"{quantity(len(self.segmentation.regions), 'region')} over {quantity(self.pixels, 'pixel')}"
         ]
         lines += [
-            f"  {rater.name:>{width}}  {len(rater.correspondence)} regions   "
+            f"  {rater.name:>{width}}  {quantity(len(rater.correspondence), 'region')}   "
             f"expected accuracy {decimal(rater.accuracy)}"
             for rater in self.raters
         ]
