@@ -23,7 +23,7 @@ for note in probdice.compare(reference, prediction, match="paper").notes:
     print(note)
 
 # %%
-# The Dice of every pair of overlapping regions, ordered by the matching:
+# The Dice of every pair of overlapping regions, in the order of the groups:
 from probdice.synthesis import permute, voronoi
 
 cells = voronoi(regions=6)

@@ -29,8 +29,9 @@ axes.set(xlabel="prediction of the first region", ylabel="similarity", ylim=(0, 
 axes.legend()
 
 # %%
-# Compare two images with the same regions, one of them blurred. The absolute similarity is lower at
-# the boundaries; the aitchison similarity also reflects small probabilities elsewhere.
+# Compare two images with the same regions; one image is blurred. The blur lowers the absolute
+# similarity at the boundaries. The aitchison similarity also reflects changes of small
+# probabilities elsewhere.
 from probdice.synthesis import blur, brain_section
 
 reference = brain_section()

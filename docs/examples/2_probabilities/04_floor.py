@@ -2,8 +2,8 @@
 A floor under small probabilities
 =================================
 
-With the aitchison similarity, the distance is infinite if a region has probability 0 on one side
-only. Real maps contain many exact zeros. A floor raises these zeros, so that the distance is
+With the aitchison similarity, the distance is infinite if a region has probability 0 on only one
+side. Real maps contain many exact zeros. A floor raises these zeros, so the distance becomes
 finite. Report the floor with the score, because the score depends on it.
 """
 
@@ -18,7 +18,7 @@ strict = probdice.compare(reference, prediction, similarity="aitchison")
 print(f"without a floor: {strict.score:.3f}")
 
 # %%
-# Pixels are red if a region has probability 0 on one side only.
+# Pixels are red if a region has probability 0 on only one side.
 overview = strict.plot("overview")
 
 # %%

@@ -25,7 +25,7 @@ for power in (0.5, 1, 2, 8):
     )
 
 # %%
-# The score rises as the probabilities of mostly right labels rise. The calibration error is
-# smallest where probabilities match frequencies. This is the reliability diagram of an
-# overconfident prediction:
+# The score rises with the power, because most labels are right and their probabilities rise. The
+# calibration error is smallest where probabilities match frequencies. This is the reliability
+# diagram of an overconfident prediction:
 figure = results[8].plot()

@@ -19,7 +19,7 @@ colours = image.reshape(-1, 3)
 
 
 def clusters(count, seed):
-    """Probabilities of the clusters, with the clusters along the first axis."""
+    """Return the probabilities of the clusters, with the clusters along the first axis."""
     centres, _ = kmeans2(colours, count, minit="++", rng=seed)
     probabilities = softmax(-cdist(centres, colours) / 3, axis=0)
     return probabilities.reshape(count, *image.shape[:2])

@@ -28,8 +28,8 @@ print(f"foreground Dice {result.foreground_dice:.3f}, pooled Dice {result.pooled
 
 # %%
 # The threshold produces specks of a few pixels, and joins one coin with the bright background in
-# the upper left corner. Specks hardly change the pooled Dice, which counts pixels, but each of them
-# is a region with Dice 0 in the foreground Dice, which is a mean over regions.
+# the upper left corner. Specks hardly change the pooled Dice, which counts pixels. In the
+# foreground Dice, which is a mean over regions, each speck counts as Dice 0.
 overview = result.plot("overview")
 
 # %%

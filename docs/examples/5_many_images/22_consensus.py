@@ -2,7 +2,7 @@
 Consensus of several raters
 ===========================
 
-Four raters (annotators) segment the same image with different labels; one of them is inaccurate.
+Four raters (annotators) segment the same image with different labels; one rater is inaccurate.
 ``consensus`` finds their common regions and the probability of each. ``agreement`` measures
 inter-rater agreement.
 """
@@ -33,7 +33,7 @@ print(agreement)
 matrix = agreement.plot()
 
 # %%
-# Compare a prediction with the consensus as with any reference.
+# Compare a prediction with the consensus as with any other reference.
 prediction = deform(image, 4.0, seed=9)
 result = probdice.compare(consensus.segmentation, prediction)
 print(f"score {result.score:.3f}, adjusted {result.adjusted_score:.3f}")

@@ -22,8 +22,8 @@ for name, side in (("reference", reference), ("prediction", prediction)):
 print(probdice.read(f"{folder}/reference.zarr").shape)
 
 # %%
-# With a client, every pass runs on its cluster. Without a client, every pass runs on threads of
-# this process. The result is the same.
+# With a client, every pass runs on the cluster of this client. Without a client, every pass runs in
+# threads of this process. The result is the same.
 paths = f"{folder}/reference.zarr", f"{folder}/prediction.zarr"
 with Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"):
     on_a_cluster = probdice.compare(*paths, merge="prediction")

@@ -2,8 +2,8 @@
 Files, names and geometry
 =========================
 
-Compare probabilities, stored in one file per region, with a label map that has names. Both have the
-same grid in millimetres.
+Compare probabilities, stored in one file per region, with a label map that has names. Both
+segmentations have the same grid in millimetres.
 """
 
 import os
