@@ -77,7 +77,8 @@ def evaluate(
             "Output",
             REPORTS,
             "Cases for which to write an HTML page with images, linked from OUT/report.html: all "
-            "cases, the N worst cases of every method by the first ranking measure, or none.",
+            "cases, the N worst cases of each method and of all methods together by the first "
+            "ranking measure, or none.",
         ),
     ] = "worst:5",
     config: Annotated[

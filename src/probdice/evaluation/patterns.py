@@ -134,14 +134,13 @@ def _expression(path: str, spans: bool, has_open_start: bool, names: Mapping[str
     expression = ""
     tokens = [token for token in TOKEN.split(path) if token]
     for token, next_token in zip_longest(tokens, tokens[1:]):
+        may_number_regions = has_open_start and (token, next_token) == ("*", CASE)
         if token in any_name:
             group = token.strip("{}")
             group_count = expression.count(f"(?P<{group}")
             name = f"(?P={group})" if group_count else names[token] or any_name[token]
             expression += f"(?P<{group}{group_count or ''}>{name})"
-        elif (
-            f"{token}{next_token}" == f"*{CASE}" and has_open_start and "<region>" not in expression
-        ):
+        elif may_number_regions and "<region>" not in expression:
             expression += "(?P<region>[^/])"
         elif token.startswith("[") and len(token) > 2:
             characters = re.sub(r"([\\^\[\]&~|])", r"\\\1", token[1:-1].removeprefix("!"))

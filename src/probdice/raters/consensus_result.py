@@ -357,9 +357,10 @@ class Consensus:
 
     def __repr__(self) -> str:
         width = max(len(rater.name) for rater in self.raters)
+        region_count = quantity(len(self.segmentation.regions), "region")
         lines = [
-            f"Consensus ({self.method_text}) of {len(self.raters)} raters: "
-            f"{quantity(len(self.segmentation.regions), 'region')} over {quantity(self.pixels, 'pixel')}"
+            f"Consensus ({self.method_text}) of {len(self.raters)} raters: {region_count} over "
+            f"{quantity(self.pixels, 'pixel')}"
         ]
         lines += [
             f"  {rater.name:>{width}}  {quantity(len(rater.correspondence), 'region')}   "
