@@ -1,11 +1,11 @@
 """Convert arrays of other libraries to NumPy.
 
-A library is recognised by the names of its types, so that it need not be imported.
+A library is recognised by the names of its types, so it need not be imported.
 
 | array | conversion |
 |---|---|
 | NumPy array, memory map | unchanged, read in blocks |
-| Zarr array, data set in a file, Dask array | unchanged, read in blocks of whole chunks |
+| Zarr array, h5py dataset, Dask array | unchanged, read in blocks of whole chunks |
 | torch tensor | detached and copied from its device; bfloat16 becomes float32 |
 | JAX or CuPy array | copied from its device; bfloat16 becomes float32 |
 | xarray DataArray | replaced by its data; a dimension such as "region" is the region axis |
@@ -35,12 +35,12 @@ __all__ = [
     "type_named",
 ]
 
-# Singular names of xarray dimensions that are the region axis; plurals also work.
+# Singular names that mark an xarray dimension as the region axis; plurals also work.
 REGION_DIMENSIONS = ("region", "class", "label", "channel")
 
 
 class Array(Protocol):
-    """An array that can be read in blocks, such as an ndarray or a data set in a file."""
+    """An array that can be read in blocks, such as an ndarray or an h5py dataset."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -37,7 +37,7 @@ __all__ = [
 Sums = Literal["error", "normalise", "background"]
 Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
-TOLERANCE = 1e-3  # largest deviation of a sum from 1, and largest excess of a value above 1
+TOLERANCE = 1e-3  # largest accepted deviation of a sum from 1, and excess of a value above 1
 LARGEST = 2.0**63  # labels are 64-bit integers
 FORGIVEN = 0.5  # largest accepted excess above 1 if `sums` is "normalise" or "background"
 MANY = 100  # a map with at most this many labels is never treated as 8-bit probabilities
@@ -57,7 +57,7 @@ MASK = Option("mask", "FILE", python="mask=…")
 def decoded(
     values: NDArray[Any], reading: Reading, into: NDArray[Any] | None = None
 ) -> "tuple[NDArray[Any], Fault | None]":
-    """Check stored values, and convert them to probabilities with `as_probabilities`."""
+    """Return stored values as probabilities, and the `Fault` of invalid values or None."""
     fault = examine_values(values, reading)
     return as_probabilities(values, reading, into), fault
 
@@ -206,7 +206,7 @@ class Fault:
                 command = f"For {name}, use --scale {full}"
                 remedies.append([_either(f"Divide {name} by {full}", command)])
         if remedies and self.foreground and not self.all_whole:
-            remedies.append(["Resample label maps by nearest neighbour"])
+            remedies.append(["Resample label maps with nearest-neighbour interpolation"])
         if self.kind == "sum" and not self.all_whole:
             if self.worst_sum > 0:
                 remedies.append(["To divide by the sum, pass ", NORMALISE])
@@ -215,8 +215,9 @@ class Fault:
                 remedies.append(missing)
         if not remedies:
             return [
-                "Divide probabilities by the value that means 1. Resample label maps by nearest "
-                "neighbour. If the values are intensities of a scan, pass its segmentation instead"
+                "Divide probabilities by the value that means 1. Resample label maps with "
+                "nearest-neighbour interpolation. If the values are intensities of a scan, pass "
+                "its segmentation instead"
             ]
         message = list(remedies[0])
         for remedy in remedies[1:]:

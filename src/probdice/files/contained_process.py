@@ -1,4 +1,4 @@
-"""The child process of `containment`, which runs readers under limits and returns their results."""
+"""Run readers under limits in the child process of `containment`, and return their results."""
 
 import json
 import mmap

@@ -33,7 +33,7 @@ def is_atlas(text: str) -> bool:
 
 
 def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
-    """Return the regions of an atlas by label or, with `channels`, by number of the volume.
+    """Return the regions of an atlas. Keys are labels or, with `channels`, volume numbers.
 
     In a *label* atlas, the index of a region is its label. In a *probabilistic* atlas, the index of
     a region is the number of its volume in the 4-D image, and the attribute ``value`` (by default,
