@@ -128,7 +128,7 @@ def test_label_maps_one_per_file_are_rejected(tmp_path: Path) -> None:
     nibabel.save(nibabel.Nifti1Image(PROBABILITIES.T, None), tmp_path / "p.nii")
     with pytest.raises(FormatError, match=r"p\.nii: with one file per region, .* 3 regions"):
         read([tmp_path / "b.npy", tmp_path / "p.nii"])
-    with pytest.raises(InputError, match="2 files hold one region each"):
+    with pytest.raises(InputError, match="2 files contain one region each"):
         read([tmp_path / "b.npy", tmp_path / "p.npy"], ignore=[1])
 
 

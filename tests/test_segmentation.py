@@ -313,7 +313,10 @@ def test_blocks_without_labels_add_no_label(monkeypatch):
     ("make", "message"),
     [
         (lambda: Segmentation(np.zeros(2, complex), crisp=True), "labels must be whole numbers"),
-        (lambda: Segmentation([1, 2], crisp=True, labels=(1,)), "labels and reading do not apply to a label map"),
+        (
+            lambda: Segmentation([1, 2], crisp=True, labels=(1,)),
+            "labels and reading do not apply to a label map",
+        ),
         (
             lambda: Segmentation([1, 2], crisp=True, reading="softmax"),
             "labels and reading do not apply to a label map",

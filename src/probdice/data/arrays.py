@@ -101,7 +101,7 @@ def as_array(value: Any) -> Array:
 
 
 def in_memory(array: Array) -> NDArray[Any]:
-    """Read all values of an array."""
+    """Read all values of an array, and return them as an ndarray."""
     return np.asarray(array[(slice(None),) * len(array.shape)])
 
 
@@ -155,7 +155,7 @@ def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] 
         return None
     if len(region_axes) > 1:
         raise InputError(
-            f"several dimensions have names of region axes: "
+            f"several dimensions could be the region axis: "
             f"{', '.join(str(array.dims[axis]) for axis in region_axes)}. Rename all of these "
             f"dimensions except one."
         )
@@ -234,7 +234,7 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
 
 
 def _widen(array: NDArray[Any]) -> NDArray[Any]:
-    """Convert short floating-point types that NumPy does not have, such as bfloat16, to float32."""
+    """Convert an array of a type that NumPy does not have, such as bfloat16, to float32."""
     if array.dtype.name.startswith(("bfloat16", "float8")):
         return array.astype(np.float32)
     return array

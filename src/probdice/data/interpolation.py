@@ -55,8 +55,8 @@ def interpolate_labels(
     """Linearly interpolate the indicators of labels, and write one row of probabilities per code.
 
     `into` must contain zeros. `codes` contains the codes of the source box in C order. The code −1
-    marks an invalid value, which makes all rows NaN. A pixel outside the field of view gets
-    probability 1 in the row `outside`.
+    marks an invalid value. All rows of a pixel that depends on an invalid value become NaN. A pixel
+    outside the field of view gets probability 1 in the row `outside`.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
@@ -141,7 +141,10 @@ def _corners(
     places: Integers,
     weights: Floats,
 ) -> int:
-    """Write the flat box indices and the weights of the source pixels around a position."""
+    """Write the weights of the source pixels around a position, and their indices in the flat box.
+
+    Return the number of these pixels.
+    """
     count = 1
     places[0], weights[0] = 0, 1.0
     for axis in range(sizes.size):

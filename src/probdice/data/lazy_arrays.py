@@ -190,7 +190,7 @@ class _Reordered(DerivedArray):
 
 
 def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
-    """Reorder and then flip the axes of `array`, except the first `first` axes."""
+    """Reorder and then flip the axes of `array`, apart from its `first` leading axes."""
     if not flips and tuple(order) == tuple(range(len(order))):
         return array
     order = (*range(first), *(first + axis for axis in order))

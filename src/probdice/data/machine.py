@@ -223,7 +223,7 @@ def _timer_signals() -> list[int]:
 
 
 def limit_memory(nbytes: int | None) -> None:
-    """Limit the memory of this process, in bytes, on Linux. None removes the limit.
+    """Limit the memory of this process to `nbytes` on Linux. None removes the limit.
 
     Other systems do not enforce RLIMIT_DATA.
     """

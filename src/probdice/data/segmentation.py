@@ -798,7 +798,7 @@ def several_labels(labels: Iterable[int] | int, option: str) -> tuple[int, ...]:
 
 
 def as_sums(sums: object) -> Sums:
-    """Check the option `sums`; "normalize" is the same as "normalise"."""
+    """Check the option `sums`, and return it with "normalise" in place of "normalize"."""
     if isinstance(sums, str):
         word = "normalise" if sums == "normalize" else sums
         if word in get_args(Sums):

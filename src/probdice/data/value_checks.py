@@ -48,7 +48,9 @@ SMOOTH = 0.8
 ROUNDING = 1e-6  # a smaller missing probability is a rounding error, not background
 
 NORMALISE, BACKGROUND = (
-    Option("sums", sums, python=f'sums="{sums}" to read or Segmentation.from_probabilities')
+    Option(
+        "sums", sums, python=f'sums="{sums}" to probdice.read or Segmentation.from_probabilities'
+    )
     for sums in ("normalise", "background")
 )
 MASK = Option("mask", "FILE", python="mask=…")
@@ -290,8 +292,9 @@ def examine_labels(values: NDArray[Any]) -> Fault | None:
 def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
     """Return the `Fault` of values that are not valid probabilities or logits, or None.
 
-    Values must be finite. Unless they are logits, they must also be in the expected range. If
-    `reading` is "error", their sum must be 1, and if it is "normalise", their sum must not be 0.
+    Values must be finite. Unless they are logits, they must also be at least 0 and, within a
+    tolerance, at most 1. If `reading` is "error", the values of a pixel must sum to 1. If `reading`
+    is "normalise", the sum must not be 0.
     """
     if rows.size == 0:
         return None

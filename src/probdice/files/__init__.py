@@ -228,7 +228,7 @@ def read_case(
         if ignored:
             raise InputError(
                 ignore_option(ignored),
-                f" applies to label maps, but these {len(parts)} files hold one region each. "
+                f" applies to label maps, but these {len(parts)} files contain one region each. "
                 f"To exclude voxels, use ",
                 MASK,
             )
@@ -266,7 +266,7 @@ def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
 
 
 def read_background_image(path: Readable) -> BackgroundImage:
-    """Read a background image to show under segmentations. JPEG and PNG may be in colour."""
+    """Read a background image to show under segmentations. JPEG and PNG images may be in colour."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"expected one background image file, found {len(parts)}")

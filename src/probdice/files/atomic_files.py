@@ -17,7 +17,7 @@ __all__ = ["null_for_nan", "replacing", "replacing_folder"]
 
 @contextmanager
 def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
-    """Yield a temporary path in the target's folder, and rename that file to the target at the end.
+    """Yield a temporary path in the folder of the target. The file becomes the target at the end.
 
     The temporary file is flushed to disk before it is renamed. If an error occurs, the temporary
     file is removed and the target remains unchanged. If the target is a symbolic link, the file to

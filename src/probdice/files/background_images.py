@@ -80,8 +80,8 @@ def onto_grid(
     """Reorder the axes of a background image to match the grid of the segmentations.
 
     An error is raised if the grids cannot be aligned. With `placed`, an error is also raised if
-    only the image or only the segmentations have a geometry. Otherwise, if the image or the
-    segmentations have no geometry, only their shapes must be equal.
+    only the image or only the segmentations have a geometry. Otherwise, equal shapes
+    are sufficient if the image or the segmentations have no geometry.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"

@@ -151,7 +151,7 @@ class _LayoutValue(TypedDict):
 
 @dataclass(frozen=True)
 class SharedLayout:
-    """The layout of an array in shared memory, where the axes of the array are in C order."""
+    """The layout of an array whose axes are permuted to C order in shared memory."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

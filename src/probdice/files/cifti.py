@@ -187,7 +187,7 @@ def _maps_of(values: NDArray[Any], matrix: Any) -> Maps:
     except (AttributeError, OverflowError, TypeError, ValueError) as error:
         raise corrupt(f"an element of its header is missing ({error})") from error
     if len(names) != values.shape[0]:
-        raise corrupt(f"it has {values.shape[0]} maps, but its header names {len(names)}")
+        raise corrupt(f"it has {values.shape[0]} maps, but its header describes {len(names)}")
     return Maps(values if order is None else values[:, order], names, space, tables, description)
 
 

@@ -80,7 +80,7 @@ def header_of(head: bytes) -> Header:
 
 
 def _class_of(head: bytes) -> str:
-    """Return the name of nibabel's class for a header, or "" if `head` is not a header."""
+    """Return the name of nibabel's class for a header, or "" if the header is not supported."""
     if head[344:348] in (b"n+1\0", b"ni1\0"):
         return "nifti1.Nifti1Header"
     if head[4:7] in (b"n+2", b"ni2"):

@@ -258,7 +258,7 @@ def _not_masks(values: Array, other: float) -> FormatError:
         f"one label per voxel, or the probability of every region. For percentages or 8-bit maps, "
         f"use ",
         *SCALES,
-        ". If it is a time series, extract one volume.",
+        ". If the file is a time series, extract one volume.",
     )
 
 

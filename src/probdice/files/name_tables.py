@@ -54,8 +54,8 @@ EXPECTED = (
 def with_names(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
-    Labels that are named but do not occur in the image are dropped if the names are a table, and
-    become empty regions if the names are a mapping or a list. With `required`, the names must
+    Names of labels that do not occur in the image are ignored if they are from a table. If they are
+    from a mapping or a list, these labels become empty regions. With `required`, the names must
     include at least one label of the image.
     """
     table = isinstance(names, str | os.PathLike)
