@@ -125,7 +125,8 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
     """Return the rows of the colour table, each with the number that encodes its colour."""
     if content.position == len(content.content) or not content.integer():
         raise FormatError(
-            "has no colour table, so the labels of its vertices are unknown. Write the table too."
+            "has no colour table, so the labels of its vertices are unknown. Write the file again "
+            "with a colour table."
         )
     count = version = content.integer()
     if count <= 0:

@@ -104,7 +104,7 @@ class _Server:
     def _shared(self, arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
         """Copy arrays to shared memory, and return its descriptor and the layouts of the arrays.
 
-        The descriptor is None if the arrays are in the reused buffer.
+        The descriptor is None if there are no arrays or if they are in the reused buffer.
         """
         parts = [SharedLayout.of(array) for array in arrays]
         total = sum(part.space for part in parts)

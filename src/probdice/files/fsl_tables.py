@@ -54,7 +54,9 @@ def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
         try:
             number = int(index or "") if value is None else int(value)
         except ValueError:
-            raise FormatError(f"the index of region {name!r} is not a whole number") from None
+            raise FormatError(
+                f"the index or value of region {name!r} is not a whole number"
+            ) from None
         if kind.startswith("prob") and value is None and not channels:
             number += 1
         names[number] = Entry(name)

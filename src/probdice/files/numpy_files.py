@@ -174,7 +174,7 @@ _parsing = Lock()
 
 @contextmanager
 def _numpy_call() -> Iterator[None]:
-    """Convert exceptions of NumPy's readers to `FormatError`, and explain pickled Python objects.
+    """Convert exceptions of NumPy's readers to `FormatError`, with a special text for pickles.
 
     Only one thread at a time can be in this block.
     """

@@ -109,7 +109,7 @@ def png_picture(source: Source) -> Iterator[Any]:
 
 @contextmanager
 def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
-    """Load an image with a Pillow class after comparing its header with the file size.
+    """Load an image with a Pillow class after comparing the image size with the file size.
 
     `ratio` is the largest compression ratio of the format.
     """
