@@ -113,7 +113,10 @@ def test_a_probabilistic_atlas_names_labels_from_1_and_volumes_from_0(tmp_path):
     [
         ("<atlas><data></data></atlas>", "an atlas without regions"),
         ("<atlas><label index='1'>a</atlas>", "is not valid XML"),
-        ("<atlas><label index='x'>a</label></atlas>", "index or value of region 'a' is not a whole"),
+        (
+            "<atlas><label index='x'>a</label></atlas>",
+            "index or value of region 'a' is not a whole",
+        ),
         ("<!DOCTYPE x [<!ENTITY a 'b'>]><atlas><label index='1'>&a;</label></atlas>", "entities"),
     ],
 )

@@ -55,7 +55,7 @@ NRRD_UNITS = re.compile(r"^space units:(.*)", re.MULTILINE | re.IGNORECASE)
 META_OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
 GIPL_HEADER = 256  # bytes
 MOST_AXES = 4  # three spatial axes and one region axis
-BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # suffixes without known first bytes
+BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # recognised by suffix only
 
 
 def _io(source: Source) -> str:

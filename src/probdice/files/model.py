@@ -70,7 +70,7 @@ class Image:
     regions: int | None = None  # the region axis, if there is one
     assumed: bool = False  # whether `regions` is assumed, because no metadata define the axes
     kind: Kind = "values"
-    affine: NDArray[np.float64] | None = None  # to millimetres, RAS
+    affine: NDArray[np.float64] | None = None  # maps pixel indices to millimetres (RAS)
     slope: float = 1.0
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)
