@@ -126,7 +126,7 @@ def test_dimensions_without_names_for_regions_are_axes():
     numbered = library.DataArray(ROWS, dims=("class", "x"), coords={"class": [3.0, 4.0]})
     assert region_dimension(numbered) == (0, (3, 4))
     several = library.DataArray(ROWS, dims=("class", "label"))
-    with pytest.raises(InputError, match="dimensions have names of region axes: class, label"):
+    with pytest.raises(InputError, match="dimensions could be the region axis: class, label"):
         region_dimension(several)
 
 

@@ -575,7 +575,7 @@ def test_outputs_are_checked_before_the_comparison(
     said = error_of(*both, "--map", twice, "--relabelled", twice, code=2)
     assert "also written by --map" in said
     assert "PNG stores only whole numbers" in error_of(*both, "--map", tmp_path / "a.png")
-    assert "PNG stores 2 axes" in error_of(*both, "--relabelled", tmp_path / "a.png")
+    assert "PNG stores images with 2 axes" in error_of(*both, "--relabelled", tmp_path / "a.png")
     assert not list(tmp_path.glob("a*"))
 
 
@@ -905,9 +905,9 @@ def test_region_names_come_from_arguments_and_tables(tmp_path: Path, reference: 
     assert re.search(r"left +left +1\.0000", shown) and "other" not in shown
     (tmp_path / "wrong.csv").write_text("7,csf\n")
     message = error_of(reference, named, "--names", f"prediction:{tmp_path}/wrong.csv")
-    assert "names none of the regions: the image has left, right" in message
+    assert "the names match none of the regions: the image has left, right" in message
     message = error_of(reference, reference, "--names", tmp_path / "wrong.csv", "--json", table)
-    assert "names none of the labels" in message or "also an input" in message
+    assert "the names match none of the labels" in message or "also an input" in message
 
 
 def test_a_table_of_names_is_not_overwritten(tmp_path: Path, reference: Path) -> None:
@@ -961,7 +961,7 @@ def test_info_lists_the_arrays_of_a_container(tmp_path: Path, monkeypatch: Any) 
     assert re.search(r":people/1 +2 × 2 × 1 +uint8 +a label map", shown)
     assert run("info", "a.h5:/one/labels").code == 0
     done = run("info", "a.h5:/three")
-    assert (done.code, done.out) == (1, "") and "contains no data set" in done.err
+    assert (done.code, done.out) == (1, "") and "contains no dataset" in done.err
 
 
 def test_info_of_overlapping_segments_shows_the_error_of_compare(tmp_path: Path) -> None:

@@ -353,11 +353,11 @@ def test_hdf5_by_path_and_by_axis_tags(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), BOTH)
     assert segmentation.source == f"{path}:/exported"
     with pytest.raises(
-        FormatError, match=r"contains 4 data sets \(/exported \(4, 3, 2, 2\), /volumes"
+        FormatError, match=r"contains 4 datasets \(/exported \(4, 3, 2, 2\), /volumes"
     ):
         read(path)
     with pytest.raises(
-        FormatError, match=r"contains no data set '/volumes'. Available data sets: /exported"
+        FormatError, match=r"contains no dataset '/volumes'. Available datasets: /exported"
     ):
         read(f"{path}:/volumes")
     with pytest.raises(FormatError, match="axistags that are not in ilastik's format"):

@@ -113,7 +113,10 @@ def test_a_probabilistic_atlas_names_labels_from_1_and_volumes_from_0(tmp_path):
     [
         ("<atlas><data></data></atlas>", "an atlas without regions"),
         ("<atlas><label index='1'>a</atlas>", "is not valid XML"),
-        ("<atlas><label index='x'>a</label></atlas>", "index of region 'a' is not a whole"),
+        (
+            "<atlas><label index='x'>a</label></atlas>",
+            "index or value of region 'a' is not a whole",
+        ),
         ("<!DOCTYPE x [<!ENTITY a 'b'>]><atlas><label index='1'>&a;</label></atlas>", "entities"),
     ],
 )
@@ -229,12 +232,12 @@ def test_a_name_shared_by_two_labels_is_numbered(labels, tmp_path):
 def test_names_of_none_of_the_labels_are_an_error_that_lists_both(labels, tmp_path):
     (tmp_path / "a.csv").write_text("1,csf\n3,grey\n")
     message = (
-        r"a\.csv: names none of the labels: the image has 0, 2, 11101, "
+        r"a\.csv: the names match none of the labels: the image has 0, 2, 11101, "
         r"but the names are 1=csf, 3=grey"
     )
     with pytest.raises(InputError, match=message):
         read(labels, names=tmp_path / "a.csv")
-    with pytest.raises(InputError, match="names none of the labels"):
+    with pytest.raises(InputError, match="the names match none of the labels"):
         read(labels, names={1: "csf"})
     with pytest.raises(InputError, match="the keys of names must be whole numbers, found grey"):
         read(labels, names={"grey": "white"})
@@ -257,9 +260,9 @@ def test_regions_are_named_by_a_list_a_mapping_or_a_table(maps, tmp_path):
     assert read(maps, names=tmp_path / "t.tsv").regions == ("csf", "grey", "white")
     named = read(maps, names=["csf", "grey", "white"], sums="background")
     assert named.regions == ("csf", "grey", "white", "background")
-    with pytest.raises(InputError, match="names must have 3 names, one per region, found 1"):
+    with pytest.raises(InputError, match="names must contain 3 names, one per region, found 1"):
         read(maps, names=["csf"])
-    with pytest.raises(InputError, match="names none of the regions: the image has 0, 1, 2"):
+    with pytest.raises(InputError, match="names match none of the regions: the image has 0, 1, 2"):
         read(maps, names={7: "csf"})
 
 

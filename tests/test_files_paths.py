@@ -121,14 +121,14 @@ def test_label_maps_one_per_file_are_rejected(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", LABELS)
     np.save(tmp_path / "b.npy", LABELS == 2)
     np.save(tmp_path / "p.npy", PROBABILITIES)
-    with pytest.raises(FormatError, match=r"a\.npy: one file per region requires .* found 2"):
+    with pytest.raises(FormatError, match=r"a\.npy: with one file per region, .* found 2"):
         read([tmp_path / "a.npy", tmp_path / "b.npy"])
     with pytest.raises(GeometryError, match=r"p\.npy: has shape \(3, 4, 3, 2\), expected"):
         read([tmp_path / "b.npy", tmp_path / "p.npy"])
     nibabel.save(nibabel.Nifti1Image(PROBABILITIES.T, None), tmp_path / "p.nii")
-    with pytest.raises(FormatError, match=r"p\.nii: one file per region .* contains 3 regions"):
+    with pytest.raises(FormatError, match=r"p\.nii: with one file per region, .* 3 regions"):
         read([tmp_path / "b.npy", tmp_path / "p.nii"])
-    with pytest.raises(InputError, match="2 files hold one region each"):
+    with pytest.raises(InputError, match="2 files contain one region each"):
         read([tmp_path / "b.npy", tmp_path / "p.npy"], ignore=[1])
 
 

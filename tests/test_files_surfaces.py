@@ -262,7 +262,7 @@ def test_vertices_and_voxels_of_cifti_are_written_and_read_back(tmp_path):
         ("a.annot", SHARES, "stores labels, found probabilities"),
         ("a.annot", LABELS - 5, "stores labels from −1 to 65535"),
         ("a.label.gii", SHARES, "label.gii stores labels"),
-        ("a.func.gii", LABELS, "store maps, found a label map"),
+        ("a.func.gii", LABELS, "store probabilities or a map, found labels"),
         ("a.dlabel.nii", SHARES, "dlabel.nii cannot store probabilities"),
         ("a.dscalar.nii", LABELS, "dscalar.nii cannot store a label map"),
         ("a.label.gii", LABELS.astype(np.int64) + 2**40, "store labels from −2³¹"),

@@ -148,15 +148,15 @@ def test_flat_images(tmp_path: Path) -> None:
 def test_data_that_a_format_cannot_store_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.png: PNG stores only whole numbers. Write prob"):
         write(tmp_path / "a.png", SHARES[:, :, 0])
-    with pytest.raises(InputError, match="PNG stores 2 axes, found 3"):
+    with pytest.raises(InputError, match="PNG stores images with 2 axes, found 3"):
         write(tmp_path / "a.png", LABELS)
     with pytest.raises(InputError, match="PNG stores labels from 0 to 65535, found 0 to 70000"):
         write(tmp_path / "a.png", np.array([[0, 70000]]))
-    with pytest.raises(InputError, match="store images of up to 3 axes, found 4"):
+    with pytest.raises(InputError, match="store images with up to 3 axes, found 4"):
         write(tmp_path / "a.nii", np.zeros((2, 2, 2, 2)))
-    with pytest.raises(InputError, match="store images of 2 or 3 axes, found 4"):
+    with pytest.raises(InputError, match="store images with 2 or 3 axes, found 4"):
         write(tmp_path / "a.mha", np.zeros((2, 2, 2, 2)))
-    with pytest.raises(InputError, match="stores images of 2 to 4 axes, found 5"):
+    with pytest.raises(InputError, match="stores images with 2 to 4 axes, found 5"):
         write(tmp_path / "a.tif", np.zeros((1,) * 5))
     message = r"a\.mgz: MGH stores labels from −2³¹ to 2³¹ − 1, found"
     with pytest.raises(InputError, match=f"{message} 0 to 2147483648. Write .nii.gz or .npz"):
@@ -335,6 +335,6 @@ def test_a_single_region_comes_back_from_every_format(tmp_path: Path) -> None:
 
 
 def test_one_dimensional_labels_are_not_written_as_tiff(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.tif: TIFF stores images of 2 to 4 axes, found 1"):
+    with pytest.raises(InputError, match=r"a\.tif: TIFF stores images with 2 to 4 axes, found 1"):
         write(tmp_path / "a.tif", np.array([0, 1, 2]))
     assert list(tmp_path.iterdir()) == []

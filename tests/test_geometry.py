@@ -47,7 +47,7 @@ def test_an_affine_is_copied_and_read_only():
 @pytest.mark.parametrize(
     ("shape", "affine", "message"),
     [
-        ((2, 2), np.eye(4), "affine must be 3 × 3 for an image of 2 axes"),
+        ((2, 2), np.eye(4), "affine must be 3 × 3 for an image with 2 axes"),
         ((2, 2), np.diag([1, 0, 1]), "must be finite and invertible"),
         ((2,), [[math.nan, 0], [0, 1]], "must be finite"),
         ((2,), "abc", "affine must contain numbers, found"),

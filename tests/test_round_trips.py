@@ -100,7 +100,7 @@ def refusal(suffix: str, kind: str, shape: tuple[int, ...], placed: bool) -> str
     if suffix == ".png" and not crisp:
         return "PNG stores only whole numbers"
     if suffix == ".png" and len(shape) != 2:
-        return "PNG stores 2 axes"
+        return "PNG stores images with 2 axes"
     if suffix == ".png" and kind == "negative":
         return "PNG stores labels from 0 to 65535, found -17"
     return ""

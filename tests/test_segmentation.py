@@ -313,10 +313,13 @@ def test_blocks_without_labels_add_no_label(monkeypatch):
     ("make", "message"),
     [
         (lambda: Segmentation(np.zeros(2, complex), crisp=True), "labels must be whole numbers"),
-        (lambda: Segmentation([1, 2], crisp=True, labels=(1,)), "a label map must not have labels"),
+        (
+            lambda: Segmentation([1, 2], crisp=True, labels=(1,)),
+            "labels and reading do not apply to a label map",
+        ),
         (
             lambda: Segmentation([1, 2], crisp=True, reading="softmax"),
-            "must not have labels or reading",
+            "labels and reading do not apply to a label map",
         ),
         (lambda: Segmentation([1, 2], crisp=True, names=["a"]), "names must be a mapping"),
         (lambda: Segmentation([1, 2], crisp=True, ignore=1.5), "ignore: expected whole numbers"),
@@ -330,7 +333,7 @@ def test_blocks_without_labels_add_no_label(monkeypatch):
         ),
         (
             lambda: Segmentation([[1.0]] * 2, crisp=False, labels=(0, 1), names={2: "a"}),
-            "keys of names must be channels from 0 to 1",
+            "keys of names must be channel indices from 0 to 1",
         ),
         (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), reading="sum"), "reading must"),
         (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), ignore=(1,)), "Use from_labels"),

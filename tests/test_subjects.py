@@ -72,7 +72,7 @@ def test_invalid_external_columns_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"line 3: case '1' of method 'a' already has a value"):
         as_external_column(f"runtime={file}").read(["a"], ["1"])
     file.write_text("method,case,runtime\na,1,fast\n")
-    with pytest.raises(FormatError, match="line 2: runtime must be a number, found 'fast'"):
+    with pytest.raises(FormatError, match="line 2: runtime must be a finite number, found 'fast'"):
         as_external_column(f"runtime={file}").read(["a"], ["1"])
     for wrong in ("times.csv", "runtime:faster=times.csv"):
         with pytest.raises(InputError, match=r"expected NAME=FILE, NAME:lower=FILE"):

@@ -310,15 +310,15 @@ def test_kernels_and_messages_use_the_same_tolerance_of_sums():
         ),
         (
             [[1.0, 0.0], [0.0, 0.0]],
-            'To add the missing probability as a region, pass sums="background" to read or '
-            "Segmentation.from_probabilities. Use Segmentation.from_labels if these whole numbers "
-            "are labels",
+            'To add the missing probability as a region, pass sums="background" to probdice.read '
+            "or Segmentation.from_probabilities. Use Segmentation.from_labels if these whole "
+            "numbers are labels",
             "To add the missing probability as a region, pass --sums background. Store one label "
             "per pixel if these whole numbers are labels",
         ),
         (
             [[0.5, 0.5], [0.5, 0.25]],
-            'To divide by the sum, pass sums="normalise" to read or '
+            'To divide by the sum, pass sums="normalise" to probdice.read or '
             "Segmentation.from_probabilities. To add the missing probability as a region, pass "
             'sums="background"',
             "To divide by the sum, pass --sums normalise. To add the missing probability as a "

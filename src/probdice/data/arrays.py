@@ -1,11 +1,11 @@
 """Convert arrays of other libraries to NumPy.
 
-A library is recognised by the names of its types, so that it need not be imported.
+A library is recognised by the names of its types, so it need not be imported.
 
 | array | conversion |
 |---|---|
 | NumPy array, memory map | unchanged, read in blocks |
-| Zarr array, data set in a file, Dask array | unchanged, read in blocks of whole chunks |
+| Zarr array, h5py dataset, Dask array | unchanged, read in blocks of whole chunks |
 | torch tensor | detached and copied from its device; bfloat16 becomes float32 |
 | JAX or CuPy array | copied from its device; bfloat16 becomes float32 |
 | xarray DataArray | replaced by its data; a dimension such as "region" is the region axis |
@@ -35,12 +35,12 @@ __all__ = [
     "type_named",
 ]
 
-# Singular names of xarray dimensions that are the region axis; plurals also work.
+# Singular names that mark an xarray dimension as the region axis; plurals also work.
 REGION_DIMENSIONS = ("region", "class", "label", "channel")
 
 
 class Array(Protocol):
-    """An array that can be read in blocks, such as an ndarray or a data set in a file."""
+    """An array that can be read in blocks, such as an ndarray or an h5py dataset."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -101,7 +101,7 @@ def as_array(value: Any) -> Array:
 
 
 def in_memory(array: Array) -> NDArray[Any]:
-    """Read all values of an array."""
+    """Read all values of an array, and return them as an ndarray."""
     return np.asarray(array[(slice(None),) * len(array.shape)])
 
 
@@ -155,7 +155,7 @@ def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] 
         return None
     if len(region_axes) > 1:
         raise InputError(
-            f"several dimensions have names of region axes: "
+            f"several dimensions could be the region axis: "
             f"{', '.join(str(array.dims[axis]) for axis in region_axes)}. Rename all of these "
             f"dimensions except one."
         )
@@ -234,7 +234,7 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
 
 
 def _widen(array: NDArray[Any]) -> NDArray[Any]:
-    """Convert short floating-point types that NumPy does not have, such as bfloat16, to float32."""
+    """Convert an array of a type that NumPy does not have, such as bfloat16, to float32."""
     if array.dtype.name.startswith(("bfloat16", "float8")):
         return array.astype(np.float32)
     return array

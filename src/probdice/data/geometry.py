@@ -45,7 +45,7 @@ class Geometry:
 
     def __post_init__(self) -> None:
         try:
-            affine = np.array(self.affine, dtype=np.float64) + 0.0  # a negative zero is a zero
+            affine = np.array(self.affine, dtype=np.float64) + 0.0  # converts −0.0 to 0.0
             shape = tuple(index(n) for n in self.shape)
         except (TypeError, ValueError):
             raise InputError(
@@ -55,7 +55,7 @@ class Geometry:
         size = len(shape) + 1
         if affine.shape != (size, size):
             raise InputError(
-                f"affine must be {size} × {size} for an image of {size - 1} axes, "
+                f"affine must be {size} × {size} for an image with {size - 1} axes, "
                 f"found shape {affine.shape}"
             )
         if not np.all(np.isfinite(affine)) or np.linalg.matrix_rank(affine[:-1, :-1]) < size - 1:
@@ -96,8 +96,8 @@ class Geometry:
     def steps_onto(self, other: "Geometry") -> tuple[tuple[int, ...], tuple[int, ...], float]:
         """Return the order of axes and the flipped axes that align this grid with `other`.
 
-        The third value is the largest remaining distance between corresponding corners, in pixels.
-        The distance is infinite if the grids cannot be aligned.
+        The third value is the largest remaining distance between corresponding corners, in pixels
+        of `other`. The distance is infinite if the grids cannot be aligned.
         """
         axes = len(self.shape)
         not_aligned = tuple(range(axes)), (), inf

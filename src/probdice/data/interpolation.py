@@ -52,11 +52,11 @@ def nearest_places(grid: Grid, into: Integers) -> None:
 def interpolate_labels(
     codes: NDArray[np.int32], grid: Grid, outside: int, into: NDArray[Any]
 ) -> None:
-    """Linearly interpolate the indicators of labels, one row of probabilities per code.
+    """Linearly interpolate the indicators of labels, and write one row of probabilities per code.
 
     `into` must contain zeros. `codes` contains the codes of the source box in C order. The code −1
-    marks an invalid value, which makes all rows NaN. A pixel outside the field of view gets
-    probability 1 in the row `outside`.
+    marks an invalid value. All rows of a pixel that depends on an invalid value become NaN. A pixel
+    outside the field of view gets probability 1 in the row `outside`.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
@@ -109,7 +109,7 @@ def interpolate_rows(
 
 @inner
 def _advance(index: Integers, shape: Integers) -> None:
-    """Go to the next pixel in C order."""
+    """Change `index` to that of the next pixel in C order."""
     for axis in range(shape.size - 1, -1, -1):
         index[axis] += 1
         if index[axis] < shape[axis]:
@@ -141,7 +141,10 @@ def _corners(
     places: Integers,
     weights: Floats,
 ) -> int:
-    """Write the flat box indices and the weights of the source pixels around a position."""
+    """Write the weights of the source pixels around a position, and their indices in the flat box.
+
+    Return the number of these pixels.
+    """
     count = 1
     places[0], weights[0] = 0, 1.0
     for axis in range(sizes.size):

@@ -102,7 +102,7 @@ class Intersection(DerivedArray):
 
 
 class WithoutLabels(DerivedArray):
-    """The mask of the pixels of a label map whose label is not in a list."""
+    """The mask of the pixels whose label in a label map is not in a list."""
 
     def __init__(self, array: Array, labels: Sequence[int]) -> None:
         super().__init__(array, dtype=np.bool_)
@@ -190,7 +190,7 @@ class _Reordered(DerivedArray):
 
 
 def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
-    """Reorder and then flip the axes of `array`, except the first `first` axes."""
+    """Reorder and then flip the axes of `array`, apart from its `first` leading axes."""
     if not flips and tuple(order) == tuple(range(len(order))):
         return array
     order = (*range(first), *(first + axis for axis in order))
@@ -209,10 +209,10 @@ def blocks(array: Array) -> Iterator[NDArray[Any]]:
 
 
 def boxes(array: Array) -> Iterator[tuple[slice, ...]]:
-    """Yield the boxes of the blocks.
+    """Yield the boxes of the blocks into which an array is divided.
 
-    The boxes consist of whole chunks. A NumPy array is divided along the axis with the largest
-    stride, and any other array without chunks along the first axis.
+    If the array has chunks, each box consists of whole chunks. A NumPy array is divided along the
+    axis with the largest stride. Any other array without chunks is divided along the first axis.
     """
     chunks = chunks_of(array)
     axes = range(len(array.shape))

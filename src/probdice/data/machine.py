@@ -1,8 +1,8 @@
 """Properties and functions of the machine and its operating system.
 
 This module contains all code that differs between Linux, macOS and Windows, with a fallback for
-systems that lack a feature. Other modules import neither `fcntl` nor `resource` and compare no
-system names. `tests/test_portability.py` checks this rule.
+systems that lack a feature. Other modules import neither `fcntl` nor `resource`, and do not
+compare system names. `tests/test_portability.py` checks this rule.
 """
 
 import os
@@ -195,7 +195,7 @@ def after_fork(function: Callable[[], None]) -> None:
 
 
 def prepare_child() -> None:
-    """Make timer signals end this process; ignore interrupts and write no core dumps."""
+    """Make timer signals end this process, ignore interrupts, and disable core dumps."""
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in _timer_signals():
@@ -223,7 +223,7 @@ def _timer_signals() -> list[int]:
 
 
 def limit_memory(nbytes: int | None) -> None:
-    """Limit the memory of this process on Linux. None removes the limit.
+    """Limit the memory of this process to `nbytes` on Linux. None removes the limit.
 
     Other systems do not enforce RLIMIT_DATA.
     """

@@ -110,10 +110,10 @@ class Placement:
         return places
 
     def chunks(self, source: Chunks | None) -> Chunks | None:
-        """Return the target chunks that correspond to the source chunks, or None.
+        """Return the target chunks that correspond to the source chunks.
 
         If the grids are rotated relative to each other, the chunks are cubes, because cubes depend
-        on the fewest source pixels.
+        on the fewest source pixels. Otherwise, return None if the source has no chunks.
         """
         pairs = [int(np.argmax(np.abs(column))) for column in self.matrix.T]
         other_elements = self.matrix.copy()
@@ -148,7 +148,7 @@ class FieldOfView(Lazy):
 
 
 class Decoded(DerivedArray):
-    """Stored values converted to probabilities, with the regions along the first axis.
+    """Stored values that are converted to probabilities, with the regions along the first axis.
 
     Pixels with invalid values become NaN.
     """

@@ -1,9 +1,9 @@
 """Resample a segmentation onto another grid.
 
-If both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the image is
-cropped or padded. Otherwise, its values are interpolated. Values are read only when a block of the
-result is read. The only exception is the linear interpolation of a label map, which first reads the
-whole label map to list its labels.
+If both grids lie on the same lattice (parallel axes, equal spacing, offset by whole pixels), the
+image is cropped or padded. Otherwise, its values are interpolated. Values are read only when a
+block of the result is read. The only exception is the linear interpolation of a label map, which
+first reads the whole label map to list its labels.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ MOST_REGIONS = 2**13  # largest number of regions; with more, a block would take
 
 
 def as_interpolation(value: object) -> Interpolation | None:
-    """Check the option `resample`."""
+    """Check the option `resample` and return it."""
     if value is None:
         return None
     for interpolation in get_args(Interpolation):
@@ -136,7 +136,7 @@ def _crop(segmentation: Segmentation, exact: Placement, geometry: Geometry) -> S
 def _nearest(
     segmentation: Segmentation, placement: Placement, geometry: Geometry, background: Label | None
 ) -> Segmentation:
-    """Return the labels or probabilities of the nearest pixels."""
+    """Return a segmentation with the labels or probabilities of the nearest pixels."""
     segmentation = _as_probabilities(segmentation)
     array = Nearest(segmentation.array, placement, _outside(segmentation, background))
     return replace(segmentation, array=array, geometry=geometry)

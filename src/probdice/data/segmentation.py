@@ -91,7 +91,7 @@ class Segmentation:
     source : str
         The file from which the segmentation was read, or "".
     notes : tuple of Note
-        Notes on reading the file, which are added to the notes of a comparison.
+        Notes from reading the file, which are added to the notes of a comparison.
     colours : mapping of int to str
         Colours of regions, such as "#0072B2", with the same keys as `names`. The mapping is empty
         if the source does not define colours.
@@ -152,7 +152,7 @@ class Segmentation:
             raise InputError(f"labels must be whole numbers, found {dtype}")
         if self.labels or self.reading != "error":
             raise InputError(
-                f"a label map must not have labels or reading, found labels={self.labels} and "
+                f"labels and reading do not apply to a label map, found labels={self.labels} and "
                 f"reading={self.reading!r}. Use from_probabilities or from_logits."
             )
 
@@ -176,7 +176,8 @@ class Segmentation:
         object.__setattr__(self, "labels", labels)
         if not all(0 <= channel < expected for channel in self.names):
             raise InputError(
-                f"the keys of names must be channels from 0 to {expected - 1}, found {self.names!r}"
+                f"the keys of names must be channel indices from 0 to {expected - 1}, found "
+                f"{self.names!r}"
             )
         _check_distinct([label for label in labels if label is not None])
         _check_distinct(self.regions)
@@ -317,7 +318,7 @@ class Segmentation:
         names: Sequence[Label | None] | None = None,
         geometry: Geometry | None = None,
     ) -> "Segmentation":
-        """Create a segmentation from logits. The probabilities are the softmax along `axis`.
+        """Create a segmentation from logits. Probabilities are the softmax of logits along `axis`.
 
         A probability that underflows is replaced by the smallest positive number, because a softmax
         is never exactly 0. The parameters have the same meaning as in `from_probabilities`.
@@ -449,8 +450,8 @@ class Segmentation:
         ----------
         images : iterable of Segmentation
             Label maps, or probabilistic segmentations with the same regions and the same
-            `reading`. All must have the same names and ignored labels. Their shapes may differ.
-            Their geometry is ignored.
+            `reading`. All images must have the same names and ignored labels. Their shapes may
+            differ. Their geometry is ignored.
 
         Examples
         --------
@@ -656,20 +657,20 @@ class Segmentation:
     ) -> "Segmentation":
         """Return this segmentation on another grid.
 
-        If both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the
-        segmentation is cropped or padded and keeps its values. Otherwise, its values are
-        interpolated. Blocks are computed when they are read.
+        If both grids lie on the same lattice (parallel axes, equal spacing, offset by whole
+        pixels), the segmentation is cropped or padded and keeps its values. Otherwise, its values
+        are interpolated. Blocks are computed when they are read.
 
         Parameters
         ----------
         geometry : Geometry
             The target grid, including its shape.
         how : {"linear", "nearest"}, optional
-            "linear" interpolates probabilities or the indicators of labels, so that a label map
+            "linear" interpolates probabilities or the indicators of labels, so a label map
             becomes probabilistic. "nearest" copies the values of the nearest pixel.
         background : int or str, optional
-            Label or name of the region that contains all pixels outside the field of view. This
-            argument is required if the target grid has pixels outside the field of view.
+            Label or name of the region to which all pixels outside the field of view are assigned.
+            This argument is required if the target grid has pixels outside the field of view.
 
         Examples
         --------
@@ -737,7 +738,7 @@ def _by_dimension(
 ) -> tuple[int, Sequence[Label | None] | None]:
     """Return the region axis and the region names.
 
-    If `axis` is 0, they are taken from the dimensions and coordinates of an xarray DataArray.
+    If `axis` is 0, both are taken from the dimensions and coordinates of an xarray DataArray.
     Given names take precedence.
     """
     if axis != 0 or isinstance(array, np.ndarray):
@@ -761,7 +762,7 @@ def _regions_first(value: AnyArray, axis: int, content: str) -> Array:
         )
     axis %= axes
     if array.shape[axis] == 0:
-        raise InputError(f"{content} have no regions: axis {axis} of shape {array.shape} is empty")
+        raise InputError(f"{content} have no regions: axis {axis} is empty (shape {array.shape})")
     if axis == 0:
         return array
     return reordered(array, (axis, *(k for k in range(axes) if k != axis)), ())
@@ -797,7 +798,7 @@ def several_labels(labels: Iterable[int] | int, option: str) -> tuple[int, ...]:
 
 
 def as_sums(sums: object) -> Sums:
-    """Check the option `sums`; "normalize" is the same as "normalise"."""
+    """Check the option `sums`, and return it with "normalise" in place of "normalize"."""
     if isinstance(sums, str):
         word = "normalise" if sums == "normalize" else sums
         if word in get_args(Sums):

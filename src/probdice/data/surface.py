@@ -44,7 +44,7 @@ def surfaces_for(
     space : VertexSpace
         The vertex space of the segmentations.
     surfaces : sequence of Surface
-        The given surfaces.
+        The surfaces to assign to structures.
     every : bool, optional
         Whether each surface must belong to a structure of `space`. Use False if, for example, a
         folder contains surfaces of hemispheres that are not segmented.

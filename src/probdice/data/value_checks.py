@@ -37,7 +37,7 @@ __all__ = [
 Sums = Literal["error", "normalise", "background"]
 Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
-TOLERANCE = 1e-3  # largest deviation of a sum from 1, and largest excess of a value above 1
+TOLERANCE = 1e-3  # largest accepted deviation of a sum from 1, and excess of a value above 1
 LARGEST = 2.0**63  # labels are 64-bit integers
 FORGIVEN = 0.5  # largest accepted excess above 1 if `sums` is "normalise" or "background"
 MANY = 100  # a map with at most this many labels is never treated as 8-bit probabilities
@@ -48,7 +48,9 @@ SMOOTH = 0.8
 ROUNDING = 1e-6  # a smaller missing probability is a rounding error, not background
 
 NORMALISE, BACKGROUND = (
-    Option("sums", sums, python=f'sums="{sums}" to read or Segmentation.from_probabilities')
+    Option(
+        "sums", sums, python=f'sums="{sums}" to probdice.read or Segmentation.from_probabilities'
+    )
     for sums in ("normalise", "background")
 )
 MASK = Option("mask", "FILE", python="mask=…")
@@ -57,7 +59,7 @@ MASK = Option("mask", "FILE", python="mask=…")
 def decoded(
     values: NDArray[Any], reading: Reading, into: NDArray[Any] | None = None
 ) -> "tuple[NDArray[Any], Fault | None]":
-    """Check stored values, and convert them to probabilities with `as_probabilities`."""
+    """Return stored values as probabilities, and the `Fault` of invalid values or None."""
     fault = examine_values(values, reading)
     return as_probabilities(values, reading, into), fault
 
@@ -206,7 +208,7 @@ class Fault:
                 command = f"For {name}, use --scale {full}"
                 remedies.append([_either(f"Divide {name} by {full}", command)])
         if remedies and self.foreground and not self.all_whole:
-            remedies.append(["Resample label maps by nearest neighbour"])
+            remedies.append(["Resample label maps with nearest-neighbour interpolation"])
         if self.kind == "sum" and not self.all_whole:
             if self.worst_sum > 0:
                 remedies.append(["To divide by the sum, pass ", NORMALISE])
@@ -215,8 +217,9 @@ class Fault:
                 remedies.append(missing)
         if not remedies:
             return [
-                "Divide probabilities by the value that means 1. Resample label maps by nearest "
-                "neighbour. If the values are intensities of a scan, pass its segmentation instead"
+                "Divide probabilities by the value that means 1. Resample label maps with "
+                "nearest-neighbour interpolation. If the values are intensities of a scan, pass "
+                "its segmentation instead"
             ]
         message = list(remedies[0])
         for remedy in remedies[1:]:
@@ -289,8 +292,9 @@ def examine_labels(values: NDArray[Any]) -> Fault | None:
 def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
     """Return the `Fault` of values that are not valid probabilities or logits, or None.
 
-    Values must be finite. Unless they are logits, they must also be in the expected range. If
-    `reading` is "error", their sum must be 1, and if it is "normalise", their sum must not be 0.
+    Values must be finite. Unless they are logits, they must also be at least 0 and, within a
+    tolerance, at most 1. If `reading` is "error", the values of a pixel must sum to 1. If `reading`
+    is "normalise", the sum must not be 0.
     """
     if rows.size == 0:
         return None

@@ -1,6 +1,6 @@
 """Read segmentations, and write label maps, probabilities and similarity maps.
 
-Each module implements one family of formats. `FORMATS` lists the formats in the order in which they
+Each family of formats has its own module. `FORMATS` lists the formats in the order in which they
 are tried. The first format that recognises a file reads it. Third-party libraries are imported only
 when a format requires them.
 """
@@ -228,7 +228,7 @@ def read_case(
         if ignored:
             raise InputError(
                 ignore_option(ignored),
-                f" applies to label maps, but these {len(parts)} files hold one region each. "
+                f" applies to label maps, but these {len(parts)} files contain one region each. "
                 f"To exclude voxels, use ",
                 MASK,
             )
@@ -247,7 +247,7 @@ def read_case(
 
 
 def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
-    """Read a mask of whole numbers from a file or an image. Pixels with value 0 are outside."""
+    """Read a mask of whole numbers from a file or an image. Value 0 means outside the mask."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"expected one mask file, found {len(parts)}")
@@ -266,7 +266,7 @@ def read_mask(path: Readable, *, max_bytes: int | None = None) -> Segmentation:
 
 
 def read_background_image(path: Readable) -> BackgroundImage:
-    """Read a background image to show under segmentations. JPEG and PNG may be in colour."""
+    """Read a background image to show under segmentations. JPEG and PNG images may be in colour."""
     parts = parts_of(path)
     if len(parts) > 1:
         raise InputError(f"expected one background image file, found {len(parts)}")
@@ -309,7 +309,7 @@ def write(
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the first of the types uint8, int16, uint16, int32, uint32, int64
         and uint64 that can represent its labels, or in an integer type that the format requires.
-        Probabilities are stored as they are compared, after the segmentation's option `sums` is
+        Probabilities are stored as `compare` uses them, after the segmentation's option `sums` is
         applied. With ``sums="normalise"``, for example, they are divided by their sum. The region
         axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a
         single foreground region is stored as one map; in .npy, background and foreground are stored
@@ -366,8 +366,8 @@ def streaming(
 ) -> Iterator[NewStore | None]:
     """Yield a Zarr store for writing an image block by block, or None if this is not possible.
 
-    Writing by blocks requires a path that ends in .zarr, a chunked input (`like`), and a geometry
-    whose axes need no reordering. Otherwise, the whole image must be written at once.
+    Writing block by block requires a path that ends in .zarr, a chunked input (`like`), and a
+    geometry whose axes need no reordering. Otherwise, the whole image must be written at once.
     """
     chunks = chunks_of(like.array)
     if not path.lower().endswith(ZARR.writes) or chunks is None or not is_upright(geometry):
@@ -392,7 +392,7 @@ def contents_of(path: str) -> list[ContainedArray]:
 
 
 def _memory_limit(max_bytes: int | None) -> int:
-    """Return the memory limit for the values of a file: `max_bytes`, or the machine's memory."""
+    """Return the memory limit for the values of a file: `max_bytes` or, by default, all memory."""
     return as_max_bytes(max_bytes) or memory()
 
 

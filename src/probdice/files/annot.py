@@ -31,10 +31,10 @@ from probdice.files.surface_maps import (
 __all__ = ["ANNOT"]
 
 UNLABELLED = -1
-MISSING = -2  # marks a vertex without a label; numbers of rows are not negative
+MISSING = -2  # marks a vertex that the file does not list; row numbers are not negative
 BLOCK = 1 << 16  # number of vertices that are converted together
 MOST_ROWS = 1 << 16  # largest number of rows that `write` accepts
-NEWER = -2  # negative version of the table, stored in place of the number of rows
+NEWER = -2  # marks version 2 of the table, which stores −2 in place of the number of rows
 
 
 def _recognises(source: Source) -> bool:
@@ -47,7 +47,7 @@ def _read(source: Source) -> Image:
     content = _Bytes(memoryview(source.path.read_bytes()))
     count = content.integer()
     if count < 1:
-        raise corrupt(f"it has {count} vertices")
+        raise corrupt(f"its header declares {count} vertices, expected at least 1")
     check_size(4 + 8 * count, stored, (count,))
     pairs = np.frombuffer(content.take(8 * count), ">i4").reshape(count, 2)
     rows = _table(content)
@@ -125,7 +125,8 @@ def _table(content: _Bytes) -> list[tuple[LabelRow, int]]:
     """Return the rows of the colour table, each with the number that encodes its colour."""
     if content.position == len(content.content) or not content.integer():
         raise FormatError(
-            "has no colour table, so the labels of its vertices are unknown. Write it with a table."
+            "has no colour table, so the labels of its vertices are unknown. Write the file again "
+            "with a colour table."
         )
     count = version = content.integer()
     if count <= 0:
@@ -176,7 +177,10 @@ def _labels(pairs: NDArray[Any], rows: list[tuple[LabelRow, int]]) -> NDArray[np
 
 
 def _distinct(colours: list[str]) -> NDArray[Any]:
-    """Change black and repeated colours, because each label needs its own colour in the file."""
+    """Return red, green and blue of each colour, with black and repeated colours changed.
+
+    In the file, each label needs its own colour, and black means that a vertex has no label.
+    """
     used = {0}
     triples = []
     for colour in colours:

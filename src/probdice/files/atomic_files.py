@@ -17,12 +17,12 @@ __all__ = ["null_for_nan", "replacing", "replacing_folder"]
 
 @contextmanager
 def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
-    """Yield a temporary path in the folder of the target, and rename it to the target at the end.
+    """Yield a temporary path in the folder of the target. The file becomes the target at the end.
 
     The temporary file is flushed to disk before it is renamed. If an error occurs, the temporary
     file is removed and the target remains unchanged. If the target is a symbolic link, the file to
     which it points is replaced. Use `alone` only while holding a lock: the temporary name is then
-    always the same, so that the next run overwrites the temporary file of a killed run.
+    always the same, so the next run overwrites the temporary file of a killed run.
     """
     target = Path(os.path.realpath(target))
     if target.is_dir():

@@ -51,7 +51,7 @@ def background_image_of(image: Image) -> BackgroundImage:
     if image.regions is not None:
         raise FormatError(
             f"contains {image.array.shape[image.regions]} values per voxel, expected one grey "
-            f"value. Save the volume to show as a separate file."
+            f"value. To show one of the volumes, save it as a separate file."
         )
     array, geometry = scaled_values(image, None), None
     if image.affine is not None:
@@ -80,8 +80,8 @@ def onto_grid(
     """Reorder the axes of a background image to match the grid of the segmentations.
 
     An error is raised if the grids cannot be aligned. With `placed`, an error is also raised if
-    only the image or only the segmentations have a geometry. Otherwise, if the image or the
-    segmentations have no geometry, only their shapes must be equal.
+    only the image or only the segmentations have a geometry. Otherwise, equal shapes
+    are sufficient if the image or the segmentations have no geometry.
     """
     if placed and (image.geometry is None) != (geometry is None):
         problem = "the background image has no geometry, but the segmentations have one"
@@ -91,8 +91,8 @@ def onto_grid(
             f"{problem}, so their positions cannot be compared. ",
             Option(
                 "ignore_geometry",
-                python="To show it in array order, pass it as an array",
-                command="To show it in array order, use --ignore-geometry",
+                python="To show the background image in array order, pass it as an array",
+                command="To show the background image in array order, use --ignore-geometry",
             ),
         )
     if image.geometry is not None and geometry is not None:

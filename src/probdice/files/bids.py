@@ -59,8 +59,8 @@ class BidsName:
 def label_table(path: str | os.PathLike[str]) -> Path | None:
     """Return the table with the label names of a file, or None if there is no table.
 
-    The table in the nearest folder is used. If a folder contains several tables, the table that
-    shares the most entities with the file is used.
+    The matching table in the nearest folder is used. If this folder contains several matching
+    tables, the table that shares the most entities with the file is used.
     """
     file = Path(path)
     file_name = BidsName.of(file.name)

@@ -151,7 +151,7 @@ class _LayoutValue(TypedDict):
 
 @dataclass(frozen=True)
 class SharedLayout:
-    """The layout of an array in shared memory, with its axes permuted to C order."""
+    """The layout of an array whose axes are permuted to C order in shared memory."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -165,7 +165,7 @@ class SharedLayout:
 
     @classmethod
     def of(cls, array: NDArray[Any] | Filling) -> "SharedLayout":
-        """Return the layout that stores an array in the order of its memory."""
+        """Return a layout that keeps the memory order of an array."""
         if isinstance(array, Filling):
             return cls(array.dtype, array.shape, tuple(range(len(array.shape))))
         order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))

@@ -2,8 +2,8 @@
 
 Zarr's codecs allocate as much memory as a chunk declares, and a few bytes may declare gigabytes.
 This module limits each codec to the size that follows from the metadata of the array. A size that
-the compressed bytes declare must be within the limit. If the compressed bytes declare no size, they
-are decompressed up to the limit.
+the compressed bytes declare must be within the limit. If the compressed bytes declare no size, an
+error is raised as soon as the decompressed bytes exceed the limit.
 
 Zarr reads chunks on its own threads, which is efficient for slow remote stores. Local stores are
 read on the calling thread instead, into memory that earlier chunks used. In processes that
@@ -51,10 +51,10 @@ _Array: Any = object if _PROTOTYPE is None else _PROTOTYPE.nd_buffer
 Args = TypeVarTuple("Args")
 R = TypeVar("R")
 
-KEPT = 1 << 27  # largest free memory of one size that is kept for reuse, in bytes
-PIECES = 16  # largest number of free pieces of one size
+KEPT = 1 << 27  # largest total size in bytes of the free pieces of one size
+PIECES = 16  # largest number of free pieces of one size that are kept for reuse
 SLACK = 1 << 20  # largest number of bytes that codecs may add to a chunk
-WIDEST = 16  # largest factor by which filters of format 2 may increase the size of a number
+WIDEST = 16  # largest factor by which filters of Zarr format 2 may increase the size of a number
 ZSTD, SKIPPABLE = 0xFD2FB528, 0x184D2A50  # magic numbers of Zstandard frames
 ZSTD_BLOCK = 1 << 17  # largest decompressed size of a Zstandard block in bytes
 
@@ -142,7 +142,7 @@ def _bounded_v3(codecs: Any) -> list[Any]:
 
 
 def _name_of(codec: Any) -> str:
-    """Return the name of a format 3 codec in its metadata, without the prefix "numcodecs."."""
+    """Return the name in a format 3 codec's metadata, without the prefix "numcodecs."."""
     return str(codec.to_dict()["name"]).removeprefix("numcodecs.")
 
 
@@ -291,14 +291,14 @@ def _size_of_zstandard(content: memoryview, most: int) -> int | None:
     return frames[0] if len(frames) == 1 else None
 
 
-# Codecs whose compressed bytes may declare their size, and functions that read this size.
+# Codecs whose compressed bytes may declare the decompressed size, and functions that read it.
 SIZES: dict[str, tuple[Any, Callable[[memoryview, int], int | None]]] = {
     "blosc": (Blosc(), _number_at(4)),
     "lz4": (LZ4(), _number_at(0)),
     "zstd": (Zstd(), _size_of_zstandard),
 }
 
-# Functions that return a decompressor for each codec, given the settings of the codec.
+# For each codec, a function that takes the settings of the codec and returns a decompressor.
 STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "gzip": lambda _: zlib_module().decompressobj(wbits=31),
     "zlib": lambda _: zlib_module().decompressobj(),
@@ -313,7 +313,7 @@ STREAMS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 
 Free: TypeAlias = deque[NDArray[np.uint8]]
 
-# Free memory by size. Sizes are powers of two.
+# Free pieces of memory: item n contains the pieces of 2**n bytes.
 _free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bit_length())]
 
 

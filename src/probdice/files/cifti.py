@@ -72,7 +72,7 @@ def _contents(source: Source) -> list[ContainedArray]:
 
 
 def of_cifti(image: Any) -> Image:
-    """Convert a nibabel Cifti2Image."""
+    """Convert a nibabel Cifti2Image to an `Image`."""
     with library_call():
         values = np.asanyarray(image.dataobj)
     return map_image(_maps_of(values, image.header.matrix), "")
@@ -127,14 +127,14 @@ def _maps(source: Source) -> Maps:
     text = _xml(source, header.offset)
     values, _ = stored_values(source.path, header, source.head, source.max_bytes)
     if values.ndim != 6 or values.shape[:4] != (1, 1, 1, 1):
-        raise corrupt(f"expected 6 axes, the first 4 of length 1, found {values.shape}")
+        raise corrupt(f"expected 6 axes (the first 4 of length 1), found shape {values.shape}")
     check_memory(32 * len(text), values.shape, source.max_bytes)
     maps = _maps_of(values[0, 0, 0, 0], _parsed(text).matrix)
     return replace(maps, slope=header.slope, inter=header.inter)
 
 
 def _xml(source: Source, offset: int) -> bytes:
-    """Return the XML in the header extensions."""
+    """Return the XML of the CIFTI header, which is in a header extension."""
     with source.path.open("rb") as stream:
         stream.seek(HEADER + 4)
         content = stream.read(max(offset - HEADER - 4, 0))
@@ -187,7 +187,7 @@ def _maps_of(values: NDArray[Any], matrix: Any) -> Maps:
     except (AttributeError, OverflowError, TypeError, ValueError) as error:
         raise corrupt(f"an element of its header is missing ({error})") from error
     if len(names) != values.shape[0]:
-        raise corrupt(f"it has {values.shape[0]} maps, but its header names {len(names)}")
+        raise corrupt(f"it has {values.shape[0]} maps, but its header describes {len(names)}")
     return Maps(values if order is None else values[:, order], names, space, tables, description)
 
 
@@ -199,7 +199,7 @@ def _entries(table: Mapping[int, Any] | None) -> Any:
 
 
 def _space(mapping: Any, size: int) -> tuple[VertexSpace, NDArray[np.int64] | None]:
-    """Return the sorted structures, and the order that sorts the columns (None if sorted)."""
+    """Return the sorted structures, and the column order that sorts them (None if sorted)."""
     volume = None
     if mapping.volume is not None:
         matrix = mapping.volume.transformation_matrix_voxel_indices_ijk_to_xyz
@@ -239,7 +239,7 @@ def _structure(model: Any, volume: Geometry | None) -> Structure:
         inside = volume is not None and bool(((used >= 0) & (used < volume.shape)).all())
         structure = Structure(name, 0, used)
     if not inside or structure.size != model.index_count:
-        raise corrupt(f"its list of indices of {structure.label} is invalid")
+        raise corrupt(f"its vertex or voxel indices of {structure.label} are invalid")
     return structure
 
 

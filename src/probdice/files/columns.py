@@ -85,5 +85,5 @@ def as_number(text: str, column: str, place: str) -> float:
     except ValueError:
         value = nan
     if not isfinite(value):
-        raise FormatError(f"{place}: {column} must be a number, found {text!r}")
+        raise FormatError(f"{place}: {column} must be a finite number, found {text!r}")
     return value

@@ -25,7 +25,7 @@ class _ImageValue(TypedDict):
 
 
 def answer_of(image: Image) -> ReaderResult:
-    """Convert an image in memory to an answer."""
+    """Convert an image in memory to a result that the child process can send."""
     affine = () if image.affine is None else (np.asarray(image.affine, np.float64),)
     labels, names = image.region_labels, image.region_names
     value: _ImageValue = {

@@ -1,4 +1,4 @@
-"""The child process of `containment`, which runs readers under limits and returns their results."""
+"""Run readers under limits in the child process of `containment`, and return their results."""
 
 import json
 import mmap
@@ -104,7 +104,7 @@ class _Server:
     def _shared(self, arrays: Sequence[Any]) -> tuple[int | None, list[dict[str, Any]]]:
         """Copy arrays to shared memory, and return its descriptor and the layouts of the arrays.
 
-        The descriptor is None if the arrays are in the reused buffer.
+        The descriptor is None if there are no arrays or if they are in the reused buffer.
         """
         parts = [SharedLayout.of(array) for array in arrays]
         total = sum(part.space for part in parts)

@@ -2,16 +2,16 @@
 
 Native libraries parse HDF5, ITK, DICOM, MATLAB and GIFTI files. A corrupt file can make a library
 crash, run forever, or allocate more memory than the machine has. `run_in_child` runs a reader in a
-child process, so that a corrupt file only causes an error message.
+child process, so a corrupt file causes only an error message.
 
-The child starts when the first file requires it. The start takes 0.3 to 0.7 seconds of CPU time,
+The child starts when the first file requires it. Starting takes 0.3 to 0.7 seconds of CPU time,
 mostly for importing NumPy and the library. The child reads all later files, one at a time. The
 child is replaced after a crash, and killed on a timeout, on an interrupt and at exit. The child
 creates neither named files nor named shared memory. It communicates only through a socket and
 anonymous memory, and exits when the socket closes.
 
-**Messages.** The parent sends a request. The child answers with any number of ``{"grant": bytes}``
-and then with ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
+**Messages.** The parent sends a request. The child sends any number of ``{"grant": bytes}``
+messages, and then ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
 shared memory (memfd). Arrays of up to `SCRATCH` bytes in total are in a buffer that is reused for
 each answer. The parent copies the content of this buffer, because a copy is faster than allocating
 new pages. Larger arrays have their own memory, which is sealed and mapped without a copy. On
@@ -117,11 +117,11 @@ def run_in_child(
     *arguments : JSON values
         Additional arguments of `reader`.
     returns : type
-        The type of the value in the answer, as for `conforms`.
+        The type of the value in the answer, in the form that `conforms` expects.
     library : str
         The module that parses the file. This module is imported before time and memory are limited.
     max_bytes : int
-        The maximum sum of all grants.
+        The maximum sum of all grants, in bytes.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def _filled(array: NDArray[Any] | Filling) -> NDArray[Any]:
 
 
 class _Ended(Exception):
-    """The child ended without an answer. `certain` is true if the current file is the cause."""
+    """The child ended without an answer. `certain` means that the current file is the cause."""
 
     def __init__(self, reason: str, *, certain: bool) -> None:
         super().__init__(reason)
@@ -208,7 +208,7 @@ class _Ended(Exception):
 
 
 class _Child:
-    """The child process, as seen by the parent."""
+    """The child process, its socket and its shared memory, in the parent process."""
 
     lock = threading.Lock()
     current: "_Child | None" = None
@@ -281,7 +281,7 @@ class _Child:
         except Malformed:
             self.end()
             raise _Ended(CRASHED, certain=True) from None
-        except BaseException:  # such as an interrupt; the next request would receive this answer
+        except BaseException:  # an interrupt; without `end`, the next request would get this answer
             self.end()
             raise
         finally:  # a memory map has its own descriptor

@@ -110,7 +110,7 @@ def refuse_entities(*_: Any) -> NoReturn:
 
 
 def whole_number(value: Any, name: str) -> int:
-    """Convert the header field `name` to an integer."""
+    """Convert the value of the header field `name` to an integer."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
@@ -129,7 +129,7 @@ def select_name(
     names : sequence of str
         All names that can be selected.
     kind : str
-        A plural noun for the named objects, such as "data sets".
+        A plural noun for the named objects, such as "datasets".
     example : str
         The text before a name in a path, such as "file.h5:".
     shown : sequence of str, optional

@@ -58,7 +58,7 @@ def description_of(
 
 
 def with_description(image: Image, text: object) -> Image:
-    """Apply the description in a file if it exists and matches the values."""
+    """Return the image with the properties in `text`, or unchanged if they do not match it."""
     if not isinstance(text, str) or not text:
         return image
     try:
@@ -105,7 +105,7 @@ def description_in(content: bytes) -> str:
 
 
 def _number(label: Any) -> int | None:
-    """Convert the label of a region to a 64-bit integer or None."""
+    """Convert the label of a region to a 64-bit integer. None remains None."""
     number = None if label is None else int(label)
     if number is not None and not -(2**63) <= number < 2**64:
         raise ValueError(f"label {number} does not fit in 64 bits")
@@ -139,8 +139,8 @@ def _shaped(
 def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.float64] | None:
     """Return the affine for the described axes, from the file or else from the description.
 
-    If the image was described without a geometry, an affine of unit spacing is a default of the
-    format and is ignored.
+    If the description states that the image has no geometry, an affine with unit spacing is the
+    format's default and is ignored.
     """
     affine = image.affine
     if "affine" in content:

@@ -64,11 +64,13 @@ def _image(path: Path, max_bytes: int) -> Image:
         fractional = dataset.SegmentationType == "FRACTIONAL"
     if geometry is None:
         raise FormatError(
-            "its frames do not form one regular volume. Resample it to equal slice spacing."
+            "its frames do not form one regular volume. Resample the image to equal slice spacing."
         )
     shape = tuple(int(length) for length in geometry.spatial_shape)
     if shape[0] > MOST_EMPTY * frames:
-        raise corrupt(f"its {frames} frames span {shape[0]} slices")
+        raise corrupt(
+            f"its {frames} frames span {shape[0]} slices, expected at most {MOST_EMPTY} per frame"
+        )
     numbers = [int(number) for number in seg.segment_numbers]
     needed = math.prod(shape) * (4 * len(numbers) if fractional else 1)
     check_memory(needed, shape, max_bytes)
@@ -138,5 +140,8 @@ def _colour(seg: Any, number: int) -> str | None:
 
 
 def _affine(volume: Any) -> Any:
-    """Convert highdicom's affine, which maps (slice, row, column) to LPS coordinates."""
+    """Return the affine from (column, row, slice) to RAS.
+
+    The affine of highdicom maps (slice, row, column) to LPS coordinates.
+    """
     return lps_to_ras(np.asarray(volume.affine)[:, [2, 1, 0, 3]])

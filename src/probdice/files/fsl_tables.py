@@ -33,7 +33,7 @@ def is_atlas(text: str) -> bool:
 
 
 def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
-    """Return the regions of an atlas by label or, with `channels`, by number of the volume.
+    """Return the regions of an atlas. Keys are labels or, with `channels`, volume numbers.
 
     In a *label* atlas, the index of a region is its label. In a *probabilistic* atlas, the index of
     a region is the number of its volume in the 4-D image, and the attribute ``value`` (by default,
@@ -54,7 +54,9 @@ def parse_atlas(text: str, *, channels: bool) -> dict[Label, Entry]:
         try:
             number = int(index or "") if value is None else int(value)
         except ValueError:
-            raise FormatError(f"the index of region {name!r} is not a whole number") from None
+            raise FormatError(
+                f"the index or value of region {name!r} is not a whole number"
+            ) from None
         if kind.startswith("prob") and value is None and not channels:
             number += 1
         names[number] = Entry(name)

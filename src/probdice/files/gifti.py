@@ -61,7 +61,7 @@ class _Value(TypedDict):
 
 
 def is_gifti(source: Source) -> bool:
-    """Return whether the file starts like GIFTI, with or without a document type."""
+    """Return whether the file starts like a GIFTI file, with or without a document type."""
     head = source.head
     return bool(START.match(head)) or (b"<!DOCTYPE GIFTI" in head and head.lstrip()[:1] == b"<")
 
@@ -75,7 +75,7 @@ def _contents(source: Source) -> list[ContainedArray]:
 
 
 def of_gifti(image: Any) -> Image:
-    """Convert a nibabel GiftiImage."""
+    """Convert a nibabel GiftiImage to an `Image`."""
     with library_call():
         answer = _answer(image)
     name = os.path.basename(image.get_filename() or "")
@@ -88,7 +88,7 @@ def _write(path: Path, payload: Payload) -> None:
     name = path.name.lower()
     if payload.labels and name.endswith((".func.gii", ".shape.gii")):
         raise InputError(
-            ".func.gii and .shape.gii store maps, found a label map. Write .label.gii."
+            ".func.gii and .shape.gii store probabilities or a map, found labels. Write .label.gii."
         )
     if not payload.labels and name.endswith(".label.gii"):
         raise InputError(".label.gii stores labels, found probabilities or a map. Write .func.gii.")
@@ -147,14 +147,15 @@ def _maps_of(answer: ReaderResult, file: str) -> Maps:
     intents = [intent for intent, _ in value["maps"]]
     if {POINTS, TRIANGLES} & set(intents):
         raise FormatError(
-            "is a surface mesh without labels. Pass the labels (.label.gii), and the mesh as ",
+            "is a surface mesh without labels. Pass the labels (.label.gii) instead, and pass the "
+            "mesh as ",
             Option("surface", "FILE", python="surface=…"),
         )
     if not intents:
         raise FormatError("contains no map")
     labels = LABELS in intents
     if labels and set(intents) != {LABELS}:
-        raise FormatError("contains both labels and other maps. Write one file of each.")
+        raise FormatError("contains both labels and other maps. Write them to separate files.")
     names: list[str] = []
     rows: list[NDArray[Any]] = []
     for array, (_, name) in zip(answer.arrays, value["maps"], strict=True):
@@ -164,8 +165,8 @@ def _maps_of(answer: ReaderResult, file: str) -> Maps:
     sizes = {len(row) for row in rows}
     if len(sizes) != 1 or 0 in sizes:
         raise FormatError(
-            f"contains maps of {listed(sorted(sizes))} vertices: expected the same number in all "
-            f"maps, and at least 1"
+            f"contains maps with {listed(sorted(sizes))} vertices: expected the same number of "
+            f"vertices in all maps, and at least 1"
         )
     structure = structure_named(value["structure"]) or structure_of_file(file)
     return Maps(
@@ -209,7 +210,7 @@ def parse_gifti(file: str, max_bytes: int) -> ReaderResult:
 
 
 def _answer(image: Any) -> ReaderResult:
-    """Convert a nibabel GiftiImage to an answer."""
+    """Convert a nibabel GiftiImage to a `ReaderResult`."""
     maps, arrays = [], []
     structure = image.meta.get(STRUCTURE) or ""
     for array in image.darrays:

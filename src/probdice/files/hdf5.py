@@ -1,4 +1,4 @@
-"""Read HDF5 (extra `hdf5`): `file.h5:/path/to/dataset`, or `file.h5` with a single data set.
+"""Read HDF5 (extra `hdf5`): `file.h5:/path/to/dataset`, or `file.h5` with a single dataset.
 
 The `axistags` of ilastik define the axes, so spatial axes in any order become z, y and x. A time
 axis of length 1 is dropped. Without `axistags`, a floating-point array with four axes contains the
@@ -45,7 +45,7 @@ def _recognises(source: Source) -> bool:
 
 
 class _Dataset(TypedDict):
-    """The properties of a numeric data set."""
+    """The properties of a numeric dataset."""
 
     name: str
     shape: list[Size]
@@ -77,7 +77,7 @@ def _image_of_tagged(array: Array, axes: str) -> Image:
 
 
 def _contents(source: Source) -> list[ContainedArray]:
-    """List every numeric data set."""
+    """List every numeric dataset."""
     contents = []
     for dataset in _run_in_child(source, list_datasets, returns=list[_Dataset]):
         shape, dtype = tuple(dataset["shape"]), np.dtype(dataset["dtype"])
@@ -96,7 +96,7 @@ def _run_in_child(source: Source, reader: Any, *arguments: Any, returns: Any) ->
 
 
 def _region_axis(dataset: _Dataset) -> int | None:
-    """Return the region axis: ilastik's axis "c", or the first of four axes without axistags."""
+    """Return the region axis: ilastik's axis "c" or, without axistags, the first of four axes."""
     if dataset["axes"] is None:
         return 0 if len(dataset["shape"]) == 4 else None
     return dataset["axes"].index("c") if "c" in dataset["axes"] else None
@@ -106,7 +106,7 @@ HDF5 = Format("HDF5", (".h5", ".hdf5", ".hdf", ".ilp"), _recognises, _read, cont
 
 
 class Hdf5Array(Lazy):
-    """A data set in a file. The values remain on disk, and one box is read at a time.
+    """A dataset in a file. The values remain on disk, and one box is read at a time.
 
     If a child process can be started, only the child imports h5py. Reading then takes 1.1 to 1.5
     times as long as with h5py in this process.
@@ -150,7 +150,7 @@ class Hdf5Array(Lazy):
 
 
 def find_dataset(file: str, inside: str) -> ReaderResult:
-    """Find the data set with this path, or the only data set, and check its size."""
+    """Find the dataset with this path, or the only dataset, and check its size."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     with open_file(h5py, file) as content:
         dataset = _dataset(h5py, content, inside)
@@ -159,7 +159,7 @@ def find_dataset(file: str, inside: str) -> ReaderResult:
 
 
 def list_datasets(file: str) -> ReaderResult:
-    """List every numeric data set."""
+    """List every numeric dataset."""
     h5py = need("h5py", "hdf5", "reading HDF5")
     with open_file(h5py, file) as content:
         numeric = datasets(h5py, content).values()
@@ -183,7 +183,7 @@ def read_box(
 
 
 def filling_of(content: Any, dataset: Any, box: Any, shape: tuple[int, ...]) -> Filling:
-    """Return an array that will be filled with a part of a data set.
+    """Return a `Filling` that reads a part of a dataset.
 
     The file is closed once the array has been filled.
     """
@@ -220,7 +220,7 @@ def _version(file: str) -> list[int]:
 
 
 def datasets(h5py: Any, group: Any) -> dict[str, Any]:
-    """Return all numeric data sets of a group by path."""
+    """Return a mapping from paths to all numeric datasets in a group."""
     numeric: dict[str, Any] = {}
 
     def visit(name: str, item: Any) -> None:
@@ -233,7 +233,7 @@ def datasets(h5py: Any, group: Any) -> dict[str, Any]:
 
 
 def check_dataset(dataset: Any, path: Path) -> None:
-    """Reject a data set that declares more values than the file can contain."""
+    """Reject a dataset that declares more values than the file can contain."""
     with library_call():
         shape, chunks, itemsize = tuple(dataset.shape), dataset.chunks, dataset.dtype.itemsize
         stored = dataset.id.get_storage_size()
@@ -256,14 +256,14 @@ def check_dataset(dataset: Any, path: Path) -> None:
 
 
 def _dataset(h5py: Any, file: Any, inside: str) -> Any:
-    """Return the data set at the path `inside`, or the only numeric data set."""
+    """Return the dataset at the path `inside`, or the only numeric dataset."""
     numeric = datasets(h5py, file)
     with library_call():
         linked = file.get(inside) if inside else None  # links are not listed
     if isinstance(linked, h5py.Dataset) and linked.dtype.kind in "biuf" and linked.shape:
         return linked
     shown = [f"{name} {dataset.shape}" for name, dataset in numeric.items()]
-    return numeric[select_name(inside, list(numeric), "data sets", "file.h5:", shown)]
+    return numeric[select_name(inside, list(numeric), "datasets", "file.h5:", shown)]
 
 
 def _axes(dataset: Any) -> str | None:
@@ -279,5 +279,5 @@ def _axes(dataset: Any) -> str | None:
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"has axistags that are not in ilastik's format: {tags!r}") from error
     if len(keys) != len(dataset.shape):
-        raise FormatError(f"has {len(keys)} axistags for an array of shape {dataset.shape}")
+        raise FormatError(f"has {len(keys)} axistags, but its array has {len(dataset.shape)} axes")
     return "".join(keys)

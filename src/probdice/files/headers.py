@@ -51,7 +51,7 @@ UNITS = {"meter": 1, "micron": 3}
 
 @dataclass(frozen=True, eq=False)
 class Header:
-    """The fields that are required to read the values and to locate the image in space."""
+    """The header fields that are required to read the values and to locate the image in space."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -70,7 +70,7 @@ def header_of(head: bytes) -> Header:
     """Parse the header in the first bytes of a file."""
     name = _class_of(head)
     if not name:
-        raise corrupt("its header is neither NIfTI nor Analyze")
+        raise corrupt("its header is not a NIfTI, Analyze or MGH header")
     header = _nifti_1(head) if name.startswith("nifti1.") else _by_nibabel(name, head)
     if any(length < 1 for length in header.shape):
         raise FormatError(f"contains no voxels: its shape is {header.shape}")
@@ -80,7 +80,7 @@ def header_of(head: bytes) -> Header:
 
 
 def _class_of(head: bytes) -> str:
-    """Return the name of nibabel's class for a header, or "" if `head` is not a header."""
+    """Return the name of nibabel's class for a header, or "" if the header is not supported."""
     if head[344:348] in (b"n+1\0", b"ni1\0"):
         return "nifti1.Nifti1Header"
     if head[4:7] in (b"n+2", b"ni2"):
@@ -98,7 +98,10 @@ def _nifti_1(head: bytes) -> Header:
     raw = np.frombuffer(head, FIELDS[order], count=1)[0]
     axes = int(raw["dim"][0])
     if int(raw["sizeof_hdr"]) != 348 or not 1 <= axes <= 7:
-        raise corrupt(f"its header has {axes} axes and a size of {raw['sizeof_hdr']} bytes")
+        raise corrupt(
+            f"its header has {axes} axes and a size of {raw['sizeof_hdr']} bytes, expected 1 to 7 "
+            f"axes and 348 bytes"
+        )
     code = int(raw["datatype"])
     if code not in TYPES:
         raise FormatError(

@@ -8,7 +8,7 @@
 | values, one per pixel and region | meaning |
 |---|---|
 | only 0 and 1, unless the file declares probabilities | masks, one per region |
-| other numbers that are floating-point, scaled by the file or scaled by `scale` | probabilities |
+| other numbers that are floating-point, or scaled by the file or by `scale` | probabilities |
 | other integers | an error, because they may be a time series or percentages |
 
 The comparison, not this module, checks that probabilities are in [0, 1] and sum to 1.
@@ -100,7 +100,7 @@ def segmentation_of(
 def _channels(
     labels: Sequence[int | None] | None, names: Sequence[Label | None] | None, count: int
 ) -> tuple[tuple[int | None, ...], dict[int, str]]:
-    """Return the label of every region (None if it has none), and the names by channel."""
+    """Return the label of each region (None if it has no label), and the names by channel."""
     if names is not None and labels is None:
         names = _distinct(names)
     elif labels is None:
@@ -143,8 +143,8 @@ def segmentation_of_many(
         image = without_single_region(image)
         if image.regions is not None and not image.assumed:
             raise FormatError(
-                f"{file}: one file per region requires one value per voxel, but this file contains "
-                f"{image.array.shape[image.regions]} regions. Read it alone."
+                f"{file}: with one file per region, a file must contain one value per voxel, but "
+                f"this file contains {image.array.shape[image.regions]} regions. Read it alone."
             )
         image = replace(image, regions=None)
         values = scaled_values(image, scale)
@@ -153,9 +153,9 @@ def segmentation_of_many(
             beyond = other if beyond is None else beyond
             if values.dtype.kind in "iu" and other is not None:
                 raise FormatError(
-                    f"{file}: one file per region requires probabilities or a mask of 0 and 1, "
-                    f"found {other}. If the file is a label map, read it alone. For percentages or "
-                    "8-bit maps, use ",
+                    f"{file}: with one file per region, a file must contain probabilities or a "
+                    f"mask of 0 and 1, found {other}. If the file is a label map, read it alone. "
+                    f"For percentages or 8-bit maps, use ",
                     *SCALES,
                 )
         region = Segmentation.from_probabilities(values, axis=None, geometry=_geometry(image))
@@ -258,7 +258,7 @@ def _not_masks(values: Array, other: float) -> FormatError:
         f"one label per voxel, or the probability of every region. For percentages or 8-bit maps, "
         f"use ",
         *SCALES,
-        ". From a time series, extract one volume.",
+        ". If the file is a time series, extract one volume.",
     )
 
 

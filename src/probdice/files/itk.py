@@ -55,13 +55,14 @@ NRRD_UNITS = re.compile(r"^space units:(.*)", re.MULTILINE | re.IGNORECASE)
 META_OBJECT = re.compile(rb"ObjectType\s*=\s*Image\s")  # the first line that MetaIO writes
 GIPL_HEADER = 256  # bytes
 MOST_AXES = 4  # three spatial axes and one region axis
-BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # not recognisable by their first bytes
+BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # recognised by suffix only
 
 
 def _io(source: Source) -> str:
     """Return the name of ITK's reader for a file, or "" if no reader supports the file.
 
-    The first bytes determine the reader if possible.
+    If possible, the first bytes determine the reader. Otherwise, SimpleITK determines the reader of
+    a file whose name ends in one of `BY_NAME`.
     """
     head = source.head.lstrip()
     for start, io in MAGIC.items():
@@ -129,7 +130,7 @@ def _mapped(source: Source) -> Image:
 
 
 def of_simpleitk(image: Any, *, max_bytes: int, no_geometry: bool = False) -> Image:
-    """Convert a SimpleITK image. With `no_geometry`, ignore the geometry of the image."""
+    """Convert a SimpleITK image to an `Image`. With `no_geometry`, ignore the geometry."""
     sitk = need("SimpleITK", "itk", "reading a SimpleITK image")
     with _itk_call():
         array = _transposed(sitk, image)
@@ -141,7 +142,7 @@ def of_simpleitk(image: Any, *, max_bytes: int, no_geometry: bool = False) -> Im
 def _regions(array: NDArray[Any], axes: int, components: int) -> int | None:
     """Return the region axis (the axis of the components or the fourth axis), or None."""
     if axes == 4 and components > 1:
-        raise FormatError(f"has shape {array.shape}: expected at most one axis of regions")
+        raise FormatError(f"has shape {array.shape}: expected at most one region axis")
     if axes == 4:
         return 3
     return axes if components > 1 else None
@@ -157,7 +158,7 @@ def _write(path: Path, payload: Payload) -> None:
     array = payload.array
     axes = array.ndim - payload.regions
     if axes not in (2, 3):
-        raise InputError(f"NRRD and MHA store images of 2 or 3 axes, found {axes}. Write .npz.")
+        raise InputError(f"NRRD and MHA store images with 2 or 3 axes, found {axes}. Write .npz.")
     if array.dtype == np.float16:
         array = array.astype(np.float32)
     # (region, x, y, z) becomes (z, y, x) with the regions as components.
@@ -230,7 +231,7 @@ def _with_units(affine: NDArray[np.float64], head: bytes) -> NDArray[np.float64]
 
 
 def read_metaimage_header(file: str) -> ReaderResult:
-    """Read a MetaImage except for its values."""
+    """Read the header of a MetaImage."""
     sitk = need("SimpleITK", "itk", "reading this format")
     reader = _reader(sitk, file, "MetaImageIO")
     return ReaderResult(
@@ -318,9 +319,10 @@ def _check_header(sitk: Any, reader: Any, source: Source, io: str) -> None:
 
 
 def _voxels_in_header(head: bytes, io: str) -> int | None:
-    """Return the number of voxels in a VTK, GIPL or MRC header, and None for other formats.
+    """Return the number of voxels that a VTK, GIPL or MRC header declares, or None.
 
-    Return 0 if the header lacks the image size. SimpleITK would then use uninitialised memory.
+    Return None for other formats. Return 0 if the header lacks the image size, because SimpleITK
+    would then use uninitialised memory.
     """
     if io == "VTKImageIO":
         lengths = VTK_LENGTHS.search(head)

@@ -20,7 +20,7 @@ METRES = {
 
 
 def in_millimetres(unit: str) -> float:
-    """Return the length of a unit in millimetres. Without a unit, lengths are in millimetres."""
+    """Return the length of a unit in millimetres. The unit "" means millimetres."""
     name = unit.strip().lower().replace("metre", "meter")
     if not name:
         return 1.0

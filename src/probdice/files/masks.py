@@ -82,7 +82,7 @@ class SharedPixels:
 
 
 def shared_pixels(masks: Sequence[Array], names: Sequence[Label]) -> SharedPixels:
-    """Count the pixels that are in several masks."""
+    """Count the pixels that are in several masks, and find the names of these masks."""
     pixels = 0
     volumes = np.zeros(len(masks), np.int64)
     sharing = np.zeros(len(masks), np.bool_)
@@ -104,13 +104,13 @@ def label_map_by_priority(
     geometry: Geometry | None,
     colours: Mapping[int, str],
 ) -> Segmentation:
-    """Create a label map, in which shared pixels are assigned by priority.
+    """Create a label map in which shared pixels are assigned by priority.
 
     A shared pixel is assigned to the first region in `priority` that contains it. Regions keep
     their labels if all labels are positive. Otherwise, regions are numbered from 1. Regions that
-    are not in `priority` come last. If two of these regions share a pixel that is in no region of
-    `priority`, an error is raised. Each name in `priority` that is not a region adds a note of kind
-    "priority".
+    are not in `priority` have the lowest priority. If two of these regions share a pixel that is in
+    no region of `priority`, an error is raised. Each name in `priority` that is not a region adds a
+    note of kind "priority".
     """
     shown = shown_labels(labels, names)
     places = {str(label): k for k, label in enumerate(shown)}

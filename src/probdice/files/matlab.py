@@ -131,7 +131,7 @@ def _variables(file: str, names: list[str], max_bytes: int) -> Mapping[str, Any]
 
 
 def _unpacked_size(file: str, max_bytes: int) -> int:
-    """Return the size of all variables after verifying the checksums of compressed variables."""
+    """Return the total size of all variables, after verifying checksums of compressed variables."""
     with open(file, "rb") as stream:
         content = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
     order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:128]))
@@ -179,7 +179,7 @@ def _opened(value: Any) -> Any:
 
 
 def _field(structs: NDArray[Any], name: str) -> Any:
-    """Return a field of one struct, or an array with this field of each of several structs."""
+    """Return the field of a struct or, for several structs, an array with the field of each."""
     fields = structs[name].ravel(order="F")
     return fields[0] if fields.size == 1 else fields
 
@@ -222,7 +222,10 @@ def _is_structs(value: Any) -> bool:
 
 
 def read_newer(file: str, inside: str, max_bytes: int) -> ReaderResult:
-    """Read an HDF5 variable, with its axes in reverse order. Cells are not supported."""
+    """Read an HDF5 variable. The order of its axes is the reverse of MATLAB's.
+
+    Cells are not supported.
+    """
     h5py = need("h5py", "hdf5", "reading MATLAB 7.3")
     content = open_file(h5py, file)
     variables = _newer_variables(h5py, content)
@@ -250,6 +253,6 @@ def list_newer(file: str, max_bytes: int) -> ReaderResult:
 
 
 def _newer_variables(h5py: Any, content: Any) -> dict[str, Any]:
-    """Return every numeric data set, by path, except those in cells."""
+    """Return a mapping from paths to all numeric datasets, except datasets in cells."""
     items = datasets(h5py, content).items()
     return {name.strip("/"): item for name, item in items if not name.startswith("/#refs#")}

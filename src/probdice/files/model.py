@@ -1,6 +1,6 @@
 """Types that all readers share. A reader converts a `Source` to an `Image`.
 
-A reader returns only the content of the file. `interpretation` decides whether the values are
+A reader returns only the content of the file. `interpretation` determines whether the values are
 labels or probabilities. Readers raise short errors, which `read` prefixes with the file name.
 """
 
@@ -40,9 +40,9 @@ __all__ = [
 ]
 
 
-# "values" are interpreted according to the numbers. "regions" are probabilities whose region axis
-# is kept even if there is only one region. "foreground" is one probability per pixel, with the
-# labels and names of both regions.
+# "values" are labels or probabilities, depending on the numbers. "regions" are probabilities whose
+# region axis is kept even if there is only one region. "foreground" is one probability per
+# pixel, with the labels and names of both regions.
 Kind = Literal["values", "labels", "probabilities", "regions", "foreground"]
 
 
@@ -51,7 +51,7 @@ class Source:
     """A file to be read."""
 
     path: Path
-    inside: str  # the data set, key or variable after the colon, or ""
+    inside: str  # the dataset, key or variable after the colon, or ""
     head: bytes  # the first bytes, decompressed if the file is gzipped
     gzipped: bool
     max_bytes: int  # memory limit for values that cannot remain on disk
@@ -70,7 +70,7 @@ class Image:
     regions: int | None = None  # the region axis, if there is one
     assumed: bool = False  # whether `regions` is assumed, because no metadata define the axes
     kind: Kind = "values"
-    affine: NDArray[np.float64] | None = None  # to millimetres, RAS
+    affine: NDArray[np.float64] | None = None  # maps pixel indices to millimetres (RAS)
     slope: float = 1.0
     inter: float = 0.0
     label_names: Mapping[int, str] = field(default_factory=dict)

@@ -54,8 +54,8 @@ EXPECTED = (
 def with_names(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
-    Labels that are named but do not occur in the image are dropped if the names are a table, and
-    become empty regions if the names are a mapping or a list. With `required`, the names must
+    Names of labels that do not occur in the image are ignored if they are from a table. If they are
+    from a mapping or a list, these labels become empty regions. With `required`, the names must
     include at least one label of the image.
     """
     table = isinstance(names, str | os.PathLike)
@@ -189,7 +189,7 @@ def _parsed(content: bytes, channels: bool) -> dict[Label, Entry]:
 
 
 def _distinct_names(rows: Iterable[tuple[Label, Entry]]) -> dict[Label, Entry]:
-    """Return the entries by label. Two different names of one label are an error."""
+    """Return a mapping from labels to entries. Raise an error if a label has different names."""
     entries: dict[Label, Entry] = {}
     for label, entry in rows:
         earlier = entries.setdefault(label, entry)
@@ -279,7 +279,7 @@ def _json(text: str) -> dict[Label, Entry]:
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Create a JSON object. Different values of one key are an error."""
+    """Create a JSON object from its pairs. Raise an error if a key has different values."""
     values: dict[str, Any] = {}
     for key, value in pairs:
         if values.setdefault(key, value) != value:
@@ -367,7 +367,7 @@ def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segment
     count = len(segmentation.regions) - (segmentation.reading == "background")
     if len(names) != count:
         raise InputError(
-            f"names must have {count} names, one per region, found {len(names)}: {listed(names)}"
+            f"names must contain {count} names, one per region, found {len(names)}: {listed(names)}"
         )
     listed_names = {k: str(name) for k, name in enumerate(names)}
     return replace(segmentation, names={**segmentation.names, **listed_names})
@@ -376,7 +376,7 @@ def _listed_regions(segmentation: Segmentation, names: Sequence[str]) -> Segment
 def _none(entries: Mapping[Label, Entry], labels: Sequence[Label], what: str) -> InputError:
     names = [f"{label}={entry.name}" for label, entry in entries.items()]
     return InputError(
-        f"names none of the {what}: the image has {listed(labels)}, but the names are "
+        f"the names match none of the {what}: the image has {listed(labels)}, but the names are "
         f"{listed(names)}. Check that the names belong to this image."
     )
 
@@ -394,7 +394,7 @@ def labels_in(segmentation: Segmentation) -> set[int]:
 
 
 def _distinct(values: NDArray[Any]) -> list[int]:
-    """Return the distinct integers. If they span a short range, a lookup table replaces sorting."""
+    """Return the distinct values. If they span a short range, a lookup table replaces sorting."""
     lowest, highest = values.min(), values.max()
     if int(highest) - int(lowest) >= SHORT_RANGE:
         return [int(value) for value in np.unique(values).tolist()]
@@ -404,7 +404,7 @@ def _distinct(values: NDArray[Any]) -> list[int]:
 
 
 def _label(text: str) -> Label:
-    """Convert a whole number, which may be negative, to a label."""
+    """Convert text to an integer label if it is a whole number, which may be negative."""
     label = as_label(text.removeprefix("-"))
     return -label if text.startswith("-") and isinstance(label, int) else as_label(text)
 

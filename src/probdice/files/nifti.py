@@ -38,7 +38,7 @@ __all__ = ["NIFTI", "of_nibabel", "other_half", "stored_values"]
 HEADER = 352  # number of bytes in a NIfTI-1 header, including the extension flag
 LONGEST = 1 << 24  # number of bytes that are searched for a label table
 LONGEST_AXIS = 32767  # largest length of an axis in NIfTI-1
-LONGEST_TRAILER = 1 << 22  # number of bytes after the values of MGH that are searched
+LONGEST_TRAILER = 1 << 22  # number of bytes that are searched after the values of an MGH file
 MGH_COMMAND = 3  # tag of a command line in the history of the image
 LABEL = re.compile(
     r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))', re.DOTALL
@@ -79,7 +79,7 @@ def _read(source: Source) -> Image:
 
 
 def of_nibabel(image: Any) -> Image:
-    """Convert a nibabel image. If possible, the stored values are kept and scaled later."""
+    """Convert a nibabel image to an `Image`. If possible, the stored values are scaled later."""
     if not hasattr(image, "affine") or len(image.shape) < 1:
         raise FormatError(
             f"is a {type_named(image)}, which is not an image on a grid. Pass an array of its "
@@ -111,7 +111,7 @@ def _write(path: Path, payload: Payload) -> None:
     axes = payload.array.ndim - payload.regions
     if axes > 3:
         raise InputError(
-            f"NIfTI and MGH store images of up to 3 axes, found {axes}. Write .npz or .tif."
+            f"NIfTI and MGH store images with up to 3 axes, found {axes}. Write .npz or .tif."
         )
     array = np.moveaxis(payload.array, 0, -1) if payload.regions else payload.array
     shape: tuple[int, ...] = array.shape[:axes] + (1,) * (3 - axes) + array.shape[axes:]
@@ -161,7 +161,7 @@ def _is_mgh(head: bytes) -> bool:
 
 
 def other_half(path: Path) -> Path | None:
-    """Return the header file of an .img file, or the value file of an .hdr file."""
+    """Return the header file of an .img file, the value file of an .hdr file, or None."""
     for suffix, other in ((".img", ".hdr"), (".hdr", ".img")):
         if _stem(path, suffix):
             return _with_suffix(path, suffix, other)
@@ -187,8 +187,8 @@ def stored_values(
         content = unpack(path, needed, trailing)
     if len(content) < needed:
         raise corrupt(
-            f"it has {len(content)} bytes, expected {needed} for {header.shape} values of "
-            f"{header.dtype}"
+            f"it has {len(content)} bytes, expected {needed} for an array of shape {header.shape} "
+            f"and type {header.dtype}"
         )
     if trailing:
         extensions = bytes(content[needed : needed + trailing])
@@ -230,7 +230,7 @@ def _axes(values: NDArray[Any]) -> tuple[NDArray[Any], int | None]:
     further = [n for n in values.shape[3:] if n != 1]
     if len(further) > 1:
         raise FormatError(
-            f"has shape {values.shape}: expected three spatial axes and at most one of regions"
+            f"has shape {values.shape}: expected three spatial axes and at most one region axis"
         )
     return values.reshape(*space, *further, order="F"), (3 if further else None)
 
@@ -307,7 +307,7 @@ def _place(image: Any, affine: NDArray[np.float64] | None) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """Open a file for writing, compressed if its suffix is .gz or .mgz.
+    """Open a file for writing, with compression if its suffix is .gz or .mgz.
 
     Identical images result in identical files, because the compressed file stores neither a name
     nor a time.

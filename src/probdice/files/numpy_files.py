@@ -3,7 +3,8 @@
 Values in .npy files are memory-mapped. Values have the same meaning as arrays in memory: integers
 are labels, and floating-point numbers are probabilities with the regions along the first axis. As
 an exception, floating-point numbers are labels if all of them are whole and some of them are
-neither 0 nor 1. In .npz files that probdice wrote, the key of the array defines its region axis.
+neither 0 nor 1. In .npz files that probdice wrote, the key of an array determines whether it has a
+region axis.
 
 Images have no geometry, with two exceptions. An .npz file that probdice wrote may contain a
 geometry. The `probabilities` of nnU-Net have the geometry of the label image with the same name in
@@ -173,7 +174,10 @@ _parsing = Lock()
 
 @contextmanager
 def _numpy_call() -> Iterator[None]:
-    """Convert errors of NumPy's header parser, and report files that contain Python objects."""
+    """Convert exceptions of NumPy's readers to `FormatError`, with a special text for pickles.
+
+    Only one thread at a time can be in this block.
+    """
     try:
         with library_call(), _parsing:
             yield
@@ -209,15 +213,15 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
         if dtype.hasobject:
             raise FormatError(OBJECTS)
         if any(length < 0 for length in shape):
-            raise corrupt(f"{name} has shape {shape}")
+            raise corrupt(f"{name} has a negative length in its shape {shape}")
         needed = dtype.itemsize * math.prod(shape)
         check_size(needed, info.compress_size, shape, ratio=ratio)
         check_memory(needed, shape, max_bytes)
         # Reading the last byte verifies the checksum, so no bytes may remain.
         if stream.tell() + needed != info.file_size:
             raise corrupt(
-                f"{name} has {info.file_size} bytes, expected {stream.tell() + needed} for "
-                f"{shape} values of {dtype}"
+                f"{name} has {info.file_size} bytes, expected {stream.tell() + needed} for an "
+                f"array of shape {shape} and type {dtype}"
             )
         content = np.empty(needed, np.uint8)
         count = 0
@@ -226,7 +230,7 @@ def member(archive: zipfile.ZipFile, name: str, max_bytes: int) -> NDArray[Any]:
                 content[count : count + len(piece)] = np.frombuffer(piece, np.uint8)
                 count += len(piece)
     if count < needed:
-        raise corrupt(f"{name} ends after {count} bytes of {needed}")
+        raise corrupt(f"{name} ends after {count} of {needed} bytes")
     return np.ndarray(shape, dtype, buffer=content, order="F" if fortran_order else "C")
 
 
@@ -243,7 +247,7 @@ def _key(wanted: str, keys: list[str]) -> str:
 
 
 def _nnunet(path: Path, array: NDArray[Any]) -> Image:
-    """Convert probabilities that nnU-Net exported. The label image contains the geometry."""
+    """Convert probabilities of nnU-Net to an `Image`. The label image contains the geometry."""
     label_file = label_image(path)
     if label_file is not None and label_file.suffix == ".png":  # 2-D: (region, 1, y, x)
         return Image(array[:, 0] if array.shape[1] == 1 else array, regions=0)
@@ -251,7 +255,7 @@ def _nnunet(path: Path, array: NDArray[Any]) -> Image:
 
 
 def label_image(path: Path) -> Path | None:
-    """Return the label image of nnU-Net probabilities in the same folder, or None."""
+    """Return the label image next to nnU-Net probabilities, or None if there is none."""
     candidates = (Path(f"{path.with_suffix('')}{suffix}") for suffix in LABEL_FILES)
     return next((file for file in candidates if file.exists()), None)
 

@@ -83,7 +83,7 @@ class Level:
         return with_description(image, self.description)
 
     def _axes(self, count: int) -> list[_Axis]:
-        """Return the axes, which are t, c, z, y and x in images of versions before 0.3."""
+        """Return the axes. Before version 0.3 of OME-Zarr, they are always t, c, z, y and x."""
         axes = []
         for entry in self.image.get("axes", "tczyx"):
             axis = {"name": entry} if isinstance(entry, str) else entry
@@ -123,7 +123,7 @@ def levels_of(group: Any) -> list[Level]:
         return []
     datasets = images[0].get("datasets")
     if not datasets or not all(isinstance(dataset["path"], str) for dataset in datasets):
-        raise corrupt("its multiscales list no datasets with a path")
+        raise corrupt("in its multiscales metadata, the datasets or their paths are missing")
     description = group.attrs.get(DESCRIPTION)
     return [
         Level(dataset["path"], dataset, images[0], attributes, description) for dataset in datasets
@@ -187,7 +187,7 @@ def _colours(labels: Any) -> dict[int, str]:
 
 
 def _entries(holder: Any, name: str) -> list[Mapping[str, Any]]:
-    """Return the valid objects in the list `name`; only channels are valid without a label."""
+    """Return the valid objects in the list `name`. All except channels require a label value."""
     entries = holder.get(name) if isinstance(holder, Mapping) else None
     return [
         entry

@@ -54,8 +54,8 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
     """Decompress a file with a single gzip member in one call, or return None for other files.
 
-    Several calls would each have to wait for the GIL while another thread runs Python code. This
-    would take longer than the decompression.
+    Several calls would each have to wait for the GIL while another thread runs Python code. The
+    waits would take longer than the decompression.
     """
     unpacker = zlib_module().decompressobj(wbits=31)
     with (

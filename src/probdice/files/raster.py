@@ -69,7 +69,7 @@ def _is_png(source: Source) -> bool:
 def _read_png(source: Source) -> Image:
     with png_picture(source) as picture:
         image = _labels_of(picture)
-    # Pillow scales grey values of 2 and 4 bits to 8 bits, so that 1 becomes 85 or 17.
+    # Pillow scales grey values of 2 and 4 bits to 8 bits, so 1 becomes 85 or 17.
     depth, colour = source.head[24], source.head[25]
     if colour == 0 and depth in (2, 4):
         image = replace(image, array=np.asarray(image.array) // {2: 85, 4: 17}[depth])
@@ -103,13 +103,13 @@ def png_picture(source: Source) -> Iterator[Any]:
     # Pillow's `open` is not used, because it rejects large images even if the file is large too.
     with library_call(), PngImagePlugin.PngImageFile(stream) as picture:
         picture.load()
-        stream.close()  # frees up to as much memory as the decoded image takes
+        stream.close()  # frees memory, at most the size of the decoded image
         yield picture
 
 
 @contextmanager
 def sized_picture(kind: Any, source: Source, ratio: int) -> Iterator[Any]:
-    """Open a file with a Pillow image class after comparing its header with the file size.
+    """Load an image with a Pillow class after comparing the image size with the file size.
 
     `ratio` is the largest compression ratio of the format.
     """
@@ -166,7 +166,7 @@ def _critical_chunks(content: bytes, max_bytes: int) -> bytes:
         expected = int.from_bytes(view[stop - 4 : stop], "big")
         if zlib.crc32(view[start + 4 : stop - 4]) != expected:
             name = kind.decode() if kind.isalpha() else repr(kind)
-            raise corrupt(f"wrong checksum of chunk {name} at byte {start}")
+            raise corrupt(f"chunk {name} at byte {start} has a wrong checksum")
         if kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
             chunks.append(view[start:stop])
             if kind == b"IDAT":
@@ -209,7 +209,9 @@ def _write_png(path: Path, payload: Payload) -> None:
             "PNG stores only whole numbers. Write probabilities and maps as .nii.gz or .tif."
         )
     if array.ndim != 2:
-        raise InputError(f"PNG stores 2 axes, found {array.ndim}. Write .tif or .nii.gz.")
+        raise InputError(
+            f"PNG stores images with 2 axes, found {array.ndim}. Write .tif or .nii.gz."
+        )
     if array.dtype not in (np.uint8, np.uint16):
         if array.size and (array.min() < 0 or array.max() > 65535):
             raise InputError(
@@ -259,7 +261,7 @@ def _read_tiff(source: Source) -> Image:
             palette = NO_PALETTE
             if colours is not None:
                 if not isinstance(colours, np.ndarray) or colours.ndim != 2 or len(colours) != 3:
-                    raise corrupt("its colour map is not red, green and blue")
+                    raise corrupt("its colour map does not consist of red, green and blue")
                 palette = colours.T
             if colour:
                 raise FormatError(COLOUR)
@@ -276,7 +278,7 @@ def _tiff_image(array: NDArray[Any], axes: str, palette: NDArray[Any]) -> Image:
     for channel in "CS":
         if channel in axes:
             return Image(array, regions=axes.index(channel))
-    # Planes along Z or T are space or time. For other planes, the rule for plain arrays applies.
+    # Z is a spatial axis, and T is time. Without Z and T, the rule for plain arrays applies.
     plain = array.ndim > 2 and not set(axes) & set("ZT")
     return Image(
         array,
@@ -298,7 +300,9 @@ def _check_planes(file: Any) -> None:
     for pixels in OME_PIXELS.findall(description):
         planes = math.prod(int(number) for number in OME_SIZE.findall(pixels))
         if planes > size:
-            raise corrupt(f"its OME metadata describe {planes} planes, but it has {size} bytes")
+            raise corrupt(
+                f"its OME metadata describe {planes} planes, but the file has {size} bytes"
+            )
 
 
 def _tiff_values(source: Source, series: Any, byteorder: str) -> NDArray[Any]:
@@ -364,7 +368,7 @@ def _logged_errors() -> Iterator[list[str]]:
         # An unreadable private tag does not affect the values.
         if record.levelno >= logging.ERROR and "TiffTag" not in record.getMessage():
             errors.append(record.getMessage())
-            # A corrupt page count may log one error per page, so the first error stops reading.
+            # With a corrupt page count, tifffile may log one error per page. Stop at the first.
             raise corrupt(errors[0])
         return False
 
@@ -383,7 +387,7 @@ def _write_tiff(path: Path, payload: Payload) -> None:
     axes = "C" + space if payload.regions else space
     if payload.array.ndim < 2 or len(space) < payload.array.ndim - payload.regions:
         raise InputError(
-            f"TIFF stores images of 2 to 4 axes, found {payload.array.ndim - payload.regions}. "
+            f"TIFF stores images with 2 to 4 axes, found {payload.array.ndim - payload.regions}. "
             f"Write .npz."
         )
     metadata = {"axes": axes}

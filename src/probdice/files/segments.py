@@ -58,7 +58,7 @@ def image_of_segments(
 
 
 def description_fields(description: str) -> dict[str, str]:
-    """Split a description into header fields. Spaces are escaped, because readers strip fields."""
+    """Split a description into header fields. Spaces are escaped, because readers strip them."""
     text = description.replace(" ", "\\u0020")
     starts = range(0, len(text), PART)
     return {f"{DESCRIPTION}_{k}": text[start : start + PART] for k, start in enumerate(starts)}
@@ -93,8 +93,8 @@ def _layers(
     for segment in segments:
         if not 0 <= segment.layer < array.shape[-1]:
             raise FormatError(
-                f"has {array.shape[-1]} layers, but its header puts segment {segment.name!r} in "
-                f"layer {segment.layer}"
+                f"has {array.shape[-1]} layers (numbered from 0), but its header assigns segment "
+                f"{segment.name!r} to layer {segment.layer}"
             )
     labels = [segment.label for segment in segments]
     # The labels of each layer may start at 1.

@@ -17,7 +17,7 @@ from probdice.files.value_files import metaimage_values, nrrd_values
 
 __all__ = ["files_read", "fingerprint"]
 
-# Headers that may name other files for their values.
+# Suffixes of headers whose values may be in other files, and functions that locate the values.
 HEADERS = {
     ".mha": metaimage_values,
     ".mhd": metaimage_values,

@@ -33,8 +33,8 @@ __all__ = [
     "split_paths",
 ]
 
-HEAD = 4096  # largest size of `Source.head` in bytes; all magic numbers are in the first 2056
-# Suffixes that a colon and the path of an array inside the file may follow.
+HEAD = 4096  # largest size of `Source.head` in bytes; magic numbers end before byte 2056
+# Suffixes after which a colon and the path of an array inside the file may follow.
 INSIDE = (".h5", ".hdf5", ".hdf", ".ilp", ".npz", ".mat", ".gii", ".dlabel.nii", ".dscalar.nii")
 EXPECTED = "the path of a file, an image, or a list of them, one per region"
 NAMED = re.compile(r"\s*([^=/\\:]+?)\s*=\s*(.+)")  # csf=pve_0.nii.gz; not ./a=b.nii.gz

@@ -62,7 +62,7 @@ class Maps:
     description : str
         The description stored by `write`, or "".
     slope : float
-        The factor that is applied to the stored values.
+        The factor by which the stored values are multiplied.
     inter : float
         The number that is added to the scaled values.
     """
@@ -77,13 +77,13 @@ class Maps:
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The index of each map, by the map's name and by its index as text."""
+        """The index of each map. Keys are the names of maps, and their indices as text."""
         numbers = {str(k): k for k in range(len(self.names))}
         return numbers | {name: k for k, name in reversed([*enumerate(self.names)]) if name}
 
 
 def map_image(maps: Maps, inside: str) -> Image:
-    """Convert the map that `inside` selects by name or index, or else all maps, to an image.
+    """Convert the map that `inside` selects by name or index, or all maps, to an `Image`.
 
     If there are several label maps, `inside` must select one of them. Without `inside`, several
     maps of any other kind are read as the probabilities of regions.
@@ -106,7 +106,7 @@ def map_image(maps: Maps, inside: str) -> Image:
 
 
 def map_contents(maps: Maps) -> list[ContainedArray]:
-    """List the label maps of a file. Other maps are regions of one segmentation."""
+    """List the label maps of a file. Other maps are not listed: they are regions of one image."""
     if maps.tables is None:
         return []
     size, dtype = maps.values.shape[1:], np.dtype(np.int32)
@@ -116,7 +116,7 @@ def map_contents(maps: Maps) -> list[ContainedArray]:
 
 
 def names_and_colours(table: Sequence[LabelRow]) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the names and colours by label. A name that only repeats the label is ignored."""
+    """Return the names and the colours by label. A name that only repeats the label is ignored."""
     names = {
         label: name.strip()
         for label, name, _ in table

@@ -66,7 +66,7 @@ def _freesurfer(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
     vertices, triangles = (int(n) for n in np.frombuffer(counts, ">i4"))
     needed = ROW * (vertices + triangles)
     if vertices < 1 or triangles < 0:
-        raise corrupt(f"it has {vertices} vertices and {triangles} triangles")
+        raise corrupt(f"its header declares {vertices} vertices and {triangles} triangles")
     check_size(needed, stored - start, (vertices, triangles))
     check_memory(2 * needed, (vertices, triangles), source.max_bytes)
     with library_call():

@@ -69,7 +69,7 @@ def file_type(source: Source) -> tuple[str | Option, ...]:
 
 
 def archive_of(members: list[str]) -> str:
-    """Describe a zip archive in words that can follow "it is", or "" if it has NumPy arrays."""
+    """Describe a zip archive in words that can follow "it is". Return "" if it has NumPy arrays."""
     if any(name.split("/")[-1] == "data.pkl" for name in members):
         return PYTORCH
     if any(name.endswith(".npy") for name in members):

@@ -3,9 +3,9 @@
 SimpleITK reads these formats, but accepts compressed values with a wrong checksum. In a test with
 one flipped bit per file, version 2.5.7 read wrong values without an error from 139 of 141
 compressed .mha files and 18 of 144 compressed .nrrd files. This module therefore decompresses the
-streams first, which takes a third of SimpleITK's time with isal. SimpleITK also fills missing
-values with uninitialised memory, so this module checks the number of stored bytes. It interprets
-only the header fields that it needs for these checks and for memory maps.
+streams first. With isal, this takes a third of the time that SimpleITK takes. SimpleITK also fills
+missing values with uninitialised memory, so this module checks the number of stored bytes. It
+interprets only the header fields that are required for these checks and for memory maps.
 """
 
 import re
@@ -29,7 +29,7 @@ Encoding = Literal["raw", "packed", "text"]
 
 @dataclass(frozen=True)
 class Values:
-    """The files that contain the values of an image, and the position of the values in each."""
+    """The files that contain the values of an image, and where they start in each file."""
 
     encoding: Encoding
     files: tuple[tuple[Path, int], ...]
@@ -106,7 +106,7 @@ def nrrd_values(path: Path) -> Values:
 
 
 def metaimage_values(path: Path, needed: int = 0) -> Values:
-    """Locate the values of a MetaImage, which take `needed` bytes."""
+    """Locate the values of a MetaImage. `needed` is the size of the values in bytes."""
     fields: dict[str, str] = {}
     with path.open("rb") as stream:
         lines = _header_lines(stream)
@@ -131,7 +131,7 @@ def metaimage_values(path: Path, needed: int = 0) -> Values:
         return Values(encoding, ((path, end),), packed_size=packed_size, order=order)
     start = whole_number(fields.get("headersize") or 0, "HeaderSize")
     files = tuple(path.parent / name for name in names or _numbered(name) or [name])
-    if start == -1 and len(files) == 1 and files[0].is_file():  # the values are last in the file
+    if start == -1 and len(files) == 1 and files[0].is_file():  # the values end the file
         start = files[0].stat().st_size - needed
     placed = tuple((file, max(0, start)) for file in files)
     return Values(encoding, placed, packed_size=None if files[1:] else packed_size, order=order)
@@ -180,7 +180,7 @@ def _starts_gzipped(file: Path, start: int) -> bool:
 
 
 def _after_lines(file: Path, start: int, count: int) -> int:
-    """Return the position after `count` lines, starting at the position `start`."""
+    """Return the position after the first `count` lines that follow the position `start`."""
     if not file.is_file():
         return start
     with file.open("rb") as stream:

@@ -34,7 +34,7 @@ INTEGERS = (np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uin
 
 
 def payload_of(value: Segmentation | ArrayLike, geometry: Geometry | None) -> Payload:
-    """Convert a segmentation or an array to the data to write."""
+    """Convert a segmentation or an array to a `Payload`, which contains the data to write."""
     if isinstance(value, Segmentation):
         if value.crisp:
             array = _smallest(in_memory(value.array))
@@ -106,7 +106,7 @@ def write_atomically(
 
 @contextmanager
 def replacing_store(target: Path) -> Iterator[Path]:
-    """Yield a temporary folder, and replace an existing store with this folder at the end."""
+    """Yield the path of a temporary folder, which becomes or replaces the store at the end."""
     if target.exists() and not is_store(target):
         raise InputError("exists and is not a Zarr store, so it is not replaced. Remove it first.")
     with replacing_folder(target) as folder:
@@ -143,4 +143,4 @@ def _smallest(labels: NDArray[Any]) -> NDArray[Any]:
     for candidate in INTEGERS:
         if np.iinfo(candidate).min <= low and high <= np.iinfo(candidate).max:
             return labels.astype(candidate)
-    raise InputError(f"labels from {low} to {high} exceed 64-bit integers. Renumber them.")
+    raise InputError(f"labels from {low} to {high} do not fit in 64-bit integers. Renumber them.")

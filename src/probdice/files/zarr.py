@@ -1,4 +1,4 @@
-"""Read Zarr (formats 2 and 3) and OME-Zarr from a folder or a URL, and write them (extra `zarr`).
+"""Read Zarr (formats 2 and 3) and OME-Zarr from a folder or a URL, and write both (extra `zarr`).
 
 An OME-Zarr image has one or more resolution levels. The first level is read unless the path selects
 another level. An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is
@@ -73,7 +73,10 @@ def _contents(source: Source) -> list[ContainedArray]:
 
 @contextmanager
 def _metadata() -> Iterator[None]:
-    """Convert errors due to invalid metadata, which may contain values of any type."""
+    """Convert exceptions due to invalid metadata to `FormatError`.
+
+    Metadata may contain values of any type, so the exceptions have several types.
+    """
     try:
         yield
     except ProbdiceError:
@@ -116,7 +119,7 @@ def _level_at(store: str) -> Level | None:
 
 
 def _plain(array: Any, store: str) -> Image:
-    """Convert an array without OME-Zarr metadata. The axes may have names."""
+    """Convert an array without OME-Zarr metadata to an `Image`. The axes may have names."""
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
     values = ZarrArray(array, store)
     named = [k for k, name in enumerate(names or ()) if str(name).lower() in CHANNEL]
@@ -207,7 +210,10 @@ def _check_chunks(node: Any) -> None:
         or max(counts, default=0) > MOST_CHUNKS
         or size > max(LARGE, PADDED * image)
     ):
-        raise corrupt(f"its shape is {tuple(node.shape)} in chunks of {tuple(node.chunks)}")
+        raise corrupt(
+            f"its chunks of shape {tuple(node.chunks)} are empty, too many or too large for its "
+            f"shape {tuple(node.shape)}"
+        )
 
 
 def _neighbours(store: str) -> str:
@@ -251,7 +257,7 @@ class ZarrArray(Lazy):
             ) from error
 
     def _failing(self, index: tuple[slice, ...]) -> tuple[int, ...]:
-        """Return the index of the first chunk in a block that cannot be read, for messages."""
+        """Return the index of the first unreadable chunk in a block, for messages."""
         length = self.array.chunks
         bounds = [part.indices(n) for part, n in zip(index, self.shape, strict=True)]
         touched = [
@@ -295,7 +301,7 @@ class NewStore:
         self._node: Any = None  # the array, or the group of an OME-Zarr image
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], *, regions: bool = False) -> Any:
-        """Create the empty array. With `regions`, the first axis is the region axis."""
+        """Create the array, filled with 0. With `regions`, the first axis is the region axis."""
         zarr = need("zarr", "zarr", "writing Zarr")
         axes = len(shape) - regions
         chunks = self.chunks or tuple(min(n, EDGE.get(axes, 32)) for n in shape[regions:])
@@ -311,7 +317,7 @@ class NewStore:
             self._node = zarr.create_array(self.path, **options)
             return self._node
         if axes not in (2, 3):
-            raise InputError(f"OME-Zarr stores images of 2 or 3 axes, found {axes}. Write .npz.")
+            raise InputError(f"OME-Zarr stores images with 2 or 3 axes, found {axes}. Write .npz.")
         attributes = {"ome": image_metadata(self.geometry, regions=regions)}
         self._node = zarr.create_group(self.path, attributes=attributes)
         return self._node.create_array("0", **options)
