@@ -4,7 +4,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 # Tests and documentation share compiled kernels.
 test docs: export NUMBA_CACHE_DIR := $(CURDIR)/.numba_cache
-# Tests of test-lowest: numbers, then files.
+# The test files that test-lowest runs: numeric tests, then file tests.
 LOWEST := arrays assignment boundaries calibration cases chance components detection explained groups \
 	indices label_matching matching merging method numbers overlaps scoring segmentation similarity \
 	statistics value_checks files files_dicom files_formats files_masks files_names files_nifti \
@@ -13,10 +13,10 @@ LOWEST := arrays assignment boundaries calibration cases chance components detec
 help:
 	@echo "make demo    compare two synthetic segmentations and write demo/page.html"
 	@echo "make test    run all tests"
-	@echo "make test-lowest  run numeric and file tests with the oldest dependencies allowed"
+	@echo "make test-lowest  run numeric and file tests with the oldest allowed dependencies"
 	@echo "make lint    run ruff and mypy"
 	@echo "make bench   measure speed relative to other tools"
-	@echo "make figures measure figures of the documentation again"
+	@echo "make figures measure the numbers in the documentation again"
 	@echo "make fuzz    read mutated files of every format, for hours"
 	@echo "make torture compare random inputs with the reference implementation, for an hour"
 	@echo "make kills   kill evaluate a thousand times and simulate a full disk"
@@ -30,8 +30,8 @@ demo: .venv/.base
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-# Warnings are not errors, because old versions of libraries warn about each other. Before zarr 3.1.4,
-# other threads decompress chunks.
+# Warnings are not errors, because old versions of libraries warn about each other. One test is left
+# out, because zarr versions before 3.1.4 decompress chunks in other threads.
 test-lowest: .venv-lowest/.done
 	PYTHONPATH=src NUMBA_CACHE_DIR=$(CURDIR)/.venv-lowest/kernels .venv-lowest/bin/python -m pytest \
 		-n auto --dist loadfile --no-loadscope-reorder -p no:cacheprovider -W default --disable-warnings \

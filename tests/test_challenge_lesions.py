@@ -221,7 +221,10 @@ def test_the_terminal_shows_both_ways_to_match_components(
     """
     show_summary(result.summary, "out")
     output = capsys.readouterr().out
-    assert "all neighbours, no minimum size, found if the Jaccard index is at least 0.5" in output
+    definition = (
+        "all neighbours, no minimum size; a component is found if its Jaccard index is at least 0.5"
+    )
+    assert definition in output
     lines = [line.split() for line in output.partition("class 2")[2].splitlines()]
     start = next(k for k, line in enumerate(lines) if line[:4] == ["merging", "10", "and", "more"])
     assert "size, pixels" in output

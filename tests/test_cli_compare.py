@@ -377,7 +377,7 @@ def test_scale_for_one_side_always_applies(tmp_path: Path) -> None:
     for wrong in ("much", "-1", "inf", "nan", "left:3", "prediction:-1"):
         assert "scale" in error_of(labels, grey, "--scale", wrong, code=2)
     both = "--scale", "prediction:255", "--scale", 2
-    assert "or a side before each number" in error_of(labels, grey, *both, code=2)
+    assert "or reference:NUMBER and" in error_of(labels, grey, *both, code=2)
 
 
 def test_a_note_warns_of_image_intensities(tmp_path: Path, reference: Path) -> None:

@@ -584,7 +584,7 @@ def test_missing_cases_are_listed(folders: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "few" / "case0", REFERENCE)
     done = probdice("evaluate", folders / "truth", tmp_path / "few", "-o", tmp_path / "out")
     assert done.returncode == 0
-    assert "missing: few: no prediction of" in done.stdout
+    assert "missing: few: no prediction for" in done.stdout
     assert "no confidence interval: 1 case, fewer than 6" in done.stdout
 
 

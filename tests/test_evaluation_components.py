@@ -133,7 +133,9 @@ def test_strata_count_components_by_their_own_size(results: tuple[Path, str]) ->
 
 def test_the_output_states_how_components_are_defined(results: tuple[Path, str]) -> None:
     out, output = results
-    definition = "all neighbours, no minimum size, found if the Jaccard index is at least 0.5"
+    definition = (
+        "all neighbours, no minimum size; a component is found if its Jaccard index is at least 0.5"
+    )
     assert definition in output
     how = (out / "how.md").read_text(encoding="utf-8")
     assert "connected by all neighbours, and matched one to one within corresponding classes" in how

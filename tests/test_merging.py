@@ -76,9 +76,9 @@ def test_an_unmatched_region_that_overlaps_no_group_stays_unmatched():
     assert pairs(result) == [((2,), (6,)), ((1,), ()), ((), (5,))]
     assert [str(note) for note in result.notes] == [
         "1 reference region is unmatched and counts as Dice 0 (region 1). "
-        "It was not merged because it overlaps no matched region that may be merged.",
+        "It was not merged because it overlaps no matched region into which merging is allowed.",
         "1 prediction region is unmatched and counts as Dice 0 (region 5). "
-        "It was not merged because it overlaps no matched region that may be merged.",
+        "It was not merged because it overlaps no matched region into which merging is allowed.",
     ]
     several = Segmentation.from_labels([4, 5, 6, 6], names={9: "kidney"})
     result = compare([1, 1, 2, 2], several, match={"kidney": 1}, merge="prediction")
@@ -86,7 +86,8 @@ def test_an_unmatched_region_that_overlaps_no_group_stays_unmatched():
         "1 reference region is unmatched and counts as Dice 0 (region 1). "
         'To merge it into a matched region, use merge="reference".',
         "2 prediction regions are unmatched and count as Dice 0 (regions 4, 5). "
-        "They were not merged because they overlap no matched region that may be merged.",
+        "They were not merged because they overlap no matched region into which merging is "
+        "allowed.",
     ]
 
 

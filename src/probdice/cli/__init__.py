@@ -29,8 +29,8 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line."""
-    # An interrupt during imports requires no cleanup, and some modules turn a KeyboardInterrupt
-    # during their import into another error.
+    # Exit at once if the user interrupts an import: no cleanup is required, and some modules turn a
+    # KeyboardInterrupt during their import into another error.
     handler = signal.getsignal(signal.SIGINT)
     interruptible = handler is signal.default_int_handler  # False in a background job of a script
     if interruptible:

@@ -52,8 +52,8 @@ def agree(
 ) -> None:
     """Measure the inter-rater agreement of every pair of raters, and of each rater with the others.
 
-    To judge the score of a method, compare it with the scores of the raters against the mean of the
-    other raters.
+    To judge the score of a method, compare the score with those of the raters, each compared with
+    the mean of the other raters.
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)
@@ -74,7 +74,7 @@ def agree(
 
 
 def _parts(agreement: "Agreement", axes: int, *, all_regions: bool) -> "list[RenderableType]":
-    """Return the mean scores of all pairs, and tables of pairs, raters and regions."""
+    """Return the printed text: means over all pairs, tables of pairs, raters and regions, notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.data.pixel_words import words_for_axes

@@ -96,7 +96,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 class _Group(HelpfulGroup):
-    """A group of commands that prints usage errors without control codes."""
+    """A group of commands whose usage errors are printed with control codes escaped."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:  # Typer's no_args_is_help prints nothing
@@ -127,8 +127,8 @@ def _plain_usage_errors() -> Iterator[None]:
 app = typer.Typer(
     name="probdice",
     cls=_Group,
-    help="Compare segmentations, crisp or probabilistic, with any number of regions. Labels need "
-    "not agree.",
+    help="Compare segmentations, crisp or probabilistic, with any number of regions. The two "
+    "sides need not use the same labels.",
     context_settings={"help_option_names": HELP_NAMES},
     pretty_exceptions_enable=False,
 )
@@ -154,4 +154,4 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Accept options before the command."""
+    """Accept the options that precede the name of the command."""

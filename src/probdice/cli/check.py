@@ -78,7 +78,7 @@ def check(
 
 
 def _lines(result: "SubmissionCheck", submission: str) -> "list[RenderableType]":
-    """Return one line per problem, starting with errors, and a summary."""
+    """Return one line per problem (errors first, at most `MAX_ROWS` lines) and a summary line."""
     from probdice.cli.display import MAX_ROWS
     from probdice.text.escaping import printable
     from probdice.text.formatting import quantity

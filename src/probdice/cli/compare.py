@@ -50,10 +50,10 @@ def compare(
         bool,
         flag(
             "Comparison",
-            "Compare the connected components of both label maps as separate regions. Components "
-            "are matched only if their labels are equal or, if the sides have no label in common, "
-            "correspond by overlap. Omit this option if every label is one instance. Requires "
-            "--background and the extra 'instances'.",
+            "Compare the connected components of both label maps as separate regions. Only "
+            "components with equal labels are matched. If the sides have no label in common, their "
+            "labels are first matched by overlap. Omit this option if every label is one instance. "
+            "Requires --background and the extra 'instances'.",
             "--components",
             advanced=True,
         ),
@@ -64,7 +64,7 @@ def compare(
         option(
             "Comparison",
             "SCHEDULER",
-            f"Run on Dask: {', '.join(SCHEDULERS)}, or the address of a scheduler "
+            f"Run with Dask: {', '.join(SCHEDULERS)}, or the address of a scheduler "
             "(tcp://host:8786). "
             "Requires a Zarr store on at least one side.",
             advanced=True,

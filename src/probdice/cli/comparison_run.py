@@ -127,14 +127,14 @@ def _scheduler_context(inputs: Inputs) -> "AbstractContextManager[None]":
 
 
 def _check_scheduler(images: "Images") -> None:
-    """Reject a scheduler that has no effect, because the comparison runs in threads."""
+    """Raise an error if --scheduler has no effect because the comparison runs in threads."""
     from probdice.engine.executors import uses_threads
     from probdice.errors import InputError, Option
 
     if uses_threads(images.blocks):
         raise InputError(
             Option("scheduler", python="a Dask scheduler"),
-            " has no effect: neither side is a Zarr store. Remove it.",
+            " has no effect: neither side is a Zarr store. Remove this option.",
         )
 
 
@@ -155,7 +155,7 @@ def _with_components(images: "Images", options: CompareOptions) -> "Images":
 
 
 def _as_json(result: "Comparison", inputs: Inputs, metrics: MetricOptions) -> str:
-    """Return the result with its input files and additional metrics as JSON."""
+    """Return the result as JSON, with the input files and the additional metrics."""
     from json import dumps
 
     from probdice.files.atomic_files import null_for_nan
@@ -189,14 +189,14 @@ def _files(path: str) -> dict[str, object]:
 def _read(
     inputs: Inputs, options: CompareOptions, display: ProgressDisplay
 ) -> "tuple[Images, Geometry | None]":
-    """Read both sides and the mask while another thread imports Numba."""
+    """Read both sides and the mask, while another thread imports Numba."""
     from concurrent.futures import ThreadPoolExecutor
 
     from probdice.comparison.from_files import read_images
 
     pool = ThreadPoolExecutor(1)
     try:
-        # Importing Numba can suppress a KeyboardInterrupt, so it runs in another thread.
+        # The import of Numba can suppress a KeyboardInterrupt, so it runs in another thread.
         warm_up = pool.submit(_warm_up, display)
         images, geometry = read_images(
             inputs.reference, inputs.prediction, options, mask=inputs.mask, workers=inputs.workers
@@ -280,7 +280,7 @@ def _surfaces(images: "Images", files: tuple[str, ...]) -> "tuple[Surface, ...]"
 def _compare_images(
     images: "Images", options: CompareOptions, outputs: Outputs, display: ProgressDisplay
 ) -> "Comparison":
-    """Compare the images, and compute in advance the results that will be printed or written."""
+    """Compare the images, and compute the results that will be printed or written."""
     from probdice.comparison.comparing import compare_images
 
     display.begin("comparing")

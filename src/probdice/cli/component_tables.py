@@ -11,11 +11,11 @@ from probdice.text.formatting import decimal
 
 __all__ = ["component_tables"]
 
-MAX_CLASSES = 5  # classes for which a table of components is printed
+MAX_CLASSES = 5  # largest number of classes for which a table is printed
 
 
 def component_tables(summary: dict[str, Any], out: str) -> list[RenderableType]:
-    """Return a heading and one table per class, for one-to-one and many-to-one matching."""
+    """Return a heading, explanations, and one table per class for up to `MAX_CLASSES` classes."""
     components = summary["options"]["components"]
     rows = summary["components"]
     unit = next((row["unit"] for row in rows if row.get("unit")), "mm³ or voxels")
@@ -23,12 +23,12 @@ def component_tables(summary: dict[str, Any], out: str) -> list[RenderableType]:
     if components["minimum_size"]:
         minimum = f"minimum size {components['minimum_size']:g} {unit}"
     classes = list(dict.fromkeys(row["class"] for row in rows))
-    if len(classes) == 2:  # "all" is the same as the only class
+    if len(classes) == 2:  # "all" would repeat the only class
         classes = classes[1:]
     parts: list[RenderableType] = [
         Text("connected components over all cases", style="bold"),
-        f"{components['connectivity'] or 'all'} neighbours, {minimum}, found if the Jaccard index "
-        f"is at least {summary['others']['component_threshold']:g}",
+        f"{components['connectivity'] or 'all'} neighbours, {minimum}; a component is found if its "
+        f"Jaccard index is at least {summary['others']['component_threshold']:g}",
         "F1 is the recognition quality (RQ), SQ is the segmentation quality, and PQ = SQ × RQ is "
         "the panoptic quality",
     ]
@@ -41,7 +41,7 @@ def component_tables(summary: dict[str, Any], out: str) -> list[RenderableType]:
 
 
 def _component_table(rows: Sequence[dict[str, Any]], unit: str) -> FittingTable:
-    """Return a table of one-to-one and many-to-one matching, per method and size range."""
+    """Return a table with rows for both kinds of matching per method and size range."""
     has_strata = len({row["from"] for row in rows}) > 1
     sizes = [f"size, {unit}"] if has_strata else []
     numbers = (">found", ">missed", ">false", ">F1 (RQ)", ">SQ", ">PQ", ">mean Dice")

@@ -29,7 +29,7 @@ EXCLUDED = ("config", "save-config", "debug", "help")
 
 
 def load_configuration(context: typer.Context, path: str | None) -> str | None:
-    """Use the options in a TOML file as defaults for the command line."""
+    """Use the options in a TOML file as defaults for the command line, and return the path."""
     if path is None:
         return None
     try:
@@ -71,7 +71,7 @@ def save_configuration(context: typer.Context, path: str, methods: Mapping[str, 
 
 
 def _parameters(context: typer.Context) -> dict[str, Any]:
-    """Return the parameters of the command, each under its key in the TOML file."""
+    """Return the parameters of the command by their keys in the TOML file."""
     parameters = {}
     for parameter in context.command.params:
         option = max(parameter.opts, key=len).lstrip("-")
@@ -87,7 +87,7 @@ def _value(path: str, key: str, parameter: Any, value: Any, folder: Path) -> Any
         if not isinstance(value, dict) or not all(isinstance(path, str) for path in value.values()):
             raise _config_error(path, "methods: expected a table with one folder per method")
         return [f"{name}={_resolve(directory, folder)}" for name, directory in value.items()]
-    if isinstance(value, dict) and getattr(parameter, "multiple", False):  # by side, or by name
+    if isinstance(value, dict) and getattr(parameter, "multiple", False):  # by side or by name
         sign = "=" if key in ("rater", "derived") else ":"
         value = [f"{name}{sign}{_joined(item)}" for name, item in value.items()]
     if getattr(parameter, "is_flag", False):

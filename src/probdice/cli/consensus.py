@@ -129,7 +129,7 @@ def consensus(
 
 
 def _parts(result: "Consensus", axes: int, *, all_regions: bool) -> "list[RenderableType]":
-    """Return the printed text: counts and tables of raters and regions, and the notes."""
+    """Return the printed text: means over all pairs, tables of raters and regions, and notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.data.pixel_words import words_for_axes

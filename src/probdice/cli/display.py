@@ -45,7 +45,7 @@ def show_comparison(
     detection: "Detection | None" = None,
     all_groups: bool = False,
 ) -> None:
-    """Print scores, groups (worst first), additional metrics, notes and the written files."""
+    """Print scores, groups (worst first), other metrics, notes and the paths of written files."""
     parts: list[RenderableType] = [
         Text(printable(title), style="bold"),
         _settings(result),
@@ -120,7 +120,7 @@ def _settings(result: Comparison) -> str:
 
 
 def _headline(result: Comparison) -> Table:
-    """Return the summary table, without values that require images that are not in memory."""
+    """Return the summary table. Values that require missing images are omitted."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -206,7 +206,7 @@ def _derived(regions: "Derived", pixels: str) -> FittingTable:
 
 
 def _requested_metrics(result: Comparison, *, all_groups: bool) -> list[RenderableType]:
-    """Return the requested metrics: a table of derived regions, and the text of other metrics."""
+    """Return the requested metrics: derived regions as a table, and all other metrics as text."""
     parts: list[RenderableType] = []
     for name, stored in STORED_METRICS.items():
         metric = result.numbers.known(name)
@@ -226,7 +226,7 @@ def _pair(group: Group) -> str:
 
 
 def _indices(indices: "Indices") -> Table:
-    """Return a table of names and values, without undefined indices."""
+    """Return a table with the names and values of the indices that are not NaN."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -294,7 +294,7 @@ def _groups(result: Comparison, groups: Sequence[Group]) -> FittingTable:
 
 
 def _signed_percent(difference: float) -> str:
-    """Return a share as a percentage with a sign; a dash for NaN."""
+    """Return a relative difference as a percentage with a sign, or a dash for NaN."""
     return "–" if isnan(difference) else f"{100 * difference:+.1f} %"
 
 

@@ -238,7 +238,7 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
 
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
-    """Return the patterns by prefix, which is reference, prediction, mask, image or a name.
+    """Return the patterns by prefix: reference, prediction, mask, image or a name.
 
     `methods` contains the names of methods and raters. A pattern without a prefix applies to all
     folders for which no other pattern is given.

@@ -8,8 +8,8 @@ from probdice.text.formatting import quantity
 
 __all__ = ["Failures"]
 
-MAX_OF_ONE_KIND = 3  # printed failures of each kind
-MAX_LENGTH = 300  # characters of the line of a failure
+MAX_OF_ONE_KIND = 3  # maximum number of printed failures of each kind
+MAX_LENGTH = 300  # characters per printed failure
 
 
 class Failures:
@@ -20,7 +20,7 @@ class Failures:
         self.last: dict[str, str] = {}
 
     def line(self, case: str, method: str, error: str) -> str:
-        """Return the line to print for a failed case; "" after the first failures of its kind."""
+        """Return the line for a failed case; "" if enough failures of this kind were printed."""
         message = error.strip().partition("\n")[0]
         kind = _kind(message.replace(case, ""))
         self.counts[kind] += 1
@@ -31,7 +31,7 @@ class Failures:
         return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
 
     def remaining_lines(self) -> list[str]:
-        """Return one line per kind with the number of failures that were not printed."""
+        """Return one line per kind with unprinted failures, which contains their number."""
         return [
             f"{quantity(count - MAX_OF_ONE_KIND, 'more failure')} like {self.last[kind]}"
             for kind, count in self.counts.items()

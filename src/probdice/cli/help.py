@@ -52,7 +52,7 @@ class HelpfulGroup(TyperGroup):
 
 
 def _note_request(ctx: Any, args: list[str]) -> None:
-    """Store whether the user gave --help-all, because Click treats it like --help."""
+    """Store whether the user gave --help-all, because Click treats --help-all like --help."""
     options = args[: args.index("--")] if "--" in args else args
     if ALL in options:
         ctx.meta[SHOW_ALL] = True

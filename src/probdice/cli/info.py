@@ -89,7 +89,7 @@ def _contents(file: str) -> "list[ContainedArray]":
 
 
 def _container(file: str, contents: "Sequence[ContainedArray]") -> "list[RenderableType]":
-    """List the arrays of a container with the path that selects each array."""
+    """Return a list of the arrays in a container, with the path that selects each array."""
     from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
 
@@ -101,7 +101,7 @@ def _container(file: str, contents: "Sequence[ContainedArray]") -> "list[Rendera
         )
     example = f"{file}{contents[0].joint}{contents[0].inside}"
     return [
-        f"{file} contains {len(contents)} arrays. Append one of these to the file name:",
+        f"{file} contains {len(contents)} arrays. To select one, append its path to the file name:",
         table,
         *_omission_notes(len(contents), "arrays"),
         f"For example: {example}",
@@ -124,7 +124,7 @@ class _ValueStatistics:
 
 
 def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
-    """Describe a label map: the number of pixels of every label."""
+    """Return the description of a label map: the number of pixels of every label."""
     import numpy as np
 
     from probdice.cli.display import MAX_ROWS, note_line
@@ -189,7 +189,7 @@ def _swatch(segmentation: "Segmentation", key: int) -> "RenderableType":
 
 
 def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
-    """Describe probabilities: the volume of every region, and sums over the regions."""
+    """Return the description of probabilities: volumes of regions, and sums over regions."""
     from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
     from probdice.data.pixel_words import words_for_axes
@@ -237,7 +237,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
 
 
 def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str | Option] | None]":
-    """Return statistics of the stored values, and a message if values are invalid (else None)."""
+    """Return statistics of the stored values, and a message on invalid values or None."""
     import numpy as np
 
     from probdice.data.value_checks import TOLERANCE, examine_values

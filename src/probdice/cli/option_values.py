@@ -104,7 +104,8 @@ def _scale(words: Sequence[str]) -> "float | dict[Side, float] | None":
     """Convert --scale: one number for both sides, or one number for each named side."""
     if len({":" in word for word in words}) > 1:
         raise typer.BadParameter(
-            "expected one number for both sides, or a side before each number", param_hint="--scale"
+            "expected one number for both sides, or reference:NUMBER and prediction:NUMBER",
+            param_hint="--scale",
         )
     return _per_side(words, "--scale", _number)
 
@@ -114,8 +115,8 @@ def _per_side(
 ) -> "T | dict[Side, T] | None":
     """Return one value for both sides, or a dictionary of values by side.
 
-    If `option` is None, a prefix that is not a side is part of the value. Otherwise, such a prefix
-    is an error.
+    A prefix that is not a side, such as `left:`, raises a usage error. If `option` is None, such a
+    prefix is part of the value instead.
     """
     common_value: T | None = None
     side_values: dict[Side, T] = {}

@@ -1,4 +1,4 @@
-"""Turn errors of a command into one message and an exit code."""
+"""Turn an error of a command into a message and an exit code."""
 
 import traceback
 import warnings
@@ -17,9 +17,9 @@ __all__ = ["ERROR", "INTERRUPTED", "reporting_errors"]
 
 @contextmanager
 def reporting_errors(*, debug: bool = False) -> Iterator[None]:
-    """Run the body of a command. If it raises an error, print one message and exit."""
+    """Run the body of a command. If the body raises an error, print one message and exit."""
     with warnings.catch_warnings():
-        # The warnings of a comparison are also among its notes, which are printed.
+        # Warnings about a comparison are not shown, because they are also printed as notes.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.simplefilter("ignore", ProbdiceWarning)
         warnings.showwarning = _show_warning  # catch_warnings restores it

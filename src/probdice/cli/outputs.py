@@ -29,7 +29,7 @@ def check_outputs(
     """Reject outputs that cannot be written, before the computation starts.
 
     `outputs` and `inputs` contain the path given for each option or argument. `images` lists the
-    options whose file format depends on the suffix.
+    options whose files are images, in a format that the suffix selects.
     """
     from probdice.files import FORMATS
     from probdice.files.sidecars import files_read
@@ -82,7 +82,7 @@ def _check_store(option: str, path: str, target: Path, files: Mapping[Path, str]
 
 
 def _identity(file: Path) -> tuple[int, int, str]:
-    """Return a key that is equal for all paths of the same file. The file need not exist yet."""
+    """Return a key that is equal for all paths of one file. The file need not exist yet."""
     with suppress(OSError):
         status = os.stat(file)
         if status.st_ino:  # some network file systems have no inode numbers
@@ -95,7 +95,7 @@ def _identity(file: Path) -> tuple[int, int, str]:
 def sample_segmentation(
     shape: tuple[int, ...], geometry: "Geometry | None", *, crisp: bool
 ) -> "Segmentation":
-    """Return a segmentation of one pixel, to test whether a format supports such segmentations."""
+    """Return a one-pixel segmentation, to test whether a format can store segmentations."""
     import numpy as np
 
     from probdice.data.segmentation import Segmentation
@@ -112,7 +112,7 @@ def sample_segmentation(
 def check_format(
     path: str, value: "Segmentation | NDArray[Any]", geometry: "Geometry | None" = None
 ) -> None:
-    """Check the format of an output file by writing one pixel to a temporary folder."""
+    """Raise an error if the format of an output file cannot store `value`, which has one pixel."""
     from probdice.errors import ProbdiceError
     from probdice.files import FORMATS
     from probdice.files.writing import check_vertices, payload_of

@@ -16,7 +16,7 @@ REPORTS = "all|worst:N|none"
 
 
 def check_reports(reports: str) -> None:
-    """Reject an unknown value of --reports."""
+    """Raise a usage error for an unknown value of --reports."""
     from probdice.errors import InputError
     from probdice.report.cases import worst_count
 
@@ -24,7 +24,7 @@ def check_reports(reports: str) -> None:
         worst_count(reports)
     except InputError:
         raise typer.BadParameter(
-            f"expected all, none or worst:N with a number N, found {reports!r}",
+            f"expected all, none, or worst:N with a number N, found {reports!r}",
             param_hint="--reports",
         ) from None
 

@@ -48,7 +48,7 @@ def paper(
 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Show a progress bar on a terminal. If there is no terminal, print one line per step."""
+    """Yield a function that shows progress: a bar on a terminal, otherwise one line per step."""
     if not sys.stderr.isatty():
         yield lambda step, finished_count, total: print_message(f"{finished_count}/{total} {step}")
         return

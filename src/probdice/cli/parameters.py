@@ -64,7 +64,7 @@ def option(
 ) -> Any:
     """Return the declaration of an option for Typer.
 
-    Without `names`, the name of the parameter is used.
+    If no names are given, the option is named after the parameter of the function.
     """
     return typer.Option(
         *names,
@@ -94,7 +94,9 @@ ReportOption = Annotated[
 ]
 JsonOption = Annotated[
     str | None,
-    option("Output", "FILE", "Write the result as JSON. With -, print only the JSON.", "--json"),
+    option(
+        "Output", "FILE", "Write the result as JSON. If FILE is -, print only the JSON.", "--json"
+    ),
 ]
 QuietOption = Annotated[bool, flag("Output", "Print only the score.", "--quiet", "-q")]
 AllOption = Annotated[bool, flag("Output", "Print all groups, not only the worst 20.", "--all")]
@@ -106,8 +108,8 @@ FloorOption = Annotated[
     option(
         "Comparison",
         "F",
-        "With aitchison, raise probabilities below F to F. Without a floor, the distance between 0 "
-        "and any other probability is infinite.",
+        "With --similarity aitchison, raise probabilities below F to F. Without a floor, the "
+        "distance between 0 and any other probability is infinite.",
         advanced=True,
     ),
 ]
@@ -241,7 +243,7 @@ def usage_errors(option: str | None = None) -> Iterator[None]:
 
 
 def _with_floor(similarity: str, floor: float) -> "Similarity":
-    """Convert --similarity and --floor."""
+    """Return the similarity that --similarity and --floor select."""
     from probdice.method.similarity import Aitchison
 
     if similarity != Aitchison.name:

@@ -1,4 +1,4 @@
-"""Progress bars, which are shown if standard error is a terminal."""
+"""Progress bars, which are shown only if standard error is a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from probdice.engine.threads import watcher
 
 __all__ = ["COMPILING", "CountingBar", "ProgressDisplay", "counting_bar", "progress"]
 
-COMPILING = "compiling kernels, once per machine (probdice warm-up compiles most in advance)"
+COMPILING = "compiling kernels, once per machine; probdice warm-up compiles most of them in advance"
 
-DELAY = 1.0  # seconds before the bar of a `ProgressDisplay` is shown
+DELAY = 1.0  # seconds before the bar of a `ProgressDisplay` appears
 
 
 class ProgressDisplay:
@@ -74,7 +74,7 @@ class ProgressDisplay:
 
 @contextmanager
 def progress(*, visible: bool) -> Iterator[ProgressDisplay]:
-    """Show the progress of the code in this block, if standard error is a terminal."""
+    """Yield a display of the progress, which is shown if standard error is a terminal."""
     display = ProgressDisplay()
     if not (visible and sys.stderr.isatty()):
         yield display
@@ -139,7 +139,7 @@ class CountingBar:
 
 @contextmanager
 def counting_bar(description: str, *, visible: bool = True) -> Iterator[CountingBar]:
-    """Show a bar with the number of finished steps, if standard error is a terminal."""
+    """Yield a bar of finished steps, which is shown if standard error is a terminal."""
     bar = CountingBar(description, visible=visible)
     with bar.bar:
         yield bar

@@ -28,8 +28,8 @@ SHORT = {  # short headings of columns
     "foreground_score": "foregr. score",
     "adjusted_foreground_score": "adj. foregr.",
 }
-MAX_LINES = 20  # regions and failures that are printed
-MAX_CASES = 10  # missing cases that are named
+MAX_LINES = 20  # printed regions, and printed failures
+MAX_CASES = 10  # missing cases listed by name
 MAX_PAIRS = 3  # pairs of rankings; if there are more, only the pair with the lowest τ is printed
 
 
@@ -38,7 +38,7 @@ def show_summary(
 ) -> None:
     """Print the ranking and all other results, followed by one line per written file.
 
-    If `measure` is given, methods are ranked by it instead of by the measures of the evaluation.
+    If `measure` is given, methods are ranked by this measure, not by those of the evaluation.
     """
     first_measure = measure or summary["rank_by"][0]
     statistics = summary["measures"][first_measure]
@@ -170,10 +170,9 @@ def _method_table(
 def _rater_table(agreement: dict[str, Any]) -> FittingTable:
     """Return a table with the scores of methods and raters against each rater.
 
-    The last columns contain the inter-rater agreement.
-
-    In the row of a method, inter-rater agreement is computed from the cases of that method. In the
-    last row, it is computed from all cases.
+    The last columns contain the inter-rater agreement. In the row of a method, inter-rater
+    agreement is computed from the cases of that method. In the last row, it is computed from all
+    cases.
     """
     among_raters = agreement["among"]
     table = plain_table(
@@ -204,7 +203,7 @@ def _mean_and_interval(summary: dict[str, Any]) -> list[str]:
 
 
 def _mean_table(summary: dict[str, Any], first_measure: str) -> FittingTable:
-    """Return a table of the means of every method. The ranking measure comes first."""
+    """Return a table of the means of every method, with `first_measure` as the first measure."""
     measures = _printed_measures(summary, first_measure)
     means = [
         {row["method"]: row[row["aggregate"]] for row in summary["measures"][measure]["methods"]}
@@ -249,7 +248,7 @@ def _measure_columns(summary: dict[str, Any], measures: Sequence[str]) -> list[T
 
 
 def _agreement(summary: dict[str, Any]) -> list[RenderableType]:
-    """Return the winner of every ranking scheme, and Kendall's τ between the rankings."""
+    """Return lines with the winners by every ranking scheme and Kendall's τ between rankings."""
     ranking = summary["ranking"]
     winners = [
         f"{' and '.join(rank['method'] for rank in ranks if rank['place'] == 1) or '–'} ({scheme})"
@@ -280,7 +279,7 @@ def _place(rank: dict[str, Any]) -> str:
 
 
 def _worst_cases(statistics: dict[str, Any], title: str) -> list[RenderableType]:
-    """Return a line with up to three worst cases of every method."""
+    """Return a line that names up to three of the worst cases for each method."""
     method_texts = [
         f"{row['method']}: {', '.join(case for case, _ in row['worst'][:3])}"
         for row in statistics["methods"]
@@ -347,7 +346,8 @@ def _missing_lines(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
         Text.assemble(
             ("missing: ", "red"),
             printable(
-                f"{method}: no {side} of {quantity(len(names), 'case')}: {listed(names, MAX_CASES)}"
+                f"{method}: no {side} for {quantity(len(names), 'case')}: "
+                f"{listed(names, MAX_CASES)}"
             ),
         )
         for (method, side), names in cases.items()
@@ -355,7 +355,7 @@ def _missing_lines(missing: Sequence[dict[str, str]]) -> list[RenderableType]:
 
 
 def _notes(summary: dict[str, Any], measure: str) -> list[str]:
-    """Return reasons for missing or unusual values, each with the methods to which it applies."""
+    """Return notes on missing or unusual values, each with its methods, and on p-values."""
     statistics, title = summary["measures"][measure], summary["titles"][measure]
     scored_counts = {row["method"]: row["scored"] for row in summary["counts"]}
     names_by_reason: dict[str, list[str]] = {}

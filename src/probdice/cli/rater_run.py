@@ -97,7 +97,7 @@ class RaterRun:
     def check(
         self, user_options: dict[str, Any], match: RaterMatchName, images: dict[str, str | None]
     ) -> CompareOptions:
-        """Check the options and all output files.
+        """Check and return the options, and check all output files.
 
         `images` maps options to the paths of the images to write.
         """
@@ -223,7 +223,7 @@ def names_of(files: Sequence[str]) -> list[str]:
 def region_table(
     agreement: "Agreement", pixels: str, *, all_regions: bool
 ) -> "list[RenderableType]":
-    """Return a table of Dice and volumes, worst regions first, and the number of other regions."""
+    """Return a table of Dice and volumes (worst regions first) and the number of omitted rows."""
     from probdice.cli.terminal_tables import plain_table
 
     has_volume = any(region.pixel_volume is not None for region in agreement.regions)

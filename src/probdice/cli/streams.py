@@ -63,7 +63,7 @@ def write_output(text: str) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Turn an `OSError` raised while printing into a `FormatError`, but not a `BrokenPipeError`."""
+    """Turn any `OSError` except `BrokenPipeError` in this block into a `FormatError`."""
     from probdice.errors import FormatError
 
     try:

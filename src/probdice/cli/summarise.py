@@ -26,8 +26,8 @@ def summarise(
         option(
             "Options",
             REPORTS,
-            "Write OUT/report.html again, with pages for all cases, for the N worst cases of "
-            "every method by the first ranking measure, or for no case.",
+            "Write OUT/report.html again, with pages for all cases, for the N cases of each method "
+            "that are worst by the first ranking measure, or for no case.",
         ),
     ] = None,
     debug: DebugOption = False,
@@ -43,7 +43,7 @@ def summarise(
         summary = read_summary(out)
         if measure is not None and measure not in summary["measures"]:
             raise typer.BadParameter(
-                f"{out} has no {measure}; expected one of {', '.join(summary['measures'])}",
+                f"{out} has no measure {measure}; expected one of {', '.join(summary['measures'])}",
                 param_hint="--measure",
             )
         try:

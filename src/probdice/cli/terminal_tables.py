@@ -1,7 +1,7 @@
 """Tables that fit the terminal.
 
-Numbers and words of up to 30 characters are never broken. Columns that do not fit are omitted and
-named below the table.
+Numbers, and words of up to 30 characters, are never broken across lines. Columns that do not fit
+are omitted and named below the table.
 """
 
 import re
@@ -105,7 +105,7 @@ class FittingTable:
         return column_indices
 
     def _widths(self, column_indices: Sequence[int], width: int) -> dict[int, int]:
-        """Give each column its minimum width, then distribute the remaining width."""
+        """Return the width of each column: the minimum width plus a part of the remaining width."""
         widths = {k: self._min_width(k) for k in column_indices}
         free_width = width - sum(column_width + GAP for column_width in widths.values()) + GAP
         # The column that needs the least additional width comes first.
@@ -174,7 +174,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _escaped(cell: Cell) -> Cell:
-    """Escape a cell, so that its text is one line of known width."""
+    """Return a cell with control codes escaped, as one line of known width."""
     if isinstance(cell, str):
         return printable(cell)
     if not cell.plain.isprintable():

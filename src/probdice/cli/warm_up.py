@@ -18,10 +18,11 @@ MANY_LABELS = 300  # too many for a dense table of all pairs
 def warm_up(debug: DebugOption = False) -> None:
     """Compile kernels in advance, for example in a container image or before cluster jobs.
 
-    These are the kernels for scores, merging, the chance level and maps. Other kernels, such as
-    those for boundary distances, are compiled at first use. Numba stores compiled kernels in the
-    folder NUMBA_CACHE_DIR. If this variable is not set, Numba uses the folder of the package or, if
-    that folder is not writable, the cache folder of the user.
+    This command compiles the kernels for scores, merging, the chance level and maps. Other kernels,
+    such as those for boundary distances, are compiled at first use. Numba stores compiled kernels
+    in the folder that the environment variable NUMBA_CACHE_DIR names. If this variable is not set,
+    Numba uses the folder of the package or, if that folder is not writable, the cache folder of the
+    user.
     """
     with reporting_errors(debug=debug):
         from time import perf_counter

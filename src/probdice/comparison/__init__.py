@@ -1,1 +1,1 @@
-"""compare(), overlap(), and their result."""
+"""The functions `compare` and `overlap`, and the result of `compare`."""

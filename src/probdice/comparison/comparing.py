@@ -1,4 +1,4 @@
-"""compare(), overlap() and similarity_map()."""
+"""The functions `compare`, `overlap` and `similarity_map`."""
 
 import warnings
 from functools import lru_cache
@@ -75,8 +75,8 @@ def compare(
     merge : {"none", "prediction", "reference", "both"}, optional
         Merge unmatched regions of these sides into matched ones.
     mask : array_like, Segmentation, path or image, optional
-        Pixels to compare, as booleans or as integers that are 0 outside the mask. The values of
-        both sides outside the mask are ignored.
+        Pixels to compare, as booleans or as integers that are 0 outside the mask. Values outside
+        the mask are ignored on both sides.
     background : int, str or mapping of side to int or str, optional
         Label or name of the background. One value applies to both sides; a mapping sets one value
         per side, such as ``{"reference": 0, "prediction": 255}``. The two background regions
@@ -136,7 +136,7 @@ def compare(
 
 
 def checked_options(**values: Any) -> CompareOptions:
-    """Return checked options. The result is cached if all values have built-in, immutable types."""
+    """Return checked options, from a cache if all values have built-in, immutable types."""
     if PLAIN.issuperset(map(type, values.values())):
         return _cached_options(SIMILARITIES.get(values["similarity"]), **values)
     return CompareOptions.of(**values)
@@ -159,7 +159,7 @@ def images_of(
     mask: Segmentation | Array | None = None,
     workers: int | None = None,
 ) -> Images:
-    """Align both sides on one grid, or pair them in array order if the geometry is ignored."""
+    """Return both sides on one grid, or paired in array order if the geometry is ignored."""
     return Images.of(
         reference,
         prediction,
@@ -177,7 +177,7 @@ def compare_images(
 ) -> "Comparison":
     """Compare two segmentations on one grid.
 
-    With `of_many`, labels that are named in the options may be absent from these images.
+    With `of_many`, the images are one of several cases and may lack labels that the options name.
     """
     table, notes = images.first_pass(options.similarity)
     if not of_many:
@@ -197,7 +197,7 @@ def compare_images(
 
 
 def _soft_numbers(table: Overlap, correspondence: Correspondence, images: Images) -> Numbers:
-    """Compute the score and the group costs, which may require another pass over the pixels."""
+    """Return the score and the group costs, which may require another pass over the pixels."""
     groups, costs = correspondence.groups, correspondence.costs
     if costs is None:
         costs = group_costs(table, groups, images)
@@ -228,7 +228,7 @@ def overlap(
 ) -> Overlap:
     """Compute the overlap of two segmentations of one image, in one pass over the pixels.
 
-    Overlaps of several images can be added. To find one correspondence for a whole data set, use
+    Overlaps of several images can be summed. To find one correspondence for a whole data set, use
     ``sum(overlap(r, p) for r, p in images).compare()``.
 
     Parameters

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FOREGROUND_NUMBERS", "Foreground", "check_named"]
 
-# The attributes of a comparison that are stored as JSON if a background is named.
+# The attributes of a comparison that are stored as JSON if a background was given.
 FOREGROUND_NUMBERS = (
     "foreground_dice",
     "pooled_dice",
@@ -48,13 +48,13 @@ class Foreground:
 
     @classmethod
     def of(cls, result: "Comparison") -> Self:
-        """Find the background among the groups of a comparison."""
+        """Return the groups of a comparison and the index of the background group, if any."""
         background = background_group(result.correspondence.groups, result.background_regions)
         return cls(result.groups, background, result.pixels)
 
     @classmethod
     def named(cls, result: "Comparison", number: str) -> Self:
-        """Find the background; if there is none, raise an error that names the measure."""
+        """Call `of`. If no background was given, raise an error that names the measure."""
         check_named(result, number)
         return cls.of(result)
 
@@ -75,7 +75,7 @@ class Foreground:
 
     @property
     def pooled_dice(self) -> float:
-        """2 Σ overlap / Σ volumes over the foreground groups; NaN if all of them are faint."""
+        """Pooled Dice, 2 Σ overlap / Σ volumes over foreground groups; NaN if all are faint."""
         if not self.counted_groups:
             return nan
         volumes = sum(group.total_volume for group in self.groups)
@@ -83,7 +83,10 @@ class Foreground:
 
     @property
     def score(self) -> float:
-        """Σ foreground overlap / (pixels − background overlap); NaN if all groups are faint."""
+        """Foreground score: Σ foreground overlap / (pixels − background overlap).
+
+        It is NaN if all foreground groups are faint.
+        """
         if not self.counted_groups:
             return nan
         common = np.array([group.common_volume for group in self.all_groups])

@@ -1,4 +1,4 @@
-"""Read both sides and a mask from files, with the options common to all commands."""
+"""Read both sides and a mask from files, with the reading options of a comparison."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def read_images(
     """Read both sides, align them on one grid, and return them with the reference geometry.
 
     Unless `workers` is 1, each side is read in its own thread, because decompression takes most of
-    the time and releases the GIL. With `one_of_many`, the files are one case of a folder; see
+    the time and releases the GIL. Set `one_of_many` if the files are one case of a folder; see
     `read_side`.
     """
     if workers == 1:
@@ -65,9 +65,10 @@ def read_side(
 ) -> tuple[Segmentation, list[Note]]:
     """Read one side, and return it with a note if its values were scaled.
 
-    A scale that is given for both sides applies only to a side that has probabilities above 1.5 or
-    cannot be read without a scale, because the reference may be a label map while the prediction is
-    in per cent. With `one_of_many`, regions in `priority` may be absent from this case.
+    A scale that is given for both sides may concern only one of them, such as a prediction in
+    percent with a label map as reference. Such a scale therefore applies only to a side that has
+    probabilities above 1.5, or that cannot be read without a scale. With `one_of_many`, the side
+    may lack regions that `priority` lists.
     """
     scale, names, nested_labels = options.scale_of(side), options.names[side], options.nested[side]
     table = dict(names) if isinstance(names, tuple) else names

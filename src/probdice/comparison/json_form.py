@@ -27,7 +27,7 @@ NUMBERS = tuple(entry.name for entry in fields(Group) if entry.type is float)
 
 
 def comparison_to_dict(result: Comparison) -> dict[str, Any]:
-    """Return a comparison as a dict, without another pass over the pixels."""
+    """Return a comparison as a dictionary, without another pass over the pixels."""
     content: dict[str, Any] = {"format": FORMAT}
     names = ["score", "matched_score", "explained"]
     if result.without_a_pass("score") is not None:
@@ -170,7 +170,7 @@ def _check(result: Comparison) -> None:
 
 
 def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Group, ...]:
-    """Restore the groups with their stored metrics, because some metrics require the images."""
+    """Restore the groups with their stored metrics, some of which require the images."""
     grouping = result.correspondence.groups
     groups = []
     faint = (~counted_groups(result.overlap, grouping)).tolist()
@@ -191,14 +191,14 @@ def _read_groups(result: Comparison, content: list[dict[str, Any]]) -> tuple[Gro
 
 
 def _read_notes(result: Comparison, content: list[dict[str, Any]]) -> tuple[Note, ...]:
-    """Restore the notes. If an older version wrote the file, add the note on faint regions."""
+    """Restore the notes, and add a note if the overlap does not record faint regions."""
     notes = tuple(Note.from_dict(note) for note in content)
     note_kinds = {note.kind for note in notes}
     return (*notes, *(note for note in faint_notes(result) if note.kind not in note_kinds))
 
 
 def _as_dict(value: Group | Merge) -> dict[str, Any]:
-    """Return a group or a merge as a dict, with lists instead of tuples."""
+    """Return a group or a merge as a dictionary, with lists instead of tuples."""
     values = {entry.name: getattr(value, entry.name) for entry in fields(value)}
     return {name: list(item) if isinstance(item, tuple) else item for name, item in values.items()}
 
@@ -208,18 +208,23 @@ def _axes(content: dict[str, Any]) -> int | None:
         return None if content["pixel_volume"] is None else 3
     value: int | None = content["axes"]
     if value is not None and not (isinstance(value, int) and value >= 0):
-        raise InputError(f"not a complete comparison: axes is {value!r}")
+        raise InputError(
+            f"not a complete comparison: axes is {value!r}, expected null or a whole number"
+        )
     return value
 
 
 def _volume(value: Any) -> float | None:
     if value is not None and not (isinstance(value, int | float) and 0 < value < inf):
-        raise InputError(f"not a complete comparison: pixel_volume is {value!r}")
+        raise InputError(
+            f"not a complete comparison: pixel_volume is {value!r}, expected null or a number "
+            "above 0"
+        )
     return value
 
 
 def _number(value: Any) -> float:
-    """Return a finite number, or NaN for null and NaN."""
+    """Convert a number from JSON to a float. Null becomes NaN, and infinity is an error."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return nan
     if not isinstance(value, int | float) or not isfinite(value):

@@ -28,7 +28,7 @@ SAMPLE = 1 << 16  # largest number of voxels that are checked for label changes
 FEWEST = 100  # minimum number of pairs of neighbours for an estimate of label changes
 # An image looks like a scan if its share of neighbours with different labels exceeds either limit.
 CHANGES = 0.75  # scans have shares of 0.8 to 1, and label maps of tiny cells have 0.65
-SCATTERED = 8  # multiple of the share of compact regions; label maps have up to 5, photographs 20
+SCATTERED = 8  # times the share of compact regions; label maps reach 5 times, photographs 20
 FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
 
 
@@ -66,7 +66,7 @@ def _misread_notes(result: Comparison) -> list[Note]:
             segmentation = result.images.side(side)
             warning = intensities(segmentation, regions.keys, regions.volumes)
         if warning is not None:
-            advice = (" If it holds probabilities as bytes, use ", option, ".") if scale else ()
+            advice = (" If it contains probabilities as bytes, use ", option, ".") if scale else ()
             text = f"{side}{file_of(segmentation)}: {warning}"
             notes.append(Note("intensities", (text, *advice)))
         elif scale is not None:
@@ -120,7 +120,7 @@ def intensities(
     of volume V in d dimensions. A share V^(−1/d) of its voxels therefore follows a voxel with
     another label. The values of a scan change at nearly every voxel. The check uses the middle of
     the image and the axis with the fewest changes. The check excludes the most frequent label,
-    which may be an empty background.
+    because this label may be an empty background.
     """
     if labels.size <= MANY:
         return None
@@ -195,7 +195,7 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
                 if is_single
                 else ("They were not merged because they overlap")
             )
-            message = (f"{text} {reason} no matched region that may be merged.",)
+            message = (f"{text} {reason} no matched region into which merging is allowed.",)
         elif not result.options.matching.fixes_groups:
             targets = "it into a matched region" if is_single else "them into matched regions"
             message = (f"{text} To merge {targets}, use ", Option("merge", side), ".")
@@ -204,7 +204,7 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
 
 
 def _label_notes(result: Comparison) -> list[Note]:
-    """Return the notes on labels that apply to the matching rule."""
+    """Return the notes on labels. The possible notes depend on the matching rule."""
     rule = result.options.match
     notes = []
     if isinstance(rule, GivenGroups):
@@ -314,7 +314,7 @@ def _count_apart(result: Comparison) -> int:
 
 
 def infinite_notes(result: Comparison) -> list[Note]:
-    """Return a note if the sides are infinitely far apart at more than half of the pixels."""
+    """Return a note if the two sides are infinitely distant at more than half of the pixels."""
     try:
         share = result.measured.infinite / result.pixels
     except NeedsImages:

@@ -150,7 +150,7 @@ def _sum_groups(
 def _labels_of_groups(
     overlap: Overlap, regions: Sequence[tuple[bool, int]]
 ) -> tuple[list[int | None], dict[int, str]]:
-    """Return the integer label of every group (None without a label), and group names by channel.
+    """Return the integer label of every group (None if it has none), and group names by channel.
 
     Each entry of `regions` is (False, reference region) or (True, unmatched prediction region). An
     unmatched region keeps its label if the reference does not use that label; otherwise it gets a
@@ -182,7 +182,7 @@ def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
     """Return the probabilities of one block, summed over the regions of each group."""
     side = blocks.ready(block).sides[0]
     assert isinstance(side, Soft)
-    rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast when they are stored
+    rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast when the block is stored
     for row, channels in zip(rows, groups, strict=True):
         members = side.rows[list(channels), side.start : side.start + side.size]
         row[...] = members.sum(axis=0).reshape(block.shape)
@@ -203,7 +203,8 @@ def reference_numbers(overlap: Overlap) -> list[int]:
 def _free_numbers(used_numbers: set[int]) -> Iterator[int]:
     """Return an iterator over unused numbers.
 
-    The unused numbers are greater than all used numbers if 64-bit integers can represent them.
+    The unused numbers are greater than all used numbers, unless 64-bit integers cannot represent
+    such large numbers.
     """
     next_number = max(used_numbers, default=0) + 1
     if next_number + len(used_numbers) < 2**63:
@@ -212,7 +213,7 @@ def _free_numbers(used_numbers: set[int]) -> Iterator[int]:
 
 
 def _smallest_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
-    """Return `dtype` if it can represent these labels; otherwise, another integer type or None."""
+    """Return `dtype` or another integer type that can represent the labels; None if none can."""
     lowest_label, highest_label = min(labels, default=0), max(labels, default=0)
     for candidate in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
         if (

@@ -1,6 +1,6 @@
-"""Metrics that the options request. They are computed on request and stored in the comparison.
+"""Metrics that the options of a comparison can request, and that are stored in the comparison.
 
-`STORED_METRICS` lists these metrics. The commands, JSON and `Comparison.detach` use this table.
+`STORED_METRICS` lists these metrics for the commands, for JSON and for `Comparison.detach`.
 """
 
 from collections.abc import Callable
@@ -48,8 +48,8 @@ class StoredMetric:
     detach : callable
         Returns the metric without references to the images.
     to_text : callable
-        Returns the text of the metric for the terminal, with at most the given number of rows, or
-        with all rows if the number is None.
+        Returns the text of the metric for the terminal. The second argument is the maximum number
+        of rows, or None for all rows.
     """
 
     is_requested: "Callable[[CompareOptions], bool]"
@@ -121,7 +121,7 @@ def measured_boundaries(
 
 
 def requested_derived(result: Comparison) -> Derived:
-    """Compare the requested derived regions, and their boundaries if these are requested."""
+    """Compare the requested derived regions, and measure their boundaries if requested."""
     if result.options.boundaries:
         _derived_boundaries(result)
     return result.numbers.get("derived", lambda: derived_of(result, _requested_unions(result)))

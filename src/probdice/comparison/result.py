@@ -65,7 +65,7 @@ THRESHOLDS = tuple(k / 10 for k in range(1, 10))  # as in QUBIQ
 
 
 class Numbers:
-    """Derived values by name. Each value is computed once.
+    """Computed values by name. Each value is computed once.
 
     `get` computes a missing value. `known` never computes a value. Text and JSON contain only
     stored values and values that require no further pass over the pixels.
@@ -120,13 +120,14 @@ class Comparison:
         has a floor, the score exceeds this share unless the share is 1, because the similarity of
         all other pixels is then a constant above 0.
     matched_score : float
-        D after matching, before merging.
+        The score D after matching, before merging.
     chance : float
         The expected score of independent segmentations with the same region sizes.
     chance_error : float
         The standard error of `chance`; 0 unless `chance` is estimated from sampled pixels.
     adjusted_score : float
-        (score − chance) / (1 − chance); NaN if `chance` is almost 1.
+        The score adjusted for chance, (score − chance) / (1 − chance); NaN if `chance` is almost
+        1.
     mean_dice : float
         Mean Dice of all groups except faint ones (`Group.faint`). An unmatched region of either
         side counts as Dice 0.
@@ -141,20 +142,22 @@ class Comparison:
         background. If all foreground groups are faint, all foreground measures except
         `foreground_chance` and `foreground_chance_error` are NaN.
     pooled_dice : float
-        2 Σ overlap / Σ volumes over all foreground groups.
+        Dice of all foreground groups together, 2 Σ overlap / Σ volumes.
     foreground_score : float
-        Σ overlap of the foreground groups / (pixels − overlap of the background). For label maps,
-        this is the share of agreeing pixels among those that are foreground on at least one side.
+        The ratio Σ overlap of the foreground groups / (pixels − overlap of the background). For
+        label maps, this is the share of agreeing pixels among those that are foreground on at
+        least one side.
     foreground_chance : float
         The expected foreground score of independent segmentations with the same region sizes.
     adjusted_foreground_score : float
+        The foreground score adjusted for chance,
         (foreground_score − foreground_chance) / (1 − foreground_chance).
     explained : dict
         ``explained["reference"]`` (reference explained) is the share of the variance of the
-        reference that the prediction explains. It is 1 if the prediction only subdivides reference
-        regions. ``explained["prediction"]`` (prediction explained) is the share of the variance of
-        the prediction that the reference explains. It is 1 if the prediction only merges reference
-        regions. A share is NaN if the variance is 0.
+        reference that the prediction explains. This share is 1 if the prediction only subdivides
+        reference regions. ``explained["prediction"]`` (prediction explained) is the share of the
+        variance of the prediction that the reference explains. This share is 1 if the prediction
+        only merges reference regions. A share is NaN if the variance is 0.
     groups : tuple of Group
         Groups of corresponding regions, followed by unmatched regions.
     lowest : Group
@@ -169,8 +172,8 @@ class Comparison:
     notes : tuple of Note
         Messages about the comparison.
     weights : ndarray
-        1 − D for every pair of non-empty regions, where D is the score of the two regions alone.
-        Rows correspond to `reference_labels` and columns to `prediction_labels`.
+        The weight 1 − D of every pair of non-empty regions, where D is the score of the two
+        regions alone. Rows correspond to `reference_labels` and columns to `prediction_labels`.
     pixels : int
         Number of compared pixels (voxels of a volume).
     pixel_volume : float or None
@@ -318,7 +321,7 @@ class Comparison:
 
     @property
     def matched_score(self) -> float:
-        """D after matching, before merging."""
+        """The score D after matching, before merging."""
         return self.numbers.get("matched_score", self._matched_score)
 
     def _matched_score(self) -> float:
@@ -329,7 +332,7 @@ class Comparison:
 
     @property
     def costs(self) -> NDArray[Any]:
-        """Σ (1 − f) of every group, in multiples of `Overlap.unit`."""
+        """The cost Σ (1 − f) of every group, in multiples of `Overlap.unit`."""
         result = self.correspondence
         if result.costs is not None:
             return result.costs
@@ -355,7 +358,7 @@ class Comparison:
 
     @property
     def adjusted_score(self) -> float:
-        """(score − chance) / (1 − chance).
+        """The score adjusted for chance, (score − chance) / (1 − chance).
 
         It is 1 for identical segmentations, about 0 for independent segmentations, and NaN if
         `chance` is almost 1.
@@ -367,10 +370,10 @@ class Comparison:
         """Per side, the share of its variance that the other side explains.
 
         ``explained["reference"]`` (reference explained) is the share of the variance of the
-        reference that the prediction explains. It is 1 if the prediction only subdivides reference
-        regions. ``explained["prediction"]`` (prediction explained) is the share of the variance of
-        the prediction that the reference explains. It is 1 if the prediction only merges reference
-        regions. A share is NaN if the variance is 0.
+        reference that the prediction explains. This share is 1 if the prediction only subdivides
+        reference regions. ``explained["prediction"]`` (prediction explained) is the share of the
+        variance of the prediction that the reference explains. This share is 1 if the prediction
+        only merges reference regions. A share is NaN if the variance is 0.
         """
         return self.numbers.get("explained", self._explained)
 
@@ -431,12 +434,15 @@ class Comparison:
 
     @property
     def pooled_dice(self) -> float:
-        """2 Σ overlap / Σ volumes over all foreground groups; NaN if all of them are faint."""
+        """Dice of all foreground groups together; NaN if all of them are faint.
+
+        The pooled Dice is 2 Σ overlap / Σ volumes over all foreground groups.
+        """
         return Foreground.named(self, "pooled_dice").pooled_dice
 
     @property
     def foreground_score(self) -> float:
-        """Σ overlap of the foreground / (pixels − overlap of the background).
+        """The ratio Σ overlap of the foreground / (pixels − overlap of the background).
 
         It is NaN if all foreground groups are faint. For label maps, this is the share of agreeing
         pixels among those that are foreground on at least one side. Overlaps are Σ min(p, q), as in
@@ -452,13 +458,16 @@ class Comparison:
 
     @property
     def foreground_chance_error(self) -> float:
-        """The standard error of `foreground_chance`; 0 unless estimated from sampled pixels."""
+        """Standard error of `foreground_chance`; 0 unless it is estimated from sampled pixels."""
         check_named(self, "foreground_chance_error")
         return self._chance().foreground_error
 
     @property
     def adjusted_foreground_score(self) -> float:
-        """(foreground_score − foreground_chance) / (1 − foreground_chance)."""
+        """The foreground score adjusted for chance.
+
+        It is (foreground_score − foreground_chance) / (1 − foreground_chance).
+        """
         check_named(self, "adjusted_foreground_score")
         return adjusted(self.foreground_score, self.foreground_chance)
 
@@ -484,7 +493,7 @@ class Comparison:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """1 − D for every pair of non-empty regions, as a read-only array.
+        """The weight 1 − D of every pair of non-empty regions, as a read-only array.
 
         D is the score of the two regions alone.
         """
@@ -602,11 +611,11 @@ class Comparison:
     def component_scores(self, *, connectivity: int | None = None) -> "ComponentScores":
         """Score every connected component of the reference, except those of the background.
 
-        An unmatched prediction region also has an entry, with Dice 0.
         A component is compared with the prediction regions of its group. Only the pixels that are
         nearer to this component than to the other components of the group are compared (as in
-        CC-Metrics, with distances in pixels). The reference must be a label map. This method
-        requires connected-components-3d (extra `instances`) and both images in memory.
+        CC-Metrics, with distances in pixels). An unmatched prediction region also has an entry in
+        the result, with Dice 0. The reference must be a label map. This method requires
+        connected-components-3d (extra `instances`) and both images in memory.
 
         Parameters
         ----------
@@ -657,8 +666,9 @@ class Comparison:
         percentiles : float or iterable of float, optional
             Percentiles of the distances between surfaces, such as 95 for ``hd95``.
         levels : float or iterable of float, optional
-            Probabilities that a pixel must exceed to be inside the surface; 0.1, 0.2, …, 0.9 by
-            default. The surfaces of a label map are the same at every level.
+            Levels of probability; 0.1, 0.2, …, 0.9 by default. At each level, the pixels whose
+            probability exceeds the level are inside the surface. The surfaces of a label map are
+            the same at every level.
         infinite : float, optional
             Penalty distance for regions that are absent from one side; infinity by default.
         derived : mapping of str to label or sequence of labels, optional
@@ -699,7 +709,7 @@ class Comparison:
         """Return the derived regions that the options request, or None.
 
         If the options also request boundaries, the boundary distances of these regions are computed
-        and stored. A member that is absent from both sides of this image is empty.
+        and stored. A member of a derived region that neither side of this image has is empty.
         """
         from probdice.comparison.requested_metrics import requested_derived
 
@@ -716,8 +726,8 @@ class Comparison:
 
         With ``match="labels"``, members are labels or names of both sides, and a member that only
         one side has is empty on the other side. Otherwise, members are labels or names of the
-        reference, the corresponding prediction regions are included, and a member that only the
-        prediction has is empty. A member that neither side has raises an error.
+        reference, and a union also contains the corresponding prediction regions. A member that
+        only the prediction has is then empty. A member that neither side has raises an error.
 
         Parameters
         ----------
@@ -756,10 +766,10 @@ class Comparison:
 
         - reliability diagrams of the most probable regions and of every group, with the expected
           and the maximum calibration error,
-        - the mean of these errors for a calibrated prediction,
+        - the mean of these errors over calibrated predictions with the same probabilities,
         - the Brier score of every group and of all groups, and its decomposition,
         - the log loss of all groups,
-        - the Dice of every group at thresholds.
+        - the Dice of every group at several thresholds.
 
         The reference may be a label map or probabilities. The module `probdice.metrics.calibration`
         describes the conventions.
@@ -772,7 +782,8 @@ class Comparison:
             "width" creates bins of equal width. "mass" creates bins with equal numbers of pixels,
             as far as ties allow.
         thresholds : iterable of float, optional
-            Thresholds applied to both sides for Dice; 0.1, 0.2, …, 0.9 by default, as in QUBIQ.
+            Thresholds that are applied to both sides to compute Dice. The default is 0.1, 0.2, …,
+            0.9, as in QUBIQ.
 
         Examples
         --------
@@ -789,7 +800,7 @@ class Comparison:
     # -- images ----------------------------------------------------------------------------------
 
     def need_images(self, method: str) -> Images:
-        """Return the images, or raise an error with the name of the method that requires them."""
+        """Return the images. If there are none, raise an error that names the given method."""
         if self.images is None:
             raise NeedsImages(
                 f"{method} requires the images. This comparison has none: it was detached, "
@@ -832,8 +843,8 @@ class Comparison:
         Parameters
         ----------
         into : callable, optional
-            Function that creates the output array, which is written block by block. It is called
-            with a shape and a dtype, as in ``lambda shape, dtype: zarr.create_array(…)``.
+            Function that creates the output array, which is written block by block. The function
+            is called with a shape and a dtype, as in ``lambda shape, dtype: zarr.create_array(…)``.
 
         Examples
         --------
@@ -866,7 +877,7 @@ class Comparison:
         figsize : (float, float), optional
             Width and height of the new figure in inches.
         place : sequence of int, optional
-            Index of the voxel through which slices of a volume are taken. By default, slices are
+            Indices of the voxel through which slices of a volume are taken. By default, slices are
             taken where the two sides differ most or, for "boundaries", at the largest distance.
         palette : {"given", "safe", "rgb"}, optional
             "given" uses the colours of the files and name tables. "safe" uses colours that
@@ -877,7 +888,7 @@ class Comparison:
         --------
         >>> import probdice
         >>> figure = probdice.compare([[1, 1], [2, 2]], [[5, 5], [5, 8]]).plot("overlap")
-        >>> figure.axes[0].images[0].get_array().round(2).tolist()  # Dice of pairs that meet
+        >>> figure.axes[0].images[0].get_array().round(2).tolist()  # Dice of pairs that overlap
         [[0.8, None], [0.4, 0.67]]
         """
         from probdice import pictures
@@ -1036,7 +1047,7 @@ class Comparison:
         return as_text(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Show the same text as `print` in IPython."""
+        """In IPython, show the same text as `print`."""
         printer.text(str(self))
 
     def _repr_html_(self) -> str:

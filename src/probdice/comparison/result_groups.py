@@ -41,7 +41,7 @@ class Group(VolumeDifferences):
     prediction_volume : float
         Sum of the probabilities of the prediction regions, in pixels.
     volume_difference : float
-        `prediction_volume` − `reference_volume`, in pixels.
+        Difference `prediction_volume` − `reference_volume`, in pixels.
     relative_volume_difference : float
         The volume difference divided by `reference_volume`; NaN if `reference_volume` is 0.
     faint : bool
@@ -78,12 +78,12 @@ class Group(VolumeDifferences):
 
     @property
     def total_volume(self) -> float:
-        """Σ p + Σ q, in pixels."""
+        """Sum of the volumes of both sides, Σ p + Σ q, in pixels."""
         return self.reference_volume + self.prediction_volume
 
     @property
     def common_volume(self) -> float:
-        """Σ min(p, q), in pixels."""
+        """Volume that both sides have in common, Σ min(p, q), in pixels."""
         return self.dice * self.total_volume / 2
 
 
@@ -98,7 +98,7 @@ class Merge:
     region : int or str
         The label of the region.
     into : tuple of int or str
-        The labels of the other side's regions in the group.
+        The labels of the regions that the group has on the other side.
     gain : float
         The change in the group's similarity, which may be negative.
 
@@ -153,7 +153,7 @@ def _group_labels(table: Overlap, groups: Groups, side: Side) -> list[tuple[Labe
 
 
 def merges_of(result: "Comparison") -> tuple[Merge, ...]:
-    """Return the merges of a comparison in order, with the labels of their regions."""
+    """Return the merges of a comparison with the labels of their regions, in order of merging."""
     labels = {side: result.overlap.side(side).labels for side in SIDES}
     return tuple(
         Merge(

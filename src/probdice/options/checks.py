@@ -99,7 +99,8 @@ def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[
             return Both(*[check(value)] * 2)
         if not set(value) <= set(SIDES):
             raise InputError(
-                f"{name}: expected values for 'reference' and 'prediction', found {list(value)}"
+                f"{name}: expected values for 'reference' and 'prediction', found keys "
+                f"{list(value)}"
             )
         return Both(*(check(value.get(side, default)) for side in SIDES))
 
@@ -107,7 +108,7 @@ def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[
 
 
 def as_rule(match: object) -> Rule:
-    """Check the rule for matching regions."""
+    """Check the rule for matching regions, and return it in its internal form."""
     if isinstance(match, GivenPairs | GivenGroups) or (isinstance(match, str) and match in RULES):
         return match
     if isinstance(match, Mapping):
@@ -171,7 +172,7 @@ def as_background(background: object) -> Background | None:
 
 
 def as_tolerance(tolerance: object) -> float:
-    """Check a geometry tolerance, in pixels. For None, return the default."""
+    """Check a geometry tolerance in pixels. None selects the default."""
     if tolerance is None:
         return TOLERANCE
     if not (isinstance(tolerance, Real) and isfinite(tolerance) and float(tolerance) >= 0):
@@ -219,7 +220,7 @@ def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
 
 
 def as_penalty(distance: object) -> float | None:
-    """Check the distance that replaces infinite distances; None means no replacement."""
+    """Check the distance that replaces infinite distances. None keeps infinite distances."""
     if distance is None:
         return None
     (penalty,) = numbers_in("infinite", [distance], "finite and at least 0")
@@ -227,7 +228,7 @@ def as_penalty(distance: object) -> float | None:
 
 
 def as_priority(priority: object) -> tuple[str, ...]:
-    """Check one or more names of regions."""
+    """Check one or more names of regions, and return them as strings."""
     if isinstance(priority, str):
         return (priority,)
     if not isinstance(priority, Iterable) or isinstance(priority, Mapping):
@@ -257,7 +258,7 @@ def as_components(labels: object) -> tuple[Label, ...] | None:
 
 
 def as_connected(connectivity: object) -> int | None:
-    """Check the connectivity, but not yet whether it suits the dimension of each image."""
+    """Check the connectivity, but not whether it suits the number of dimensions of each image."""
     if connectivity is None:
         return None
     if isinstance(connectivity, bool) or connectivity not in CONNECTIVITIES:
@@ -327,7 +328,7 @@ def _count(value: object, expected: str) -> int | None:
 
 
 def as_scheduler(scheduler: object) -> str | None:
-    """Check the address of a Dask scheduler."""
+    """Check that the address of a Dask scheduler is a string or None."""
     if scheduler is None or isinstance(scheduler, str):
         return scheduler
     raise InputError(
@@ -339,7 +340,8 @@ def as_scheduler(scheduler: object) -> str | None:
 def texts_in(name: str, separator: str = "") -> Callable[[object], tuple[str, ...]]:
     """Return a check that accepts strings or a mapping, and returns distinct strings.
 
-    A string is split at `separator`, if given. A mapping becomes strings such as ``key=value``.
+    A string is split at `separator`, unless `separator` is empty. A mapping becomes strings such as
+    ``key=value``.
     """
 
     def check(value: object) -> tuple[str, ...]:
@@ -368,14 +370,14 @@ def as_subjects(subjects: object) -> str | dict[str, str] | None:
 
 
 def as_files(files: object) -> tuple[str, ...]:
-    """Check the paths of one or more files."""
+    """Return the paths of one or more files as strings."""
     if isinstance(files, str | PathLike):
         return (fspath(files),)
     return tuple(fspath(cast("str | PathLike[str]", file)) for file in cast(Iterable[Any], files))
 
 
 def as_folder(folder: object) -> str | None:
-    """Check the path of a folder."""
+    """Return the path of a folder as a string. None remains None."""
     return None if folder is None else fspath(cast("str | PathLike[str]", folder))
 
 

@@ -126,15 +126,15 @@ class CompareOptions(ReadOptions):
         as_components,
         Form("Metrics", "LABELS", advanced=True),
         "Divide both sides into connected components (lesions), match them within every class, "
-        "and count found, missed and false components. LABELS are the classes to divide, such as "
-        "1,2, or all. Requires label maps, --background and the extra 'instances'.",
+        "and count found, missed and false components. LABELS are the classes to divide: all, or a "
+        "list such as 1,2. Requires label maps, --background and the extra 'instances'.",
     )
     connectivity: int | None = option(
         None,
         as_connected,
         Form("Metrics", "N", kind=int, advanced=True),
-        "Number of neighbours that are connected to a voxel: 6, 18 or 26 (the default); for 2-D "
-        "images, 4 or 8 (the default). Requires --components.",
+        "Number of neighbours that are connected to a voxel: 6, 18 or 26 (the default) in 3-D "
+        "images, 4 or 8 (the default) in 2-D images. Requires --components.",
     )
     minimum_size: float = option(
         0.0,
@@ -150,11 +150,11 @@ class CompareOptions(ReadOptions):
             *("Reading", "HOW", ALL_IMAGES),
             choices=get_args(Interpolation),
             without_sides="Resample segmentations on different grids onto the grid with the "
-            f"smallest voxels: {INTERPOLATIONS} By default, different grids are an error.",
+            f"smallest voxels: {INTERPOLATIONS} By default, different grids cause an error.",
         ),
         f"Resample a prediction on another grid onto the grid of the reference: {INTERPOLATIONS} "
         "If the grids differ only in size or by a shift of whole voxels, the prediction is "
-        "cropped or padded without interpolation. By default, different grids are an error.",
+        "cropped or padded without interpolation. By default, different grids cause an error.",
     )
     ignore_geometry: bool = flag(
         "Reading",
@@ -205,7 +205,7 @@ class CompareOptions(ReadOptions):
         return Matching(**{one.name: getattr(self, one.name) for one in fields(Matching)})
 
     def with_groups(self, groups: GivenGroups) -> Self:
-        """Return these options with a fixed correspondence."""
+        """Return these options with the given groups as a fixed correspondence."""
         return replace(self, match=groups, merge="none")
 
     def between_raters(self) -> Self:
@@ -224,7 +224,7 @@ class CompareOptions(ReadOptions):
         return replace(self, match=match, **of_reference)
 
     def in_words(self) -> list[str]:
-        """Describe the similarity, and how regions are matched if this is not the default."""
+        """Return descriptions of the similarity and, if not the default, of the matching."""
         words = [f"{self.similarity} similarity"]
         if isinstance(self.match, GivenPairs):
             words.append("matched by given pairs of labels")

@@ -65,16 +65,16 @@ class EvaluateOptions(StatisticsOptions, CompareOptions):
         (),
         texts_in("column"),
         Form("Ranking", "NAME=FILE", repeated=True, path=True),
-        "Add the measure NAME from a CSV file with the columns case, method and NAME. By default, "
-        "lower values are better. If higher values are better, use NAME:higher=FILE. Can be "
-        "repeated.",
+        "Add the measure NAME from a CSV or TSV file with the columns case, method and NAME. By "
+        "default, lower values are better. If higher values are better, use NAME:higher=FILE. Can "
+        "be repeated.",
     )
     subjects: str | Mapping[str, str] | None = option(
         None,
         as_subjects,
         Form("Ranking", "PATTERN|FILE", advanced=True),
-        "Subject of every case: a pattern of case names such as '{subject}_{session}', or a TSV "
-        "file with the columns case and subject. Confidence intervals and rank stability then "
+        "Subject of every case: a pattern of case names such as '{subject}_{session}', or a TSV or "
+        "CSV file with the columns case and subject. Confidence intervals and rank stability then "
         "resample subjects, and tests use one value per subject.",
     )
     indices: bool = flag(
@@ -100,7 +100,7 @@ class EvaluateOptions(StatisticsOptions, CompareOptions):
         None,
         as_workers,
         Form("Comparison", "N", kind=int),
-        "Total number of cores for processes and threads; all cores by default.",
+        "Total number of cores that processes and threads use; all cores by default.",
     )
     scheduler: str | None = option(
         None,

@@ -65,7 +65,7 @@ class ReadOptions:
         as_names_by_side,
         Form("Reading", "FILE", ALL_FILES, by_side=EITHER_SIDE, path=True),
         "Table of label names: a FreeSurfer or 3D Slicer colour table, an ITK-SNAP label "
-        "description, a BIDS dseg.tsv, an FSL .lut or atlas .xml, a CSV or JSON file.",
+        "description, a BIDS dseg.tsv, an FSL .lut or atlas .xml, or a CSV or JSON file.",
     )
     priority: Both[tuple[str, ...]] = option(
         Both((), ()),
@@ -80,8 +80,9 @@ class ReadOptions:
         by_side("nested", as_nested, ()),
         Form("Reading", "LABELS", COMPARING, by_side=EITHER_SIDE),
         "Read nested channels (whole ⊇ core ⊇ enhancing), such as sigmoid outputs. LABELS, such as "
-        "0,2,1,3, are the labels of the background, of each channel without the next (whole "
-        "without core, core without enhancing), and of the last channel.",
+        "0,2,1,3, lists the label of the background, then the labels of the regions between "
+        "successive channels (whole without core, core without enhancing), then the label of the "
+        "last channel.",
     )
     max_bytes: int | None = option(
         None,

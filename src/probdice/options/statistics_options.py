@@ -57,7 +57,7 @@ def _scheme_help() -> str:
 class StatisticsOptions:
     """The options for the statistics and rankings over the cases of an evaluation.
 
-    An evaluation stores them as one value. In this value, `rank_by` contains at least one measure.
+    An `Evaluation` stores one instance, in which `rank_by` contains at least one measure.
     """
 
     missing: MissingRule = option(

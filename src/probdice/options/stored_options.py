@@ -1,4 +1,4 @@
-"""Convert the options of a comparison, and those of the statistics, to JSON data and back.
+"""Convert the options of a comparison and those of the statistics to JSON data and back.
 
 Every declared option is stored, except those in `NOT_STORED`. The entry of an option has the name
 of the option, and is written only if the value differs from the default. `_ENTRIES` lists the
@@ -74,7 +74,7 @@ def stored_options(
 def values_from_dict(
     content: Mapping[str, Any], option_declarations: Mapping[str, Declaration]
 ) -> dict[str, Any]:
-    """Return the checked values of the options in JSON data, by name."""
+    """Return the checked values of the options in JSON data, by option name."""
     values: dict[str, Any] = {}
     for key, entry in _entries(option_declarations):
         if entry.always or key in content:
@@ -96,7 +96,7 @@ def summary_entries(
 def values_from_summary(
     summary: Mapping[str, Any], option_declarations: Mapping[str, Declaration]
 ) -> dict[str, Any]:
-    """Return the checked values of the options of the statistics in summary.json, by name.
+    """Return the checked values of the statistics options in summary.json, by option name.
 
     Options without an entry are omitted. An entry is missing if the summary was written before the
     option was added.
@@ -128,7 +128,7 @@ def _single(name: str, *, always: bool = False) -> _Entry:
 
 
 def _as_json(value: Any) -> Any:
-    """Replace tuples with lists, and objects that have `to_dict` with dicts."""
+    """Convert tuples to lists, and objects that have `to_dict` to dictionaries."""
     if hasattr(value, "to_dict"):
         return {key: _as_json(item) for key, item in value.to_dict().items()}
     return [_as_json(item) for item in value] if isinstance(value, tuple) else value
