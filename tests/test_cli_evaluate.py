@@ -266,7 +266,7 @@ def test_only_corrupt_lines_of_the_journal_are_computed_again(tmp_path: Path) ->
         loaded = probdice("show", tmp_path / "out", "case1")
         if "inputs" not in change:
             assert loaded.returncode == 1
-            assert "cases.jsonl has no line for ('case1', 'net')" in loaded.stderr
+            assert "cases.jsonl has no valid line for case 'case1' of method 'net'" in loaded.stderr
         done = probdice(*words)
         assert (done.returncode, done.stderr) == (0, "")
         assert {name: (tmp_path / "out" / name).read_bytes() for name in FINAL} == final

@@ -331,3 +331,9 @@ def test_without_a_geometry_there_are_no_millilitres():
 def test_the_signature_fits_on_a_screen():
     for function in (compare, similarity_map):
         assert len(str(inspect.signature(function))) < 400
+
+
+@pytest.mark.parametrize("name", ["boundaries", "scores", "options"])
+def test_only_computed_attributes_can_be_computed(name):
+    with pytest.raises(ProbdiceError, match=f"such as 'score' or 'chance', found '{name}'"):
+        compare([1, 2], [1, 2]).compute(name)

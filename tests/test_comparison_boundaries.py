@@ -167,3 +167,18 @@ def test_json_contains_the_last_penalty_for_missing_regions():
     assert result.to_dict()["boundaries"]["infinite"] is None
     result.boundaries(infinite=20)
     assert result.to_dict()["boundaries"]["infinite"] == 20
+
+
+def test_tolerances_that_differ_in_the_eighth_digit_have_their_own_names(squares):
+    boundaries = compare(*squares, match="labels").boundaries(tolerances=[0.49999999, 0.5])
+    assert boundaries.names[-2:] == ("nsd@0.49999999", "nsd@0.5")
+
+
+def test_the_note_on_single_slices_does_not_depend_on_when_notes_are_read():
+    labels = np.ones((4, 4, 1), int)
+    labels[1:3, 1:3] = 2
+    result = compare(labels, labels)
+    assert "slice" not in [note.kind for note in result.notes]
+    result.boundaries()
+    assert "slice" in [note.kind for note in result.notes]
+    assert [note.kind for note in result.detach().notes].count("slice") == 1

@@ -143,6 +143,13 @@ def test_a_mapping_may_be_many_to_one():
         assert result.score == pytest.approx(score, abs=5e-9)
 
 
+@pytest.mark.parametrize("mapping", [{1: 1, "1": 2}, {1: 1, "liver": 2}])
+def test_a_mapping_that_pairs_a_prediction_region_twice_is_rejected(mapping):
+    prediction = Segmentation.from_labels([1, 1, 2, 2], names={1: "liver"})
+    with pytest.raises(ProbdiceError, match=r"match pairs prediction region 'liver' with several"):
+        compare([1, 1, 2, 2], prediction, match=mapping)
+
+
 def test_regions_outside_a_mapping_may_be_merged():
     result = compare(REFERENCE, SPLIT, match={5: 1}, merge="prediction")
     assert pairs(result) == [((1,), (5, 7)), ((2,), (9,))]

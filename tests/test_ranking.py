@@ -14,7 +14,6 @@ from probdice.evaluation.paired_test import one_sided
 from probdice.evaluation.ranking import (
     Rank,
     Scores,
-    aggregate_of,
     case_ranks,
     joint_ranks,
     kendall,
@@ -278,7 +277,6 @@ def test_an_infinite_value_is_the_worst_and_the_median_replaces_the_mean() -> No
         ("far", 2.0),
         ("lost", 7 / 3),
     ]
-    assert aggregate_of(Scores(INFINITE, higher_is_better=False)) == "median"
 
 
 def test_a_missing_value_ranks_behind_an_infinite_one() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from probdice import Geometry, Segmentation, compare
+from probdice import Geometry, InputError, Segmentation, compare
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2, 2, 2])
 SPLIT = np.array([7, 7, 5, 5, 5, 9, 9, 9])
@@ -51,6 +51,43 @@ def test_compared_by_label_the_score_is_the_same(merge):
     result = compare(reference, prediction, merge=merge)
     again = compare(reference, result.relabelled(), match="labels")
     assert again.score == result.score
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_images_are_written_to_given_arrays_in_any_memory_order(soft, order, tmp_path):
+    """NIfTI files are stored in Fortran order."""
+    labels = np.array([[1, 1, 2], [3, 3, 2], [3, 1, 2], [3, 3, 3]])
+    predicted = np.where(labels == 3, 8, labels + 4)  # 5, 6 and 8
+    predicted[0] = 6  # 1, 1, 2 in the reference
+    image = np.asarray(predicted, order=order)
+    if soft:
+        image = np.stack([np.asarray(predicted == k, float, order=order) for k in (5, 6, 8)])
+        image = np.asarray(image, order=order)
+    result = compare(np.asarray(labels, order=order), image)
+    target = np.memmap(tmp_path / "map", np.float32, "w+", shape=labels.shape)
+    assert result.map(into=target) is target
+    assert target.tolist() == [[0, 0, 1], [1, 1, 1], [1, 1, 1], [1, 1, 1]]
+    relabelled = result.relabelled(into=lambda shape, dtype: np.zeros(shape, dtype))
+    expected = labels.copy()
+    expected[0] = 2
+    if soft:
+        channels = [relabelled.regions.index(label) for label in (1, 2, 3)]
+        found = np.asarray(relabelled.array)[channels]
+        assert found.tolist() == [(expected == label).tolist() for label in (1, 2, 3)]
+    else:
+        assert np.asarray(relabelled.array).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "target", [np.zeros((3, 2), np.float32), np.zeros((2, 3), np.uint8), [[0, 0, 0]] * 2]
+)
+def test_unsuitable_output_arrays_are_rejected(target):
+    labels = np.array([[1, 1, 2], [3, 3, 2]])
+    with pytest.raises(InputError, match=r"into: expected an array of shape \(2, 3\) that can"):
+        compare(labels, labels).map(into=target)
+    with pytest.raises(InputError, match="into: expected a function that creates the output array"):
+        compare(labels, labels).relabelled(into=target)
 
 
 def test_names_are_carried_over():

@@ -5,6 +5,7 @@ import pytest
 
 import probdice
 from probdice import Geometry, InputError, ProbdiceError, Segmentation, compare
+from probdice.data.lazy_arrays import Stacked, reordered
 from probdice.method.similarity import ilr_basis
 
 
@@ -258,6 +259,35 @@ def test_lazy_arrays_are_reordered_in_blocks():
     assert compare(reference, lazy, match="labels").score == 1
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        1,
+        -1,
+        (slice(None), 2),
+        (..., slice(None, None, 2)),
+        (slice(None), slice(None), slice(None, None, -1)),
+        (0, slice(4, 0, -3), slice(5, 2)),
+        (slice(None), ..., -5),
+    ],
+)
+def test_lazy_arrays_are_indexed_like_numpy_arrays(index):
+    values = np.random.default_rng(0).random((2, 5, 6))
+    stacked = Stacked(list(values))
+    flipped = reordered(stacked, (1, 0), (0,), first=1)
+    np.testing.assert_array_equal(stacked[index], values[index])
+    expected = np.flip(values.transpose(0, 2, 1), 1)
+    np.testing.assert_array_equal(flipped[index], expected[index])
+    assert len(stacked) == 2
+    np.testing.assert_array_equal(list(stacked), values)
+
+
+@pytest.mark.parametrize("index", [2, -3, (0, 5), (0, 0, 0, 0)])
+def test_an_index_outside_a_lazy_array_is_an_error(index):
+    with pytest.raises(IndexError):
+        Stacked(list(np.zeros((2, 5, 6))))[index]
+
+
 def test_the_mask_must_be_on_the_same_grid():
     labels = np.random.default_rng(0).integers(0, 3, (4, 5, 6))
     reference = Segmentation.from_labels(labels, geometry=Geometry(labels.shape, AFFINE))
@@ -458,3 +488,14 @@ def test_coordinates_of_one_region_or_of_integers_are_rejected():
         Segmentation.from_labels([1, 1]).to_ilr()
     with pytest.raises(InputError, match="coordinates must be floating"):
         Segmentation.from_ilr(np.zeros((2, 3), int))
+
+
+def test_large_labels_of_mixed_types_are_concatenated_exactly():
+    """NumPy converts uint64 with int64 to float64, in which 2⁶⁰ and 2⁶⁰ + 1 are equal."""
+    unsigned = Segmentation.from_labels(np.array([2**60, 2**60 + 1], np.uint64))
+    signed = Segmentation.from_labels(np.array([-1, 2**60], np.int64))
+    joined = Segmentation.concatenate([unsigned, signed])
+    assert joined.array.tolist() == [2**60, 2**60 + 1, -1, 2**60]
+    too_large = Segmentation.from_labels(np.array([2**63], np.uint64))
+    with pytest.raises(InputError, match="labels of at least 2⁶³ if other images have signed"):
+        Segmentation.concatenate([too_large, signed])

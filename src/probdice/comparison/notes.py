@@ -21,7 +21,7 @@ from probdice.method.sides import SIDES, Both
 from probdice.metrics.verdict import largest_pair, words_of
 from probdice.text.formatting import percent
 
-__all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of"]
+__all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of", "slice_notes"]
 
 MANY = 100  # images with at most this many labels are assumed to be label maps
 SAMPLE = 1 << 16  # largest number of voxels that are checked for label changes
@@ -33,7 +33,7 @@ FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
 
 
 def notes_of(result: Comparison) -> tuple[Note, ...]:
-    """Return all notes on a comparison, in the order in which they are printed."""
+    """Return all notes except `slice_notes`, in the order in which they are printed."""
     return (
         *result.input_notes,
         *_misread_notes(result),
@@ -42,7 +42,6 @@ def notes_of(result: Comparison) -> tuple[Note, ...]:
         *_unmatched_notes(result),
         *_label_notes(result),
         *infinite_notes(result),
-        *_slice_notes(result),
     )
 
 
@@ -338,17 +337,17 @@ def infinite_notes(result: Comparison) -> list[Note]:
     ]
 
 
-def _slice_notes(result: Comparison) -> list[Note]:
+def slice_notes(result: Comparison) -> tuple[Note, ...]:
     """Return a note if boundaries are measured in a volume that consists of one slice."""
     has_boundaries = result.options.boundaries or "boundaries" in result.numbers
     if result.images is None or not has_boundaries:
-        return []
+        return ()
     shape = result.images.reference.shape
     if len(shape) != 3 or 1 not in shape:
-        return []
+        return ()
     text = (
         "The images are volumes with one slice, so boundary distances include the surfaces in "
         "front of and behind the slice and may be smaller than distances within the slice. To "
         "measure distances within the slice, compare two-dimensional images."
     )
-    return [Note("slice", (text,))]
+    return (Note("slice", (text,)),)

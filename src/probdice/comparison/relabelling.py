@@ -15,6 +15,7 @@ from probdice.engine.decode import Crisp, Soft
 from probdice.engine.executors import image_from_blocks
 from probdice.engine.grids import Block
 from probdice.engine.pair import Images
+from probdice.errors import InputError
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists
 from probdice.method.scoring import Correspondence
@@ -39,6 +40,11 @@ def relabelled(
     An unmatched prediction region keeps its label if the reference does not use that label;
     otherwise it gets a new label.
     """
+    if into is not None and not callable(into):
+        raise InputError(
+            f"into: expected a function that creates the output array, such as lambda shape, "
+            f"dtype: np.empty(shape, dtype), found {type(into).__name__}"
+        )
     matches = _matches(correspondence)
     if images.prediction.crisp:
         return _relabel_map(overlap, matches, images, into)

@@ -260,6 +260,11 @@ class Comparison:
         0.65
         """
         for name in names:
+            if not isinstance(getattr(type(self), name, None), property):
+                raise InputError(
+                    f"names: expected attributes that are computed, such as 'score' or 'chance', "
+                    f"found {name!r}"
+                )
             getattr(self, name)
 
     # -- options -----------------------------------------------------------------------------------
@@ -563,9 +568,10 @@ class Comparison:
     @property
     def notes(self) -> tuple[Note, ...]:
         """Messages about the comparison."""
-        from probdice.comparison.notes import notes_of
+        from probdice.comparison.notes import notes_of, slice_notes
 
-        return self.numbers.get("notes", lambda: notes_of(self))
+        # Boundaries may be measured after the other notes were stored.
+        return (*self.numbers.get("notes", lambda: notes_of(self)), *slice_notes(self))
 
     # -- other metrics -----------------------------------------------------------------------------
 

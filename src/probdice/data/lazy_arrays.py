@@ -1,5 +1,6 @@
 """Arrays that compute their blocks on demand, so that data on disk remain on disk."""
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise, product
@@ -39,29 +40,52 @@ class Lazy(ABC):
 
     @abstractmethod
     def block(self, index: tuple[slice, ...]) -> NDArray[Any]:
-        """Return the values of a block, which is given by one slice per axis."""
+        """Return the values of a block, which is given by one slice of step 1 per axis."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
 
     def __getitem__(self, index: Any, /) -> NDArray[Any]:
-        parts = index if isinstance(index, tuple) else (index,)
-        if Ellipsis in parts:
-            place = parts.index(Ellipsis)
-            missing = len(self.shape) - len(parts) + 1
-            parts = parts[:place] + (slice(None),) * missing + parts[place + 1 :]
-        parts += (slice(None),) * (len(self.shape) - len(parts))
-        if all(isinstance(part, slice) for part in parts):
-            return self.block(parts)
-        # An integer becomes a slice of length 1, whose axis is then removed.
-        slices = tuple(
-            part if isinstance(part, slice) else slice(part % size, part % size + 1)
-            for part, size in zip(parts, self.shape, strict=True)
-        )
-        block: NDArray[Any] = self.block(slices)[
-            tuple(slice(None) if isinstance(part, slice) else 0 for part in parts)
+        parts = [
+            _part(part, size) for part, size in zip(self._per_axis(index), self.shape, strict=True)
         ]
-        return block
+        block: NDArray[Any] = self.block(tuple([box for box, _ in parts]))
+        if all(selection == slice(None) for _, selection in parts):
+            return block
+        return block[tuple([selection for _, selection in parts])]
+
+    def _per_axis(self, index: Any) -> tuple[Any, ...]:
+        """Return one index per axis, with slices in place of an ellipsis and of missing indices."""
+        parts = index if isinstance(index, tuple) else (index,)
+        missing = len(self.shape) - sum(part is not Ellipsis for part in parts)
+        if missing < 0:
+            raise IndexError(f"{len(parts)} indices for an array with {len(self.shape)} axes")
+        first = next((k for k, part in enumerate(parts) if part is Ellipsis), len(parts))
+        return (*parts[:first], *(slice(None),) * missing, *parts[first + 1 :])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.asarray(self.block((slice(None),) * len(self.shape)), dtype=dtype)
+
+
+def _part(index: Any, size: int) -> tuple[slice, slice | int]:
+    """Return the slice of an axis to read, and the index to apply to the values read.
+
+    `index` is an integer or a slice with any step.
+    """
+    if not isinstance(index, slice):
+        place = operator.index(index)
+        if not -size <= place < size:
+            raise IndexError(f"index {place} is out of bounds for an axis of length {size}")
+        place %= size
+        return slice(place, place + 1), 0
+    start, stop, step = index.indices(size)
+    if step == 1:
+        return slice(start, max(start, stop)), slice(None)
+    places = range(start, stop, step)
+    if not places:
+        return slice(0, 0), slice(None)
+    lowest, highest = min(places[0], places[-1]), max(places[0], places[-1])
+    return slice(lowest, highest + 1), slice(places[0] - lowest, None, step)
 
 
 class DerivedArray(Lazy):

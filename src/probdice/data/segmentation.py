@@ -34,6 +34,7 @@ from probdice.method.region_labels import (
     shown_names,
     whole_number,
 )
+from probdice.method.regions import as_integers
 from probdice.method.similarity import Aitchison, ilr_basis
 from probdice.text.formatting import short_paths
 
@@ -221,6 +222,8 @@ class Segmentation:
                 f"from_probabilities."
             )
         entries = {} if names is None else names
+        if isinstance(entries, str) or not isinstance(entries, Iterable):
+            raise InputError(f"names: expected a mapping or a sequence of names, found {entries!r}")
         pairs = entries.items() if isinstance(entries, Mapping) else enumerate(entries)
         names_by_label = {whole_number(label, "names"): str(name) for label, name in pairs}
         labels = several_labels(ignore, "ignore")
@@ -483,6 +486,14 @@ class Segmentation:
             np.asarray(image.array).reshape((*image.array.shape[:1], -1) if image._rows else (-1,))
             for image in several
         ]
+        kinds = {array.dtype.kind for array in flat}
+        if kinds == {"i", "u"} and np.result_type(*flat).kind == "f":
+            # NumPy would convert uint64 and int64 to float64, which cannot represent all labels.
+            flat = [as_integers(array) for array in flat]
+            if len({array.dtype for array in flat}) > 1:
+                raise InputError(
+                    "images must not have labels of at least 2⁶³ if other images have signed labels"
+                )
         array = np.concatenate(flat, axis=-1)
         return replace(first, array=array, geometry=None, source="", notes=())
 

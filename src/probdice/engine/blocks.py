@@ -183,6 +183,10 @@ class Blocks:
         back = np.argsort(self.order) + first
         return values.transpose((*range(first), *back))
 
+    def box(self, block: Block) -> tuple[slice, ...]:
+        """Return the slices of a block in the order of the image's axes."""
+        return tuple([block.box[self.order.index(axis)] for axis in range(len(self.order))])
+
     def located(self, fault: Fault, block: Block, inside: NDArray[np.int64] | None = None) -> Fault:
         """Return the invalid values of a block, with pixels numbered in the whole image."""
 

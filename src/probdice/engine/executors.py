@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,6 +17,7 @@ from probdice.engine.blocks import Blocks
 from probdice.engine.grids import Block
 from probdice.engine.passes import Pass
 from probdice.engine.threads import run, watched, watcher
+from probdice.errors import InputError
 
 __all__ = [
     "Executor",
@@ -30,6 +31,7 @@ __all__ = [
 
 R = TypeVar("R")
 Visit = Callable[[Blocks, Block], NDArray[Any]]
+Casting = Literal["safe", "same_kind"]  # of NumPy
 
 
 class Executor(Protocol):
@@ -129,22 +131,34 @@ def image_from_blocks(
     by block to the array `into` or, without `into`, to a new array. For Dask arrays without `into`,
     the result is a Dask array that is computed lazily.
     """
+    first_axis = () if rows is None else (rows,)
     if into is None and any(has_type(side.array, "dask", "Array") for side in blocks.sides):
         from probdice.engine import dask
 
         return dask.image_from_blocks(visit, blocks, np.dtype(dtype), rows)
-    values = into
     if into is None:
-        values = np.empty((*(() if rows is None else (rows,)), *blocks.shape), dtype)
-    write = Pass(partial(_write, visit=visit, into=values), _nothing)
-    run_pass(write, blocks, workers, local=not is_reopenable(values))
-    return blocks.image(values) if into is None else into
+        into = blocks.image(np.empty((*first_axis, *blocks.shape), dtype))
+    else:
+        _check_output(into, (*first_axis, *blocks.sides[0].shape), np.dtype(dtype))
+    write = Pass(partial(_write, visit=visit, into=into), _nothing)
+    run_pass(write, blocks, workers, local=not is_reopenable(into))
+    return into
+
+
+def _check_output(into: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Reject an output array with another shape, or with a type that cannot store the values."""
+    expected = f"into: expected an array of shape {shape} that can store {dtype} values"
+    if not (hasattr(into, "shape") and hasattr(into, "dtype")):
+        raise InputError(f"{expected}, found {into!r:.60}")
+    casting: Casting = "safe" if dtype.kind in "iu" else "same_kind"
+    if tuple(into.shape) != shape or not np.can_cast(dtype, into.dtype, casting):
+        raise InputError(f"{expected}, found shape {tuple(into.shape)} and type {into.dtype}")
 
 
 def _write(blocks: Blocks, block: Block, visit: Visit, into: Any) -> None:
-    values = visit(blocks, block)
-    box = block.box if values.ndim == len(block.box) else (slice(None), *block.box)
-    into[box] = values
+    values = blocks.image(visit(blocks, block))
+    box = blocks.box(block)
+    into[box if values.ndim == len(box) else (slice(None), *box)] = values
 
 
 def _nothing(results: Iterable[None]) -> None:

@@ -84,7 +84,7 @@ class Name:
         return cls(match["measure"].strip(), tolerance, region)
 
     def __str__(self) -> str:
-        tolerance = "" if self.tolerance is None else f"@{self.tolerance:g}"
+        tolerance = "" if self.tolerance is None else f"@{self.tolerance:.12g}"
         region = "" if self.region is None else f":{self.region}"
         return f"{self.measure}{tolerance}{region}"
 

@@ -29,6 +29,7 @@ __all__ = [
     "Numbers",
     "few",
     "mean_interval",
+    "median",
     "median_interval",
     "percentiles",
     "resampled_counts",
@@ -183,6 +184,9 @@ def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> It
 def weighted_medians(values: Floats, weights: Floats) -> Floats:
     """Return the weighted median of the values for every row of weights.
 
+    The midpoint between −∞ and +∞ is 0. If the values are differences between two methods, such a
+    median favours neither method.
+
     Examples
     --------
     >>> import numpy as np
@@ -196,8 +200,23 @@ def weighted_medians(values: Floats, weights: Floats) -> Floats:
     lower = (cumulative_weights > ((totals - 1) // 2)[:, np.newaxis]).argmax(axis=1)
     upper = (cumulative_weights > (totals // 2)[:, np.newaxis]).argmax(axis=1)
     sorted_values = values[order]
-    medians: Floats = (sorted_values[lower] + sorted_values[upper]) / 2
+    with np.errstate(invalid="ignore"):  # the midpoint between −∞ and +∞
+        midpoints = (sorted_values[lower] + sorted_values[upper]) / 2
+    medians: Floats = np.where(np.isnan(midpoints), 0.0, midpoints)
     return medians
+
+
+def median(values: Floats) -> float:
+    """Return the median of values that may be infinite; see `weighted_medians`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probdice.evaluation.intervals import median
+    >>> median(np.array([np.inf, -np.inf])), median(np.array([np.inf, -np.inf, 1.0, np.inf]))
+    (0.0, inf)
+    """
+    return float(weighted_medians(values, np.ones((1, values.size)))[0])
 
 
 def percentiles(values: NDArray[Any], reason: str) -> Interval:

@@ -13,7 +13,7 @@ import numpy as np
 
 from probdice.evaluation.intervals import FEWEST, Floats, few
 
-__all__ = ["ALPHA", "CORRECTION", "TEST", "corrected", "holm", "one_sided", "two_sided"]
+__all__ = ["ALPHA", "CORRECTION", "TEST", "corrected", "one_sided", "two_sided"]
 
 TEST = "Wilcoxon signed-rank test"
 ALPHA = 0.05  # significance level
@@ -116,16 +116,16 @@ def one_sided(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return above, below
 
 
-def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
-    """Apply Holm's step-down correction for multiple comparisons to p-values.
+def corrected(probabilities: Sequence[float]) -> tuple[float, ...]:
+    """Return p-values after Holm's step-down correction for multiple comparisons.
 
     The k-th smallest of m p-values is replaced by the maximum of (m − j + 1)·p_j over j ≤ k,
     limited to 1. NaN (no test) remains NaN and is excluded from m.
 
     Examples
     --------
-    >>> from probdice.evaluation.paired_test import holm
-    >>> holm([0.5, 0.125, float("nan"), 0.25])
+    >>> from probdice.evaluation.paired_test import corrected
+    >>> corrected([0.5, 0.125, float("nan"), 0.25])
     (0.5, 0.375, nan, 0.5)
     """
     sorted_p = sorted((p, k) for k, p in enumerate(probabilities) if not isnan(p))
@@ -135,6 +135,3 @@ def holm(probabilities: Sequence[float]) -> tuple[float, ...]:
         largest = max(largest, min(1.0, (len(sorted_p) - step) * p))
         corrected_p[k] = largest
     return tuple(corrected_p)
-
-
-corrected = holm

@@ -32,13 +32,12 @@ from probdice.evaluation.ranking_schemes import (
     in_any,
     mean_ranks,
 )
-from probdice.evaluation.statistics import Aggregate, as_table
+from probdice.evaluation.statistics import as_table
 from probdice.options import SCHEMES, MissingRule, Scheme
 
 __all__ = [
     "Rank",
     "Scores",
-    "aggregate_of",
     "case_ranks",
     "joint_ranks",
     "kendall",
@@ -309,19 +308,6 @@ def kendall(first: Sequence[Rank], second: Sequence[Rank]) -> float:
     if len(pairs) < 2 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
         return nan
     return float(kendalltau(*zip(*pairs, strict=True)).statistic)
-
-
-def aggregate_of(scores: Scores, missing: MissingRule = "worst") -> Aggregate:
-    """Return the statistic that "aggregate-then-rank" uses: the mean or the median.
-
-    Examples
-    --------
-    >>> from probdice.evaluation.ranking import Scores, aggregate_of
-    >>> aggregate_of(Scores({"a": [1.0], "b": [float("inf")]}, higher_is_better=False))
-    'median'
-    """
-    values = list(as_table(scores.values).values())
-    return costs_of(values, scores.higher_is_better, missing).aggregate
 
 
 def _rank_methods(

@@ -24,11 +24,12 @@ from probdice.evaluation.intervals import (
     Interval,
     Numbers,
     mean_interval,
+    median,
     median_interval,
     subject_numbers,
     withheld,
 )
-from probdice.evaluation.paired_test import corrected, holm, two_sided
+from probdice.evaluation.paired_test import corrected, two_sided
 
 __all__ = [
     "Aggregate",
@@ -37,7 +38,6 @@ __all__ = [
     "as_table",
     "differences",
     "gaps",
-    "holm",
     "rounded",
     "subject_aggregates",
     "summarise",
@@ -59,9 +59,9 @@ class Summary:
     missing : int
         The number of NaN values.
     mean : float
-        The mean; infinite if a value is infinite.
+        The mean; infinite if a value is infinite, and NaN if values are +∞ and −∞.
     median : float
-        The median.
+        The median. The midpoint between −∞ and +∞ is 0.
     deviation : float
         The sample standard deviation (n − 1); NaN for fewer than two values or if a value is
         infinite.
@@ -115,7 +115,8 @@ class Difference:
     mean : float
         The mean of the differences first − second; NaN if a difference is infinite.
     median : float
-        The median of the differences.
+        The median of the differences. The midpoint between −∞ and +∞ is 0, which favours neither
+        method.
     interval : Interval
         The confidence interval of the mean difference, or of the median difference if a difference
         is infinite.
@@ -198,12 +199,14 @@ def summarise(
     infinite = int(np.isinf(defined_values).sum())
     used_aggregate: Aggregate = "median" if infinite else aggregate
     lower, upper = _quartiles(defined_values)
+    with np.errstate(invalid="ignore"):  # the sum of −∞ and +∞
+        mean = float(np.mean(defined_values))
     interval = mean_interval if used_aggregate == "mean" else median_interval
     return Summary(
         n=n,
         missing=all_values.size - n,
-        mean=float(np.mean(defined_values)),
-        median=float(np.median(defined_values)),
+        mean=mean,
+        median=median(defined_values),
         deviation=float(np.std(defined_values, ddof=1)) if n > 1 and not infinite else nan,
         lower_quartile=lower,
         upper_quartile=upper,
@@ -326,7 +329,7 @@ def _difference(
         second=second,
         n=pair_gaps.size,
         mean=float(np.mean(pair_gaps)) if pair_gaps.size and not infinite else nan,
-        median=float(np.median(pair_gaps)) if pair_gaps.size else nan,
+        median=median(pair_gaps) if pair_gaps.size else nan,
         interval=interval(pair_gaps, owners, resamples=resamples, seed=seed),
         statistic=statistic,
         p=p,
@@ -338,8 +341,6 @@ def _difference(
 
 def subject_aggregates(pair_gaps: Floats, owners: Numbers) -> Floats:
     """Return the mean difference of every subject; the median if any difference is infinite.
-
-    A midpoint between −∞ and +∞ favours neither method and is set to 0.
 
     Examples
     --------
@@ -353,10 +354,7 @@ def subject_aggregates(pair_gaps: Floats, owners: Numbers) -> Floats:
         sums = np.bincount(places, weights=pair_gaps, minlength=numbers.size)
         means: Floats = sums / np.bincount(places)
         return means
-    with np.errstate(invalid="ignore"):  # the midpoint between −∞ and +∞
-        medians = np.array([np.median(pair_gaps[places == k]) for k in range(numbers.size)])
-    aggregates: Floats = np.where(np.isnan(medians), 0.0, medians)
-    return aggregates
+    return np.array([median(pair_gaps[places == k]) for k in range(numbers.size)])
 
 
 def _quartiles(values: Floats) -> tuple[float, float]:

@@ -112,6 +112,12 @@ def numbers_of_fixed(
         if i is not None:
             numbers["reference"][i] = number
         if j is not None:
+            if numbers["prediction"][j] not in (-1, number):
+                raise InputError(
+                    f"match pairs prediction region {overlap.prediction.label(j)!r} with several "
+                    f"reference regions, one of which is {reference_label!r}. Pair every "
+                    f"prediction region with one reference region."
+                )
             numbers["prediction"][j] = number
     return numbers, _with_background(numbers, background, len(group_of))
 

@@ -6,7 +6,7 @@ else its number, else the index of its channel. The labels of one side are uniqu
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from operator import index
 from typing import SupportsIndex, cast
 
@@ -95,7 +95,8 @@ def as_channels(
     `names` is the number of its channel. With `labels`, an integer in `names` is rejected.
     """
     for argument, values in (("labels", labels), ("names", names)):
-        if values is not None and (isinstance(values, str | Mapping) or len(values) != count):
+        is_list = isinstance(values, Sized) and not isinstance(values, str | Mapping)
+        if values is not None and not (is_list and len(values) == count):
             raise InputError(
                 f"{argument} must be a list of {count} {argument}, one per region, found {values!r}"
             )

@@ -113,7 +113,7 @@ def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> 
         if infinite is None
         else f"Regions that are absent from one side have a distance of {infinite:g}"
     )
-    limits = ", ".join(f"{tolerance:g}" for tolerance in tolerances)
+    limits = ", ".join(f"{tolerance:.12g}" for tolerance in tolerances)
     surface = f"; {share_definitions(limits)}" if tolerances else ""
     return (
         f"Boundary distances are exact distances from the centroids of the elements of one surface "

@@ -119,7 +119,7 @@ def share_names(tolerances: Iterable[float]) -> tuple[str, ...]:
     >>> share_names([1, 2.5])
     ('nsd@1', 'nsd@2.5')
     """
-    limits = [f"{tolerance:g}" for tolerance in tolerances]
+    limits = [f"{tolerance:.12g}" for tolerance in tolerances]
     return tuple(f"{name}@{limit}" for name in BOUNDARY_SHARES for limit in limits)
 
 

@@ -1,8 +1,8 @@
 """Check derived regions, which are named unions of labels or names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,9 @@ def named_members(members: Members) -> dict[str, tuple[Label, ...]]:
         )
     members_of: dict[str, tuple[Label, ...]] = {}
     for name, labels in members.items():
-        label_tuple = (labels,) if isinstance(labels, int | str | np.integer) else tuple(labels)
+        label_tuple: tuple[Any, ...] = (labels,)
+        if isinstance(labels, Iterable) and not isinstance(labels, str):
+            label_tuple = tuple(labels)
         if not label_tuple or any(
             isinstance(label, bool) or not isinstance(label, int | str | np.integer)
             for label in label_tuple
