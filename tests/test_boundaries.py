@@ -386,7 +386,7 @@ def test_a_detached_result_keeps_its_numbers_without_elements():
     boundaries = measured(*two_squares(missed=False))
     detached = boundaries.detach()
     equal(detached, boundaries, 0)
-    with pytest.raises(InputError, match="require the images"):
+    with pytest.raises(InputError, match="boundaries are not available, because"):
         detached.group(0)
 
 

@@ -1192,7 +1192,30 @@ def test_many_regions_take_few_pages_with_headings_and_little_blank_space(visit,
         assert "ReferencePredictionDice" in text
 
 
-@pytest.mark.parametrize("which", ["picture", "scan", "volume", "raters", "side by side"])
+def many_measures(folder):
+    """The page of an evaluation with a background, boundaries and raters, which has wide tables."""
+    for name, shift in {"truth": 0, "near": 1, "far": 3, "rater1": 0, "rater2": 1}.items():
+        (folder / name).mkdir()
+        for case in range(6):
+            labels = np.zeros((24, 24), int)
+            labels[4:12, 4:12], labels[14 : 16 + case // 2, 6:20] = 1, 2
+            np.save(folder / name / f"case{case}.npy", np.roll(labels, shift, axis=case % 2))
+    evaluation = evaluate(
+        folder / "truth",
+        {name: folder / name for name in ("near", "far")},
+        raters={name: folder / name for name in ("rater1", "rater2")},
+        out=folder / "out",
+        background=0,
+        boundaries=True,
+        tolerance=1,
+        workers=1,
+    )
+    return evaluation.report(reports="none")
+
+
+@pytest.mark.parametrize(
+    "which", ["picture", "scan", "volume", "raters", "side by side", "many measures"]
+)
 def test_no_printed_page_is_more_than_a_third_blank(visit, request, which, tmp_path):
     if which == "raters":
         rng = np.random.default_rng(0)
@@ -1202,6 +1225,8 @@ def test_no_printed_page_is_more_than_a_third_blank(visit, request, which, tmp_p
     elif which == "side by side":
         pages = request.getfixturevalue("run")[1].parent.glob("*_cases/*-all.html")
         page = visit(sorted(pages)[0], ready="body[data-ready]")
+    elif which == "many measures":
+        page = visit(many_measures(tmp_path), ready="#cases[data-ready]")
     else:
         page = visit(file_of(request, which))
     assert max(blank_shares(printed(page, tmp_path / "page.pdf", 30))) < 1 / 3

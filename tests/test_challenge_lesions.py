@@ -222,7 +222,8 @@ def test_the_terminal_shows_both_ways_to_match_components(
     show_summary(result.summary, "out")
     output = capsys.readouterr().out
     definition = (
-        "all neighbours, no minimum size; a component is found if its Jaccard index is at least 0.5"
+        "all neighbours, no minimum size; a component is found if the Jaccard index with its match "
+        "is at least 0.5"
     )
     assert definition in output
     lines = [line.split() for line in output.partition("class 2")[2].splitlines()]

@@ -977,7 +977,7 @@ def test_info_recommends_a_scale_and_shows_colours(tmp_path: Path, reference: Pa
     values = np.clip(np.round(255 / (1 + np.exp(-np.linspace(-8, 8, 60_000)))), 0, 255)
     np.save(tmp_path / "bytes.npy", values.astype(np.uint8))
     assert (
-        "The values look like 8-bit probabilities. If they are, use --scale 255."
+        "The values look like 8-bit probabilities. If they are, use --scale 255 (in compare, "
         in run("info", tmp_path / "bytes.npy").out
     )
     (tmp_path / "names.csv").write_text("label,name,color\n1,grey,#808080\n2,white,#ffffff\n")

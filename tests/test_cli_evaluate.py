@@ -434,7 +434,7 @@ def test_consensus_requires_raters(folders: Path, tmp_path: Path) -> None:
     words = "evaluate", "consensus", folders / "good", "-o", tmp_path / "out"
     done = probdice(*words, folder=tmp_path)
     assert done.returncode == 2
-    assert "add --rater NAME=DIR" in done.stderr
+    assert "--rater NAME=DIR for every rater" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["demo", "evaluate"])

@@ -169,6 +169,6 @@ def test_max_bytes_limits_decompressed_files(tmp_path, command):
 def test_an_empty_mask_is_named(files, tmp_path):
     np.save(tmp_path / "nothing.npy", np.zeros((2, 3), np.uint8))
     done = run("agree", *files, "--mask", tmp_path / "nothing.npy")
-    assert done.code == 1 and "the mask (nothing.npy) is empty" in done.message
+    assert done.code == 1 and "every pixel is outside the mask (nothing.npy)" in done.message
     done = run("compare", *files[:2], "--mask", tmp_path / "nothing.npy")
     assert done.code == 1 and "mask (nothing.npy) is empty" in done.message

@@ -103,7 +103,7 @@ def test_json_has_null_for_nan():
 def test_json_of_another_kind_is_rejected():
     with pytest.raises(InputError, match="not JSON"):
         Comparison.from_json("{")
-    with pytest.raises(InputError, match="format 2, found 99"):
+    with pytest.raises(InputError, match="format 2, found format 99"):
         Comparison.from_json('{"format": 99}')
     with pytest.raises(InputError, match="format 2, found list"):
         Comparison.from_json("[]")

@@ -117,7 +117,7 @@ def test_invalid_arguments_are_rejected():
     soft = Segmentation.from_probabilities([[0.5], [0.5]])
     with pytest.raises(InputError, match="components require a label map"):
         soft.components(background=0)
-    with pytest.raises(InputError, match="connectivity must be 4 or 8 for an image of 2 axes"):
+    with pytest.raises(InputError, match="connectivity must be 4 or 8 for a 2-D image"):
         components([[1]], background=0, connectivity=6)
     with pytest.raises(InputError, match="an image with 1 to 3 axes, found 4 axes"):
         components(np.ones((1, 1, 1, 1), int), background=0)
@@ -292,6 +292,8 @@ def test_numbers_of_components_are_not_reported_as_labels():
     assert [note.kind for note in result.notes if note.kind == "crossed"] == []
     with pytest.raises(InputError, match="numbers of connected components are arbitrary"):
         compare(reference, prediction, match="labels")
+    with pytest.raises(InputError, match="the paper's rule pairs connected components of different"):
+        compare(reference, prediction, match="paper")
 
 
 def test_components_merge_within_corresponding_classes_only():

@@ -109,7 +109,7 @@ def test_a_merged_group_is_inside_or_outside():
     result = compare(reference, prediction, merge="reference")
     assert ((1, 2), (5,)) in [(group.reference, group.prediction) for group in result.groups]
     assert result.derived({"both": (1, 2)})["both"].dice == 1
-    with pytest.raises(InputError, match="'one' contains 1 but not 2, and both are in one merged"):
+    with pytest.raises(InputError, match="contains 1 but not 2, and these regions are merged"):
         result.derived({"one": (1, 3)})
 
 
@@ -247,7 +247,7 @@ def test_nested_labels_for_a_label_map_name_the_other_side(tmp_path):
     labels, channels = str(tmp_path / "labels.npy"), str(tmp_path / "channels.npy")
     done = command("compare", labels, channels, "--nested", "0,1,2")
     assert done.returncode == 1
-    message = "found one value per voxel, expected nested channels. If only the prediction has"
+    message = "found one value per pixel, expected nested channels. If only the prediction has"
     assert message in done.stderr
     assert "set --nested prediction:0,1,2." in done.stderr
     done = command("compare", labels, channels, "--nested", "prediction:0,1,2", "--quiet")

@@ -287,7 +287,7 @@ def test_loading_an_unfinished_run_is_an_error(folders: Path, tmp_path: Path) ->
     run(folders)
     (folders / "out" / "summary.json").unlink()
     with pytest.raises(
-        InputError, match=r"its journal has only 16 comparisons; run the same command again"
+        InputError, match=r"its journal has 16 comparisons\); run the same command again"
     ):
         Evaluation.load(folders / "out")
 
@@ -387,11 +387,11 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
     [
         ({"merge": "all"}, "merge must be"),
         ({"merge": "both", "match": "labels"}, 'cannot be combined with match="labels"'),
-        ({"match": False}, 'match=False is match="labels"'),
+        ({"match": False}, 'match="labels" instead of False'),
         ({"match": {}}, "match is an empty mapping"),
         ({"similarity": "cosine"}, "similarity must be"),
         ({"sums": "guess"}, "sums must be"),
-        ({"sums": {"truth": "error"}}, "expected values for 'reference' and 'prediction'"),
+        ({"sums": {"truth": "error"}}, "expected a mapping with the keys 'reference' and"),
         ({"scale": -1}, "scale must be a positive number"),
         ({"workers": 0}, "workers must be a positive integer, found 0"),
         ({"workers": True}, "workers must be a positive integer, found True"),
@@ -403,7 +403,16 @@ def test_failed_cases_are_tried_again(folders: Path) -> None:
             {"ignore_geometry": True, "geometry_tolerance": 0.1},
             "cannot be combined with ignore_geometry",
         ),
-        ({"pattern": {"other": "{case}.npy"}}, r"a method, found \['other'\]"),
+        ({"pattern": {"other": "{case}.npy"}}, r"a method or rater, found \['other'\]"),
+        ({"pattern": 5}, "pattern must be a file name pattern, .* or a mapping .*, found 5"),
+        ({"pattern": {"good": 5}}, r"pattern must be .*, found \{'good': 5\}"),
+        ({"mask": 5}, "mask must be the path of a folder, found 5"),
+        ({"image": ["a"]}, r"image must be the path of a folder, found \['a'\]"),
+        ({"surface": 5}, "surface must be one or more paths of files, found 5"),
+        ({"surface": ["lh.pial", 5]}, r"surface must be one or more paths of files, found \['lh"),
+        ({"subjects": 5}, "subjects must be a pattern of case names, .*, found 5"),
+        ({"raters": ["a", "b"]}, r"raters must be a mapping .* to folders, found \['a', 'b'\]"),
+        ({"raters": {"a": 5}}, "raters: expected the path of a folder for 'a', found 5"),
     ],
 )
 def test_invalid_options_are_rejected_before_any_comparison(
@@ -426,6 +435,12 @@ def test_methods_need_a_name_of_any_text(folders: Path) -> None:
         evaluate(folders / "truth", {})
     with pytest.raises(InputError, match="found an empty name"):
         evaluate(folders / "truth", {"": folders / "good"})
+    with pytest.raises(InputError, match=r"predictions must be .*, found \['a', 'b'\]"):
+        evaluate(folders / "truth", ["a", "b"])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"predictions: .* a folder for 'a', found 5"):
+        evaluate(folders / "truth", {"a": 5})  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="reference must be the path of a folder, found 5"):
+        evaluate(5, folders / "good")  # type: ignore[arg-type]
     sides = {"reference": folders / "poor", "prediction": folders / "good"}
     named = evaluate(folders / "truth", sides, pattern={"reference": "{case}.npy"})
     assert named.values()["reference"].tolist() == [0.625] * 8
@@ -654,7 +669,7 @@ def test_a_folder_of_an_older_format_is_rejected_and_computed_again(folders: Pat
         path = folders / "out" / name
         path.write_text(path.read_text().replace(f'"format": {current}', '"format": 2'))
     with pytest.raises(
-        InputError, match=r"expected summary format 5, found 2\. The file was written by"
+        InputError, match=r"expected summary format 5, found 2\. The file was not written by"
     ):
         Evaluation.load(folders / "out")
     run(folders)

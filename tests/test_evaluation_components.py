@@ -134,7 +134,8 @@ def test_strata_count_components_by_their_own_size(results: tuple[Path, str]) ->
 def test_the_output_states_how_components_are_defined(results: tuple[Path, str]) -> None:
     out, output = results
     definition = (
-        "all neighbours, no minimum size; a component is found if its Jaccard index is at least 0.5"
+        "all neighbours, no minimum size; a component is found if the Jaccard index with its match "
+        "is at least 0.5"
     )
     assert definition in output
     how = (out / "how.md").read_text(encoding="utf-8")
@@ -177,6 +178,8 @@ def test_invalid_requests_are_rejected(folder: Path, tmp_path: Path) -> None:
     assert "components_f1 requires --components all" in " ".join(output.split())
     output = run(folder, tmp_path, "--strata", "0,10", expected=2)
     assert "has no effect without components" in " ".join(output.split())
+    output = run(folder, tmp_path, "--components", "all", "--strata", "0;10", expected=2)
+    assert "such as 0,100,1000, found '0;10'" in " ".join(output.replace("│", " ").split())
 
 
 def test_components_need_a_reference_beside_raters(folder: Path) -> None:

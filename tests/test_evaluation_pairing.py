@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from probdice.errors import InputError
-from probdice.evaluation.case_files import find_cases, find_images
+from probdice.evaluation.case_files import find_cases, find_image_channels, find_images
 from probdice.evaluation.folders import patterns_of
 from probdice.evaluation.pairing import Job, Missing, natural, pair
 
@@ -75,6 +75,23 @@ def test_subfolders_beside_files_are_ignored(tmp_path: Path) -> None:
 def test_nnunet_images_beside_label_maps_are_ignored(tmp_path: Path) -> None:
     made(tmp_path, "la_01.nii.gz", "la_01_0000.nii.gz", "la_01_0001.nii.gz", "plans.json")
     assert cases(tmp_path) == {"la_01": ["la_01.nii.gz"]}
+
+
+def test_without_a_first_channel_a_four_digit_suffix_belongs_to_the_case(tmp_path: Path) -> None:
+    names = ("p.npy", "p_0001.npy", "q.npy", "q_0001.npy", "q_0002.npy")
+    made(tmp_path, *names)
+    assert cases(tmp_path) == {name.removesuffix(".npy"): [name] for name in names}
+    assert find_image_channels(tmp_path, None) == ()
+
+
+def test_omitted_channels_are_listed(tmp_path: Path) -> None:
+    channels = ("a_0000.nii.gz", "a_0001.nii.gz")
+    made(tmp_path / "flat", "a.nii.gz", *channels, "b.nii.gz", "b_0001.nii.gz")
+    assert find_image_channels(tmp_path / "flat", None) == channels
+    assert find_image_channels(tmp_path / "flat", "{case}.nii.gz") == ()
+    made(tmp_path / "deep", "one/a.nii.gz", "one/a_0000.nii.gz", ".two/a.npy", ".two/a_0000.npy")
+    assert cases(tmp_path / "deep") == {"one": ["one/a.nii.gz"]}
+    assert find_image_channels(tmp_path / "deep", None) == ("one/a_0000.nii.gz",)
 
 
 def test_a_four_digit_suffix_without_a_label_map_is_a_case(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from test_cli_compare import run
 
 import probdice
 from probdice import InputError
-from probdice.evaluation import Evaluation, evaluate
+from probdice.evaluation import Evaluation, RaterComparison, evaluate
 from probdice.evaluation.conclusion import conclusion
+from probdice.evaluation.intervals import Interval
+from probdice.evaluation.statistics import Summary
 
 
 def noisy(labels, share, seed):
@@ -154,19 +156,37 @@ def test_a_reference_is_required_without_raters(folders):
         evaluate(None, {"good": folders["good"]})
 
 
-def summary_of(sentences):
-    """The parts of summary.json that a conclusion needs, for methods ranked in this order."""
+def agreement(mean):
+    """A summary of eight cases with a 95 % CI of ± 0.01."""
+    interval = Interval(mean - 0.01, mean + 0.01, "bca")
+    return Summary(8, 0, mean, mean, 0.0, mean, mean, mean, mean, interval)
+
+
+def summary_of(means):
+    """The parts of summary.json that a conclusion needs, for methods ranked in this order.
+
+    `means` contains the agreement of every method with the raters. Inter-rater agreement is 0.98.
+    """
+    among = agreement(0.98)
+    rater_comparison = RaterComparison(
+        "score",
+        {},
+        among,
+        {name: agreement(mean) for name, mean in means.items()},
+        dict.fromkeys(means, among),
+        {},
+    )
     ranks = [
         {"method": name, "place": k, "stability": None, "mean_rank": k}
-        for k, name in enumerate(sentences, 1)
+        for k, name in enumerate(means, 1)
     ]
-    pairs = [("a", name, 0.01) for name in sentences if name != "a"]
+    pairs = [("a", name, 0.01) for name in means if name != "a"]
     entries = [
         {"method": name, "aggregate": "mean", "mean": 0.5, "interval": {"kind": "withheld"}}
-        for name in sentences
+        for name in means
     ]
     return {
-        "methods": dict.fromkeys(sentences, ""),
+        "methods": dict.fromkeys(means, ""),
         "rank_by": ["score"],
         "titles": {"score": "score", "mean_dice": "mean Dice"},
         "measures": {"score": {"methods": entries}, "mean_dice": {"methods": entries}},
@@ -175,7 +195,7 @@ def summary_of(sentences):
             "differences": [{"first": a, "second": b, "p_corrected": p} for a, b, p in pairs],
             "schemes": {},
         },
-        "rater_comparison": {"sentences": sentences},
+        "rater_comparison": rater_comparison.to_dict(),
         "test": "Wilcoxon signed-rank test",
         "correction": "Holm's correction",
         "subjects": None,
@@ -183,20 +203,17 @@ def summary_of(sentences):
 
 
 def test_one_sentence_reports_that_all_methods_are_below_the_raters():
-    def below(value, word="below"):
-        return f"{word} inter-rater agreement on 8 cases: {value} vs 0.980 (95 % CI 0.970–0.990)"
-
-    text = conclusion(summary_of({"a": below(0.9), "b": below(0.8), "no tumour": below(0.7)}))
+    text = conclusion(summary_of({"a": 0.9, "b": 0.8, "no tumour": 0.7}))
     assert text == (
         "“a” is first by score (mean score 0.500), with moderate overlap (mean Dice 0.500). "
         "“a” differs significantly from all other methods (Wilcoxon signed-rank test, Holm's "
         "correction, α = 0.05). All 3 methods, "
-        "“a” (0.9), “b” (0.8) and “no tumour” (0.7), are below inter-rater agreement on 8 "
+        "“a” (0.900), “b” (0.800) and “no tumour” (0.700), are below inter-rater agreement on 8 "
         "cases: 0.980 (95 % CI 0.970–0.990)."
     )
-    text = conclusion(summary_of({"a": below(0.97, "at"), "b": below(0.8), "c": below(0.7)}))
+    text = conclusion(summary_of({"a": 0.975, "b": 0.8, "c": 0.7}))
     assert text.endswith(
-        "“a” is at inter-rater agreement on 8 cases: 0.97 vs 0.980 (95 % CI 0.970–0.990)."
+        "“a” is at inter-rater agreement on 8 cases: 0.975 vs 0.980 (95 % CI 0.970–0.990)."
     )
 
 

@@ -100,7 +100,7 @@ class Recorder:
 def request_of(case: str) -> Request:
     inputs: dict[str, list[list[object]]] = {role: [] for role in ROLES}
     files: dict[str, list[str]] = {role: [] for role in ROLES}
-    return Request(Job(case, "a", dict.fromkeys(ROLES, ())), CompareOptions.of(), inputs, files)
+    return Request(Job(case, "a", dict.fromkeys(ROLES, ())), CompareOptions.of(), inputs, files, "")
 
 
 def shared_out(

@@ -252,9 +252,9 @@ def test_half_of_a_pair_is_rejected(tmp_path: Path) -> None:
 
 def test_colours_and_complex_numbers_are_rejected(tmp_path: Path) -> None:
     colours = np.zeros((2, 2, 2), dtype=[("R", "u1"), ("G", "u1"), ("B", "u1")])
-    with pytest.raises(FormatError, match="contains colours, complex or 128-bit numbers"):
+    with pytest.raises(FormatError, match="not colours or complex numbers"):
         read(save(tmp_path / "a.nii", colours))
-    with pytest.raises(FormatError, match="contains colours, complex or 128-bit numbers"):
+    with pytest.raises(FormatError, match="not colours or complex numbers"):
         read(save(tmp_path / "b.nii", np.zeros((2, 2, 2), dtype=np.complex64)))
 
 

@@ -342,7 +342,7 @@ def test_meshes_of_freesurfer_and_gifti_are_read(tmp_path):
     for surface in surfaces:
         np.testing.assert_allclose(surface.points, points, atol=1e-6)
         assert surface.triangles.tolist() == triangles.tolist()
-    with pytest.raises(FormatError, match="is a surface mesh without labels"):
+    with pytest.raises(FormatError, match="contains a surface mesh, expected only labels or maps"):
         read(tmp_path / "a.surf.gii")
     content = (tmp_path / "lh.white").read_bytes()
     (tmp_path / "lh.cut").write_bytes(content[:-9])

@@ -35,10 +35,10 @@ def test_equal_names_correspond_where_both_sides_have_names() -> None:
     result = compare(REFERENCE, other, match="labels")
     assert (result.score, result.labels_by) == (1.0, "name")
     assert notes(result, "differing") == [
-        "1 region has the same number but different names on the two sides (1: 'liver' and "
-        "'spleen'). Regions were matched by name.",
-        "2 regions have the same name but different numbers on the two sides ('liver': 1 and 7, "
-        "'spleen': 2 and 1). Regions were matched by name.",
+        "1 number has different names on the two sides (1: 'liver' and 'spleen'). Regions were "
+        "matched by name.",
+        "2 names have different numbers on the two sides ('liver': 1 and 7, 'spleen': 2 and 1). "
+        "Regions were matched by name.",
     ]
     soft = Segmentation.from_probabilities(SOFT, names=["air", "liver", "spleen"])
     assert compare(REFERENCE, soft, match="labels").score == 0.6  # 0 has a number, air a name

@@ -212,13 +212,14 @@ def test_numbers_that_need_the_pixels_raise_a_named_error():
         ProbdiceError, match="The aitchison score of probabilities requires the images"
     ):
         _ = overlap(SOFT, SOFT, similarity="aitchison").compare().score
-    with pytest.raises(ProbdiceError, match="grouping regions of a probabilistic prediction"):
+    with pytest.raises(ProbdiceError, match="grouping these regions requires the images"):
         overlap(SOFT[:1] * 0 + 1, SOFT).compare(merge="prediction")
     with pytest.raises(ProbdiceError, match="groups of several soft regions require the images"):
         _ = overlap(SOFT, SOFT).compare(match={0: 0, 1: 0}).score
     with pytest.raises(ProbdiceError, match=r"map\(\) requires the images"):
         soft.compare().map()
-    assert "requires the images" in str(overlap(SOFT, SOFT, similarity="aitchison").compare())
+    text = str(overlap(SOFT, SOFT, similarity="aitchison").compare())
+    assert "score: not available without the images" in text
 
 
 # Files -----------------------------------------------------------------------------------------

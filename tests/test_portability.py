@@ -317,7 +317,7 @@ def test_no_two_files_of_an_evaluation_differ_only_in_case(tmp_path):
 
 def test_raters_need_folder_names_that_every_system_accepts(tmp_path):
     for raters, message in (
-        ({"Anna": "x", "anna": "y"}, "'Anna' and 'anna' differ only in case"),
+        ({"Anna": "x", "anna": "y"}, "'Anna' and 'anna' differ only in upper and lower case"),
         ({"Anna": "x", "a:b": "y"}, "'a:b' is not a valid folder name on all systems"),
         ({"Anna": "x", "nul": "y"}, "'nul' is not a valid folder name on all systems"),
     ):

@@ -639,7 +639,7 @@ def test_a_page_without_images_lists_boundaries_without_pictures(tmp_path):
 def test_a_comparison_from_json_has_a_page_without_images(tmp_path):
     result = compare([[1, 1], [2, 2]], [[1, 1], [1, 2]])
     reader = page(Comparison.from_json(result.to_json()), tmp_path)
-    assert "no longer available" in " ".join(reader.words)
+    assert "images of this comparison are not available" in " ".join(reader.words)
     assert "canvas" not in {tag for tag, _ in reader.tags}
     assert "0.7500" in reader.words
 
@@ -649,8 +649,8 @@ def test_a_page_without_images_omits_numbers_that_need_them(tmp_path):
     result = probdice.overlap(p, q, similarity="aitchison").compare()
     reader = page(result, tmp_path)
     words = " ".join(reader.words)
-    assert "The score can only be computed from the images" in words
-    assert "The explained share of the reference requires the images" in words
+    assert "The score is not available, because this comparison does not contain" in words
+    assert "The explained share of the reference is not available, because" in words
     assert not any("nan" in attributes.values() for _, attributes in reader.tags)
 
 
@@ -901,7 +901,7 @@ def test_a_case_that_cannot_be_compared_again_shows_recorded_numbers(evaluation,
     first, *_, last = sorted((tmp_path / "report_cases").glob("*[!l].html"))
     text = first.read_text(encoding="utf-8")
     reader = Reader(text)
-    assert "because no images are available. case0.npy: <b>gone</b>" in " ".join(reader.words)
+    assert "because the images cannot be shown. case0.npy: <b>gone</b>" in " ".join(reader.words)
     assert "<b>gone" not in text
     assert f"{evaluation.comparison('case0', 'good').score:.4f}" in reader.words
     assert "canvas" not in {tag for tag, _ in reader.tags}
@@ -937,7 +937,7 @@ def test_pages_of_cases_name_options_as_in_python_or_on_the_command_line(words, 
     assert problems == [f"a (mine): the page has no images: a.npy: pass {option}"]
     (file,) = (tmp_path / "report_cases").iterdir()
     text = " ".join(" ".join(Reader(file.read_text(encoding="utf-8")).words).split())
-    assert f"because no images are available. a.npy: pass {option}" in text
+    assert f"because the images cannot be shown. a.npy: pass {option}" in text
     merge = {"python": 'merge="reference"', "command": "--merge reference"}
     assert f"To merge it into a matched region, use {merge[words]}." in text
 

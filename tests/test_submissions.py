@@ -364,7 +364,7 @@ def test_check_prints_problem_consequence_and_fix_per_line(challenge: Path):
         "allowed match no reference region. Use the labels of the challenge." in lines
     )
     assert lines[-2].startswith("warning (extra): 1 case is not part of the challenge (extra).")
-    assert lines[-1].endswith("mine cannot be evaluated: 6 of 7 cases, 7 errors, 1 warning")
+    assert lines[-1].endswith("mine cannot be evaluated: 6 of 7 cases checked, 7 errors, 1 warning")
     assert not json.loads(verdict.read_text())["valid"]
 
 
@@ -380,7 +380,7 @@ def test_a_correct_submission_passes_and_the_manifest_can_accompany_an_evaluatio
     assert (out / "summary.json").exists()
     done = run("check", truth.parent / "mine", "--manifest", manifest)
     assert done.code == 0
-    assert done.out.endswith("mine can be evaluated: 2 of 2 cases, 0 errors, 0 warnings\n")
+    assert done.out.endswith("mine can be evaluated: 2 of 2 cases checked, 0 errors, 0 warnings\n")
 
 
 def test_wrong_commands_exit_with_2(truth: Path):

@@ -213,7 +213,7 @@ def test_nan_in_a_mask_is_outside_and_a_note():
 
 def test_masked_arrays_are_rejected_with_the_fix():
     masked = np.ma.array([1, 2, 3], mask=[False, False, True])
-    remedy = r"masked array.*array\.data and mask=~array\.mask"
+    remedy = r"masked array.*array\.data instead, and pass mask=~array\.mask"
     for call, name in (
         (lambda: compare(masked, [1, 2, 3]), "reference: "),
         (lambda: compare([1, 2, 3], masked), "prediction: "),

@@ -4,7 +4,7 @@ Exception
 └── ProbdiceError
     ├── InputError (also a ValueError)       an argument or a file is invalid
     │   ├── FormatError                      a file cannot be read or written
-    │   └── GeometryError                    the two sides are on different grids
+    │   └── GeometryError                    images are on different grids
     ├── MissingExtraError (also an ImportError)
     └── TooLargeError (also a MemoryError)   a file or a computation needs too much memory
 UserWarning
@@ -95,7 +95,7 @@ def in_words(message: Message, words: Words) -> str:
 
 
 def as_words(words: object) -> Words:
-    """Check that `words`, the spelling of options in messages, is "python" or "command"."""
+    """Check that `words`, the spelling of options in messages, is valid, and return it."""
     for known in get_args(Words):
         if words == known:
             return known  # type: ignore[no-any-return]
@@ -182,7 +182,7 @@ class ProbdiceError(Exception):
         return in_command(self.args)
 
     def prefixed(self, prefix: str) -> Self:
-        """Return the same error with a prefix, such as the name of a file."""
+        """Return an error of the same type with a prefix, such as the name of a file."""
         return type(self)(prefix, *self.args)
 
 
@@ -201,7 +201,7 @@ class InputError(ProbdiceError, ValueError):
 
 
 class FormatError(InputError):
-    """A file cannot be read as a segmentation, or cannot be written.
+    """A file cannot be read, has unsupported content, or cannot be written.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class FormatError(InputError):
 
 
 class GeometryError(InputError):
-    """The two sides are not on the same grid, or one image cannot be moved to the other grid.
+    """Images are on different grids, or an image cannot be aligned with or resampled onto a grid.
 
     Examples
     --------

@@ -2,8 +2,9 @@
 A first comparison
 ==================
 
-Compare two segmentations of one image. The reference has three wavy bands; the prediction has four,
-in a different order and with different labels. `compare` requires only the two arrays.
+Compare two segmentations of one image. The reference has three regions, which consist of wavy
+bands. The prediction has four regions with different labels. `compare` requires only the two
+segmentations.
 """
 
 import probdice
@@ -15,6 +16,6 @@ result = probdice.compare(reference, prediction)
 result
 
 # %%
-# The score is the mean, over all pixels, of the similarity of the two probability vectors. Region 3
-# of the prediction is unmatched: it is part of a band that is one region in the reference.
+# The score is the mean, over all pixels, of the similarity of the two probability vectors. Region 2
+# of the prediction is unmatched: regions 2 and 3 together correspond to region 1 of the reference.
 figure = result.plot("overview")

@@ -19,7 +19,7 @@ for merge in result.merges:
     print(f"prediction {merge.region} is merged into reference {merge.into}: {merge.gain:+.3f}")
 
 # %%
-# All pieces of a region now have the colour of this region.
+# All pieces of a region now have the colour of this region, in different shades.
 overview = result.plot("overview")
 
 # %%

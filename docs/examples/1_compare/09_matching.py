@@ -17,8 +17,8 @@ for match in ("overlap", "paper", "labels", {3: 1}):
     print(f"{match!s:10} score {result.score:.3f}   groups {pairs}")
 
 # %%
-# The paper's rule also pairs regions that share no pixel. With equal labels, few pixels agree.
-# Notes report such findings:
+# With equal labels, no pixel agrees. The paper's rule also pairs regions that share no pixel. Notes
+# report such pairs, and labels that are matched to a different label:
 for note in probdice.compare(reference, prediction, match="paper").notes:
     print(note)
 

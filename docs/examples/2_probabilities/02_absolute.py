@@ -2,8 +2,8 @@
 The absolute similarity
 =======================
 
-The absolute similarity is one minus half the sum of absolute differences. It is linear in the
-probabilities and requires no special rule for zeros. It is the default.
+The absolute similarity is one minus half the sum of absolute differences. It is piecewise linear in
+the probabilities and requires no special rule for zeros. It is the default.
 """
 
 import numpy as np

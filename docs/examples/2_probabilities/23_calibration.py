@@ -26,6 +26,6 @@ for power in (0.5, 1, 2, 8):
 
 # %%
 # The score rises with the power, because most labels are right and their probabilities rise. The
-# calibration error is smallest where probabilities match frequencies. This is the reliability
-# diagram of an overconfident prediction:
+# calibration error is smallest for the power 2, for which the probabilities are closest to the
+# frequencies. The reliability diagram of the overconfident prediction (power 8):
 figure = results[8].plot()

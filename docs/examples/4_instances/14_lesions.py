@@ -2,7 +2,7 @@
 Lesions: one score per component
 ================================
 
-One label contains many lesions. In a mean over pixels, a large lesion dominates small ones. With
+One label contains several lesions. The largest lesion dominates the Dice of the label. With
 connected components, all lesions have equal weight.
 """
 

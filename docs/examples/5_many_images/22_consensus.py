@@ -3,8 +3,8 @@ Consensus of several raters
 ===========================
 
 Four raters (annotators) segment the same image with different labels; one rater is inaccurate.
-``consensus`` finds their common regions and the probability of each. ``agreement`` measures
-inter-rater agreement.
+``consensus`` finds their common regions and the probability of each region at every pixel.
+``agreement`` measures inter-rater agreement.
 """
 
 import probdice
@@ -25,9 +25,9 @@ print(consensus)
 picture = consensus.plot()
 
 # %%
-# The matrix shows the agreement of all pairs. The inaccurate rater has the lowest values.
-# "Each against the mean of the others" lists the scores that a method reaches if it is as good as
-# a rater.
+# The matrix shows the score of every pair of raters. The inaccurate rater has the lowest values.
+# The last column shows the score of each rater against the mean of the others. A method that is as
+# good as a rater reaches a similar score.
 agreement = probdice.agreement(raters)
 print(agreement)
 matrix = agreement.plot()

@@ -3,7 +3,7 @@ All kinds of pictures
 =====================
 
 ``result.plot(kind)`` returns a Matplotlib figure that you can save or edit. These figures show the
-comparison of ``probdice demo``: a volume of four tissues and a prediction with seven regions.
+comparison of ``probdice demo``: a volume with four regions and a prediction with seven regions.
 """
 
 import probdice

@@ -27,8 +27,8 @@ result.report(page, title="A brain-like phantom and an over-segmentation of it",
 print(f"{page.stat().st_size / 1e6:.1f} MB")
 
 # %%
-# This is a screenshot. :doc:`The tutorial on tissue maps </tutorials/tissue-maps>` contains an
-# interactive report.
+# The following image is a screenshot of a report.
+# :doc:`The tutorial on tissue maps </tutorials/tissue-maps>` contains an interactive report.
 #
 # .. image:: /images/report.png
 #    :alt: The report: scores, correspondence, and slices of both sides and of their similarity

@@ -23,7 +23,7 @@ from probdice.cli.streams import (
 __all__ = ["ERROR", "INTERRUPTED", "main"]
 
 # Exit codes. 0 means success; Typer uses 2 for usage errors.
-ERROR = 1  # the input cannot be compared, or the result cannot be written
+ERROR = 1  # such as an invalid file, a failed case or an output that cannot be written
 INTERRUPTED = 130
 
 

@@ -52,8 +52,8 @@ def agree(
 ) -> None:
     """Measure the inter-rater agreement of every pair of raters, and of each rater with the others.
 
-    To judge the score of a method, compare the score with those of the raters, each compared with
-    the mean of the other raters.
+    To judge the score of a method, compare it with the scores of the raters, for which every rater
+    is compared with the mean of the other raters.
     """
     with reporting_errors(debug=debug):
         run = RaterRun(files, mask, image, report, json, csv, quiet)

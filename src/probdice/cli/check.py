@@ -47,7 +47,8 @@ def check(
     """Check a submission before it is evaluated: names, cases, grids, labels and values.
 
     This command requires only the manifest, not the references. The exit code is 0 if the
-    submission can be evaluated, 1 if it has errors, and 2 if the command is invalid.
+    submission can be evaluated, 1 if it has errors or cannot be checked, and 2 if the command is
+    invalid.
     """
     if not os.path.isdir(submission):
         reason = "is a file, expected a folder" if os.path.exists(submission) else "no such folder"
@@ -93,7 +94,7 @@ def _lines(result: "SubmissionCheck", submission: str) -> "list[RenderableType]"
         )
     errors = sum(problem.severity == "error" for problem in sorted_problems)
     counts = [
-        f"{result.checked} of {result.expected} cases",
+        f"{result.checked} of {result.expected} cases checked",
         quantity(errors, "error"),
         quantity(len(sorted_problems) - errors, "warning"),
     ]

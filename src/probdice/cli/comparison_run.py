@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Inputs", "MetricOptions", "Outputs", "run"]
 
-# The attributes of a result that each step of the progress bar computes.
+# The attributes of a result that are computed in each step of the progress bar.
 STEPS = {
     "comparing": ("score", "matched_score", "groups"),
     "chance": ("chance",),
@@ -230,13 +230,14 @@ def _reject_scale(scale: float, images: "Images") -> None:
     from probdice.errors import InputError, Option
 
     contents = [
-        f"the {name} {'is a label map' if side.crisp else 'has no value above 1'}"
+        f"the {name} {'is a label map' if side.crisp else 'has no value above 1.5'}"
         for name, side in images.sides.to_dict().items()
     ]
     raise InputError(
         Option("scale", f"{scale:g}"),
         f" has no effect: {' and '.join(contents)}. To always scale the prediction, use ",
         Option("scale", f"prediction:{scale:g}"),
+        ".",
     )
 
 

@@ -27,8 +27,8 @@ def component_tables(summary: dict[str, Any], out: str) -> list[RenderableType]:
         classes = classes[1:]
     parts: list[RenderableType] = [
         Text("connected components over all cases", style="bold"),
-        f"{components['connectivity'] or 'all'} neighbours, {minimum}; a component is found if its "
-        f"Jaccard index is at least {summary['others']['component_threshold']:g}",
+        f"{components['connectivity'] or 'all'} neighbours, {minimum}; a component is found if the "
+        f"Jaccard index with its match is at least {summary['others']['component_threshold']:g}",
         "F1 is the recognition quality (RQ), SQ is the segmentation quality, and PQ = SQ × RQ is "
         "the panoptic quality",
     ]

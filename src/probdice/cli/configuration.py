@@ -85,7 +85,9 @@ def _value(path: str, key: str, parameter: Any, value: Any, folder: Path) -> Any
     """Check a value from the TOML file, and convert it to command-line form."""
     if key == "methods":
         if not isinstance(value, dict) or not all(isinstance(path, str) for path in value.values()):
-            raise _config_error(path, "methods: expected a table with one folder per method")
+            raise _config_error(
+                path, f"methods: expected a table with one folder per method, found {value!r}"
+            )
         return [f"{name}={_resolve(directory, folder)}" for name, directory in value.items()]
     if isinstance(value, dict) and getattr(parameter, "multiple", False):  # by side or by name
         sign = "=" if key in ("rater", "derived") else ":"

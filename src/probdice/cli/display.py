@@ -120,7 +120,10 @@ def _settings(result: Comparison) -> str:
 
 
 def _headline(result: Comparison) -> Table:
-    """Return the summary table. Values that require missing images are omitted."""
+    """Return the summary table.
+
+    A value that requires images is omitted or shown as a dash if the result has no images.
+    """
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -237,7 +240,7 @@ def _indices(indices: "Indices") -> Table:
 
 
 def _if_available(number: Callable[[], T]) -> T | None:
-    """Return the value of `number`; None if computing it requires images that are not in memory."""
+    """Return the result of `number`; None if the comparison lacks the images that it requires."""
     try:
         return number()
     except NeedsImages:

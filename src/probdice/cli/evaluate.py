@@ -31,7 +31,7 @@ __all__ = ["evaluate"]
 CONSENSUS = "consensus"  # given instead of the folder of the references
 # The start of a path that may contain "=" (C:\a=b, /a=b, ./a=b), as opposed to name=DIR.
 PATH = re.compile(r"(?:[A-Za-z]:|\.{1,2})?[/\\]")
-FAILED = ERROR  # the exit code if a case could not be compared
+FAILED = ERROR  # the exit code if a case failed or, with --strict, is missing
 
 
 @with_options("evaluate")
@@ -128,12 +128,12 @@ def evaluate(
     manifest_only = write_manifest is not None and not methods and out is None
     if not manifest_only and (not methods or out is None):
         raise typer.BadParameter(
-            "required, except to write only a manifest (--write-manifest)",
+            "required, unless --write-manifest is used without PREDICTION_DIR and --output",
             param_hint="--output" if methods else "PREDICTION_DIR",
         )
     if reference == CONSENSUS and not raters and not os.path.isdir(CONSENSUS):
         raise typer.BadParameter(
-            "consensus requires the folders of at least two raters; add --rater NAME=DIR",
+            "consensus requires at least two raters; add --rater NAME=DIR for every rater",
             param_hint="REFERENCE_DIR",
         )
     with reporting_errors(debug=debug):
@@ -183,7 +183,7 @@ def evaluate(
 
 
 def _file_names(result: "Evaluation") -> str:
-    """Return the names of the files in the results folder, except the HTML pages."""
+    """Return the names of the main files in the results folder, without the HTML pages."""
     component_files = ("components.csv", "strata.csv") if result.others.components else ()
     tables = ("ranking.csv", "table.md", "table.tex", "cases.csv", "regions.csv", *component_files)
     return ", ".join([*tables, "files.csv", "how.md", "summary.json", "cases.jsonl"])
@@ -212,7 +212,7 @@ def _write_manifest(path: str, reference: str, options: EvaluateOptions, quiet: 
         rule = (
             "other labels cause errors"
             if manifest.strict_labels
-            else "other labels cause warnings or, with --match labels, errors"
+            else "other labels cause warnings; to make them errors, use --match labels"
         )
         cases = quantity(len(manifest.cases), "case")
         show(file_lines=[f"{path}: {cases}, {kinds}, labels {labels} ({rule})"])
@@ -238,7 +238,7 @@ def _methods(words: Sequence[str], hint: str = "PREDICTION_DIR") -> dict[str, st
 
 
 def _patterns(words: Sequence[str], methods: dict[str, str]) -> dict[str, str] | None:
-    """Return the patterns by prefix: reference, prediction, mask, image or a name.
+    """Return the patterns by prefix: reference, prediction, mask, image or a name in `methods`.
 
     `methods` contains the names of methods and raters. A pattern without a prefix applies to all
     folders for which no other pattern is given.

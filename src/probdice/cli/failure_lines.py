@@ -20,7 +20,10 @@ class Failures:
         self.last: dict[str, str] = {}
 
     def line(self, case: str, method: str, error: str) -> str:
-        """Return the line for a failed case; "" if enough failures of this kind were printed."""
+        """Return the line for a failed case.
+
+        Return "" if `MAX_OF_ONE_KIND` lines about this kind of failure were already returned.
+        """
         message = error.strip().partition("\n")[0]
         kind = _kind(message.replace(case, ""))
         self.counts[kind] += 1
@@ -31,7 +34,7 @@ class Failures:
         return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
 
     def remaining_lines(self) -> list[str]:
-        """Return one line per kind with unprinted failures, which contains their number."""
+        """Return one line per kind with omitted failures: their number and an example."""
         return [
             f"{quantity(count - MAX_OF_ONE_KIND, 'more failure')} like {self.last[kind]}"
             for kind, count in self.counts.items()

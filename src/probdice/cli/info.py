@@ -34,7 +34,8 @@ def info(
 ) -> None:
     """Show the content of a file: labels or probabilities, regions and geometry.
 
-    For a file with several arrays, list each array with the path that selects it.
+    For a file with several arrays, of which none is selected, list each array with the path that
+    selects it.
     """
     with reporting_errors(debug=debug):
         from probdice.cli.display import note_line, show
@@ -169,13 +170,19 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     keys = np.array(labels)
     scale = scale_of_labels(keys, counts) if labels else None
     option = Option("scale", scale).in_command()
+    in_compare = f"in compare, --scale reference:{scale} or --scale prediction:{scale}"
     warning = intensities(segmentation, keys, counts)
     if warning is not None:
-        scale_hint = f" If it contains 8-bit probabilities, use {option}." if scale else ""
+        scale_hint = (
+            f" If it contains 8-bit probabilities, use {option} ({in_compare})." if scale else ""
+        )
         parts.append(note_line(f"{warning}{scale_hint}"))
     elif scale is not None:
         parts.append(
-            note_line(f"The values look like 8-bit probabilities. If they are, use {option}.")
+            note_line(
+                f"The values look like 8-bit probabilities. If they are, use {option} "
+                f"({in_compare})."
+            )
         )
     return parts
 
@@ -308,13 +315,13 @@ def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":
 
 
 def _pixel_volume(segmentation: "Segmentation") -> float | None:
-    """Return the volume of a voxel in mm³; None if the volume is unknown."""
+    """Return the volume of a voxel in mm³; None if it is unknown or the image is not 3-D."""
     geometry = segmentation.geometry
     return geometry.pixel_volume if geometry is not None and len(geometry.shape) == 3 else None
 
 
 def _orientation(geometry: "Geometry") -> str:
-    """Return the anatomical directions of the axes, such as RAS."""
+    """Return the anatomical directions of the axes of a 3-D image, such as " (RAS)"; else ""."""
     if len(geometry.shape) != 3:
         return ""
     directions = ("LR", "PA", "IS")

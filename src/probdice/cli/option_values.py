@@ -40,20 +40,22 @@ def _match(word: str) -> "Match":
         if not (prediction and equals and reference):
             raise typer.BadParameter(
                 f"expected {', '.join(RULES)}, pairs of labels such as 0=csf,1=grey "
-                "(prediction=reference), or a .json file that --json wrote for an earlier "
-                f"comparison, found {word!r}",
+                "(prediction=reference), or a .json file that compare --json wrote, "
+                f"found {word!r}",
                 param_hint="--match",
             )
         if _label(prediction) in pairs:
             raise typer.BadParameter(
-                f"prediction label {prediction} occurs twice", param_hint="--match"
+                f"prediction label {prediction} occurs twice; assign one reference label to every "
+                "prediction label",
+                param_hint="--match",
             )
         pairs[_label(prediction)] = _label(reference)
     return pairs
 
 
 def _read_comparison(file: Path) -> "Match":
-    """Read a comparison that --json wrote."""
+    """Read a comparison that compare --json wrote."""
     from probdice.comparison.result import Comparison
     from probdice.errors import FormatError, InputError
 
@@ -65,7 +67,7 @@ def _read_comparison(file: Path) -> "Match":
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise FormatError(f"{file}: cannot be read: {reason}") from error
     except InputError as error:
-        raise error.prefixed(f"{file}: not a JSON file written by --json: ") from error
+        raise error.prefixed(f"{file}: not a JSON file written by compare --json: ") from error
 
 
 def _background(words: Sequence[str]) -> "Label | dict[Side, Label] | None":
@@ -104,7 +106,8 @@ def _scale(words: Sequence[str]) -> "float | dict[Side, float] | None":
     """Convert --scale: one number for both sides, or one number for each named side."""
     if len({":" in word for word in words}) > 1:
         raise typer.BadParameter(
-            "expected one number for both sides, or reference:NUMBER and prediction:NUMBER",
+            "expected one number for both sides, or reference:NUMBER and prediction:NUMBER, found "
+            f"{', '.join(words)}",
             param_hint="--scale",
         )
     return _per_side(words, "--scale", _number)
@@ -145,6 +148,17 @@ def _number(word: str) -> float:
         ) from None
 
 
+def _sizes(word: str) -> list[float]:
+    """Convert --strata to numbers."""
+    try:
+        return [float(text) for text in word.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"expected numbers separated by commas, such as 0,100,1000, found {word!r}",
+            param_hint="--strata",
+        ) from None
+
+
 def _labels(word: str) -> "list[Label]":
     return [_label(text.strip()) for text in word.split(",")]
 
@@ -166,6 +180,6 @@ PARSERS: dict[str, Callable[[Any], Any]] = {  # for options whose text must be c
     "nested": lambda words: _per_side(words, "--nested", _labels),
     "priority": lambda words: _per_side(words, "--priority", _split),
     "scale": _scale,
-    "strata": lambda word: word.split(","),
+    "strata": _sizes,
     "sums": lambda words: _per_side(words, "--sums", str),
 }

@@ -19,7 +19,7 @@ __all__ = ["ERROR", "INTERRUPTED", "reporting_errors"]
 def reporting_errors(*, debug: bool = False) -> Iterator[None]:
     """Run the body of a command. If the body raises an error, print one message and exit."""
     with warnings.catch_warnings():
-        # Warnings about a comparison are not shown, because they are also printed as notes.
+        # Warnings of probdice are not shown, because most of them are also printed as notes.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.simplefilter("ignore", ProbdiceWarning)
         warnings.showwarning = _show_warning  # catch_warnings restores it

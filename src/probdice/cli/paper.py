@@ -32,7 +32,7 @@ def paper(
 ) -> None:
     """Repeat the experiments of the paper and write figures, numerical results and an HTML page.
 
-    This command requires the extra 'paper', which provides photographs and segmentations.
+    This command requires the extra 'paper', which provides photographs and segmentation methods.
     """
     with reporting_errors(debug=debug):
         from probdice.paper import run_paper

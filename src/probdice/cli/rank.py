@@ -49,7 +49,8 @@ def rank(
     """Compare the mean ranks given by people with the ranks by score, as in the paper's study."""
     if plot is not None and not plot.lower().endswith(PLOTS):
         raise typer.BadParameter(
-            f"{plot}: the name must end in {', '.join(PLOTS)}", param_hint="--plot"
+            f"{plot}: the name must end in {', '.join(PLOTS[:-1])} or {PLOTS[-1]}",
+            param_hint="--plot",
         )
     inputs = {"RANKINGS": rankings, "SCORES": scores}
     with reporting_errors(debug=debug):

@@ -38,7 +38,8 @@ def show_summary(
 ) -> None:
     """Print the ranking and all other results, followed by one line per written file.
 
-    If `measure` is given, methods are ranked by this measure, not by those of the evaluation.
+    If `measure` is given, methods are ranked by this measure instead of the ranking measures of the
+    evaluation.
     """
     first_measure = measure or summary["rank_by"][0]
     statistics = summary["measures"][first_measure]
@@ -332,7 +333,7 @@ def _failure_lines(failures: Sequence[dict[str, str]], out: str) -> list[Rendera
     parts: list[RenderableType] = [Text.assemble(("failed: ", "red"), line) for line in lines]
     if parts:
         parts.append(
-            f"Full messages are in cases.csv; probdice show {out} CASE prints one message."
+            f"Full messages are in cases.csv; probdice show {out} CASE prints those of one case."
         )
     return parts
 

@@ -56,13 +56,14 @@ RaterMatchOption = Annotated[
     option(
         "Comparison",
         "HOW",
-        "How to match regions: overlap (largest overlap; labels are ignored) or labels (equal "
-        "labels).",
+        "How to match regions: overlap (largest total overlap; labels are ignored) or labels "
+        "(equal labels).",
         "--match",
     ),
 ]
 RaterImageOption = Annotated[
-    str | None, option("Output", "FILE", "Image to show behind the regions, such as the scan.")
+    str | None,
+    option("Output", "FILE", "Image to show behind the regions in the report, such as the scan."),
 ]
 RaterCsvOption = Annotated[
     str | None,
@@ -207,9 +208,10 @@ class RaterRun:
 
 
 def names_of(files: Sequence[str]) -> list[str]:
-    """Return a unique name for every rater: the file name without suffixes, if it is unique.
+    """Return a unique name for every rater: the file name without suffixes.
 
-    Otherwise, the names are the file names or the paths.
+    If these names are not unique, return the file names or, if they are not unique either, the
+    paths.
     """
     if len(set(files)) < len(files):
         raise typer.BadParameter("a file occurs twice; list every rater once", param_hint="FILES")

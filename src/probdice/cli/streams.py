@@ -63,7 +63,7 @@ def write_output(text: str) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Turn any `OSError` except `BrokenPipeError` in this block into a `FormatError`."""
+    """Turn any `OSError` except `BrokenPipeError` in the context into a `FormatError`."""
     from probdice.errors import FormatError
 
     try:

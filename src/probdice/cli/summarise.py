@@ -26,8 +26,8 @@ def summarise(
         option(
             "Options",
             REPORTS,
-            "Write OUT/report.html again, with pages for all cases, for the N cases of each method "
-            "that are worst by the first ranking measure, or for no case.",
+            "Write OUT/report.html again, with pages for all cases, for the N worst cases of each "
+            "method and of all methods together by the first ranking measure, or for no case.",
         ),
     ] = None,
     debug: DebugOption = False,

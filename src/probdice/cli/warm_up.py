@@ -20,7 +20,7 @@ def warm_up(debug: DebugOption = False) -> None:
 
     This command compiles the kernels for scores, merging, the chance level and maps. Other kernels,
     such as those for boundary distances, are compiled at first use. Numba stores compiled kernels
-    in the folder that the environment variable NUMBA_CACHE_DIR names. If this variable is not set,
+    in the folder that the environment variable NUMBA_CACHE_DIR sets. If this variable is not set,
     Numba uses the folder of the package or, if that folder is not writable, the cache folder of the
     user.
     """

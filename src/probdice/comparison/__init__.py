@@ -1,1 +1,1 @@
-"""The functions `compare` and `overlap`, and the result of `compare`."""
+"""The functions `compare`, `overlap` and `similarity_map`, and the result of `compare`."""

@@ -33,7 +33,7 @@ __all__ = [
     "similarity_map",
 ]
 
-PLAIN = {str, bool, int, float, type(None)}  # types whose values can be compared with ==
+PLAIN = {str, bool, int, float, type(None)}  # types of options that can be cached
 
 
 def compare(
@@ -87,8 +87,9 @@ def compare(
         both grids lie on the same lattice (equal axes and spacing, offset by whole pixels), the
         prediction is cropped or padded. Otherwise, "linear" interpolates linearly and converts
         labels to probabilities, and "nearest" keeps labels. Pixels outside the field of view of the
-        prediction count as background. If no background is given, these pixels are excluded. By
-        default, different grids raise an error.
+        prediction count as background if a background is given, and are excluded otherwise. By
+        default, different grids raise an error, unless only the order or the direction of the axes
+        differs.
     ignore_geometry : bool, optional
         Ignore image geometry and compare in array order.
     geometry_tolerance : float, optional

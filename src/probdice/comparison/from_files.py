@@ -8,6 +8,7 @@ from dataclasses import replace
 from probdice.comparison.comparing import images_of
 from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import Scaled, blocks
+from probdice.data.pixel_words import pixel_words
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import FORGIVEN
 from probdice.engine.pair import Images
@@ -17,7 +18,7 @@ from probdice.files.name_tables import with_names
 from probdice.method.sides import Side, other
 from probdice.options import CompareOptions
 
-__all__ = ["Paths", "read_images", "read_side"]
+__all__ = ["Paths", "read_images", "read_side", "scaled_note"]
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path] | Mapping[str, Path]
@@ -85,23 +86,28 @@ def read_side(
             max_bytes=options.max_bytes,
         )
 
-    if scale is not None or options.common_scale is None:
-        segmentation, is_scaled = read_by(scale), scale is not None
+    common_scale = options.common_scale
+    if common_scale is None:
+        segmentation = read_by(scale)
     else:
-        scale = options.common_scale
         try:
             segmentation = read_by(None)
-            is_scaled = not segmentation.crisp and _exceeds_one(segmentation)
-            if is_scaled:
+            if not segmentation.crisp and _exceeds_one(segmentation):
+                scale = common_scale
                 array = Scaled(segmentation.array, 1.0, 0.0, scale)
                 segmentation = replace(segmentation, array=array)
         except InputError:  # several integers per pixel cannot be read without a scale
-            segmentation, is_scaled = read_by(scale), True
+            scale = common_scale
+            segmentation = read_by(scale)
     if nested_labels:
         segmentation = _partition(segmentation, nested_labels, side)
         segmentation = segmentation if table is None else with_names(segmentation, table)
-    text = f"The values of the {side} were divided by {scale:g}." if is_scaled else ""
-    return segmentation, [Note("scaled", (text,))] if is_scaled else []
+    return segmentation, [] if scale is None else [scaled_note(side, scale)]
+
+
+def scaled_note(side: Side, scale: float) -> Note:
+    """Return the note about a side that was scaled."""
+    return Note("scaled", (f"The values of the {side} were divided by {scale:g}.",))
 
 
 def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) -> Segmentation:
@@ -109,9 +115,10 @@ def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) ->
     has_one_value = segmentation.crisp or segmentation.reading == "foreground"
     if has_one_value:
         numbers, nested_side = ",".join(map(str, labels)), other(side)
+        unit = pixel_words(segmentation).one
         raise InputError(
-            f"{side} ({segmentation.source}): found one value per voxel, expected nested channels. "
-            f"If only the {nested_side} has nested channels, set ",
+            f"{side} ({segmentation.source}): found one value per {unit}, expected nested "
+            f"channels. If only the {nested_side} has nested channels, set ",
             Option(
                 "nested",
                 f"{nested_side}:{numbers}",

@@ -51,7 +51,7 @@ def group_cells(result: Comparison) -> list[dict[str, Any]]:
 
 
 def derived_cells(result: Comparison) -> list[dict[str, Any]]:
-    """Return one row per requested derived region, with the name of the region but no index."""
+    """Return one row per requested derived region, with its name and any boundary distances."""
     derived_regions = result.requested_derived()
     if derived_regions is None:
         return []

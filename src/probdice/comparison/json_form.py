@@ -73,7 +73,8 @@ def comparison_to_dict(result: Comparison) -> dict[str, Any]:
 def comparison_from_dict(content: Any) -> Comparison:
     """Restore a comparison, with all metrics that were stored."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        actual = content.get("format") if isinstance(content, dict) else type(content).__name__
+        is_dict = isinstance(content, dict)
+        actual = f"format {content.get('format')}" if is_dict else type(content).__name__
         raise InputError(f"expected a comparison of format {FORMAT}, found {actual}")
     try:
         comparison = Comparison(

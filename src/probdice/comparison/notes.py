@@ -19,7 +19,7 @@ from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Both
 from probdice.metrics.verdict import largest_pair, words_of
-from probdice.text.formatting import percent
+from probdice.text.formatting import percent, quantity
 
 __all__ = ["faint_notes", "infinite_notes", "intensities", "notes_of", "slice_notes"]
 
@@ -29,7 +29,7 @@ FEWEST = 100  # minimum number of pairs of neighbours for an estimate of label c
 # An image looks like a scan if its share of neighbours with different labels exceeds either limit.
 CHANGES = 0.75  # scans have shares of 0.8 to 1, and label maps of tiny cells have 0.65
 SCATTERED = 8  # times the share of compact regions; label maps reach 5 times, photographs 20
-FAR = 0.5  # share of infinitely distant pixels above which a comparison warns
+FAR = 0.5  # share of pixels with infinite distance above which a comparison warns
 
 
 def notes_of(result: Comparison) -> tuple[Note, ...]:
@@ -249,10 +249,16 @@ def _assumption_notes(result: Comparison) -> list[Note]:
     """Return notes on channels without labels, which are matched by channel number."""
     notes = []
     for side in SIDES:
-        if result.overlap.side(side).unlabelled:
+        regions = result.overlap.side(side)
+        if regions.unlabelled:
             source = "" if result.images is None else result.images.side(side).source
             name = f"{side} ({source})" if source else side
             text = f"{name}: the channels have no labels. Channel k was assigned label k."
+            if len(regions.unlabelled) < len(regions):
+                text = (
+                    f"{name}: some channels have no labels ({listed(regions.unlabelled)}). "
+                    f"Of these channels, channel k was assigned label k."
+                )
             notes.append(Note("assumed", (text,)))
     return notes
 
@@ -281,10 +287,10 @@ def _difference_notes(result: Comparison) -> list[Note]:
         ("name", "number", number_conflicts),
     ):
         if conflicts:
-            regions = "1 region has" if len(conflicts) == 1 else f"{len(conflicts)} regions have"
+            verb = "has" if len(conflicts) == 1 else "have"
             text = (
-                f"{regions} the same {equal_property} but different {other_property}s on the "
-                f"two sides ({listed(conflicts)}). Regions were matched by {result.labels_by}."
+                f"{quantity(len(conflicts), equal_property)} {verb} different {other_property}s on "
+                f"the two sides ({listed(conflicts)}). Regions were matched by {result.labels_by}."
             )
             notes.append(Note("differing", (text,)))
     return notes

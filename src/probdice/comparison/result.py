@@ -75,7 +75,7 @@ class Numbers:
         self._values: dict[str, Any] = dict(values or {})
 
     def get(self, name: str, compute: Callable[[], T]) -> T:
-        """Return the value with this name. Compute the value on the first call."""
+        """Return the value with this name. Compute it if it is not stored."""
         if name not in self._values:
             self._values[name] = compute()
         value: T = self._values[name]

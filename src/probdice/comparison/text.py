@@ -107,7 +107,7 @@ def _lines(result: Comparison) -> list[str]:
     if not isnan(lowest.dice):
         pair = f"{listed(lowest.reference)} ↔ {listed(lowest.prediction)}"
         unmatched = f"lowest Dice {decimal(lowest.dice)} ({pair})   {unmatched}"
-    missing_score = "score: requires the images"
+    missing_score = "score: not available without the images"
     lines += [unmatched, missing_score if score is None else f"score {decimal(score)}"]
     if result.merges:
         counts = []
@@ -127,7 +127,7 @@ def _lines(result: Comparison) -> list[str]:
 
 
 def _foreground(result: Comparison) -> str:
-    """Format the other foreground measures and the mean Dice including the background."""
+    """Format the foreground measures except foreground Dice, and the mean Dice of all groups."""
     numbers = [
         f"pooled Dice {decimal(result.pooled_dice)}",
         f"mean Dice {decimal(result.mean_dice)}",

@@ -50,10 +50,11 @@ SOURCES = hashlib.sha256(
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """A cache of compiled code on disk that is discarded if any kernel source changes.
+    """A cache of compiled code on disk.
 
-    Numba itself checks only the file of the called function, so it would not detect changes to
-    functions in other files.
+    It is discarded if the file of the called function, or any file in `compiler` or
+    `engine/kernels`, changes. Numba itself checks only the file of the called function, so it would
+    not detect changes to functions in other files.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

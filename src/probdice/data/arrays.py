@@ -4,9 +4,9 @@ A library is recognised by the names of its types, so it need not be imported.
 
 | array | conversion |
 |---|---|
-| NumPy array, memory map | unchanged, read in blocks |
-| Zarr array, h5py dataset, Dask array | unchanged, read in blocks of whole chunks |
-| torch tensor | detached and copied from its device; bfloat16 becomes float32 |
+| NumPy array, memory map | not copied, read in blocks |
+| Zarr array, h5py dataset, Dask array | not copied, read in blocks of whole chunks |
+| torch tensor | detached and, on another device, copied to the CPU; bfloat16 becomes float32 |
 | JAX or CuPy array | copied from its device; bfloat16 becomes float32 |
 | xarray DataArray | replaced by its data; a dimension such as "region" is the region axis |
 | other array with a DLPack or NumPy protocol | converted with this protocol |
@@ -60,12 +60,12 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]  # the lengths of the chunks alo
 
 
 def as_array(value: Any) -> Array:
-    """Convert a value to an ndarray, unless it can already be sliced like an ndarray."""
+    """Convert a value to an array that can be read in blocks, without copying it if possible."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             raise InputError(
-                "is a NumPy masked array, whose mask would be ignored. Pass array.data and "
-                "mask=~array.mask instead."
+                "is a NumPy masked array, whose mask would be ignored. Pass array.data instead, "
+                "and pass mask=~array.mask to the comparison."
             )
         return value if value.dtype.kind != "V" else _widen(value)
     if isinstance(value, list | tuple | int | float):
@@ -134,16 +134,17 @@ def regular_chunks(shape: Sequence[int], chunks: Sequence[int | tuple[int, ...]]
 
 
 def is_reopenable(array: Any) -> bool:
-    """Return whether another process can read the array from its store."""
+    """Return whether the array is known to be readable from its store in another process."""
     if has_type(array, "zarr", "Array"):
         return not has_type(array.store, "zarr", "MemoryStore")
     return bool(getattr(array, "reopenable", False))
 
 
 def region_dimension(value: object) -> tuple[int, tuple[int | str, ...] | None] | None:
-    """Return the region axis of an xarray DataArray and the names of its regions.
+    """Return the region axis of an xarray DataArray, and the names of the regions.
 
-    Return None if `value` is not a DataArray or has no region axis.
+    The names are None if the axis has no coordinates. Return None if `value` is not a DataArray or
+    has no region axis.
     """
     if not has_type(value, "xarray", "DataArray"):
         return None
@@ -234,7 +235,7 @@ def _of_dlpack(value: Any) -> NDArray[Any]:
 
 
 def _widen(array: NDArray[Any]) -> NDArray[Any]:
-    """Convert an array of a type that NumPy does not have, such as bfloat16, to float32."""
+    """Convert bfloat16 and float8, which are not NumPy types, to float32."""
     if array.dtype.name.startswith(("bfloat16", "float8")):
         return array.astype(np.float32)
     return array

@@ -1,10 +1,10 @@
 """Compiled loops that read an image at the pixels of another grid.
 
 A `Grid` is a tuple with six items: the matrix, the offset, the shape of the source, the first pixel
-of the source box, the shape of the source box, and the shape of the target box. The position of a
-target pixel in the source is ``matrix @ index + offset``, in source pixels. The field of view ends
-half a pixel beyond the outermost pixel centres of the source. Between these centres and the edge of
-the field of view, values are constant.
+of the source box, the shape of the source box, and the shape of the target box. The target pixel at
+`index` in the target box has the position ``matrix @ index + offset``, in source pixels. The field
+of view ends half a pixel beyond the outermost pixel centres of the source. Between these centres
+and the edge of the field of view, values are constant.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ from probdice.compiler.jit import inner, kernel
 
 __all__ = ["interpolate_labels", "interpolate_rows", "nearest_places"]
 
-# A position within this distance of a pixel centre is moved to the centre, and a position at most
-# this far outside the field of view counts as inside. Files store affine matrices in float32, whose
-# rounding errors reach 1e-5 pixels in large images.
+# Linear interpolation moves a position within this distance of a pixel centre to the centre. A
+# position at most this far outside the field of view counts as inside. Some formats store affine
+# matrices in float32, whose rounding errors reach 1e-5 pixels in large images.
 ROUNDING = 1e-4
 
 Floats = NDArray[np.float64]
@@ -52,11 +52,12 @@ def nearest_places(grid: Grid, into: Integers) -> None:
 def interpolate_labels(
     codes: NDArray[np.int32], grid: Grid, outside: int, into: NDArray[Any]
 ) -> None:
-    """Linearly interpolate the indicators of labels, and write one row of probabilities per code.
+    """Linearly interpolate the indicator image of each label into its row of probabilities.
 
-    `into` must contain zeros. `codes` contains the codes of the source box in C order. The code −1
-    marks an invalid value. All rows of a pixel that depends on an invalid value become NaN. A pixel
-    outside the field of view gets probability 1 in the row `outside`.
+    `into` must contain zeros. `codes` contains the code of each pixel in the source box, in C
+    order. A code is the row of a label, or −1 for an invalid value. All rows of a pixel that
+    depends on an invalid value become NaN. A pixel outside the field of view gets probability 1 in
+    the row `outside`.
     """
     matrix, offset, sizes, starts, lengths, shape = grid
     axes = shape.size
@@ -82,7 +83,7 @@ def interpolate_rows(
 ) -> None:
     """Linearly interpolate rows of probabilities.
 
-    A pixel that depends on an `invalid` source pixel gets the values of that source pixel. A pixel
+    A pixel that depends on `invalid` source pixels gets the values of the first of these. A pixel
     outside the field of view gets probability 1 in the row `outside`.
     """
     matrix, offset, sizes, starts, lengths, shape = grid

@@ -92,7 +92,7 @@ class DerivedArray(Lazy):
     """An array that is computed from one or more arrays of the same shape.
 
     The result has the chunks of the first array that is stored in chunks. Subclasses may change the
-    shape.
+    shape and the chunks.
     """
 
     def __init__(self, *arrays: Array, dtype: DTypeLike | None = None) -> None:
@@ -126,7 +126,7 @@ class Intersection(DerivedArray):
 
 
 class WithoutLabels(DerivedArray):
-    """The mask of the pixels whose label in a label map is not in a list."""
+    """The mask of the pixels in a label map whose label is not one of `labels`."""
 
     def __init__(self, array: Array, labels: Sequence[int]) -> None:
         super().__init__(array, dtype=np.bool_)
@@ -214,7 +214,7 @@ class _Reordered(DerivedArray):
 
 
 def reordered(array: Array, order: Sequence[int], flips: Sequence[int], first: int = 0) -> Array:
-    """Reorder and then flip the axes of `array`, apart from its `first` leading axes."""
+    """Reorder and then flip the axes of `array` that follow its `first` leading axes."""
     if not flips and tuple(order) == tuple(range(len(order))):
         return array
     order = (*range(first), *(first + axis for axis in order))

@@ -117,6 +117,8 @@ def memory_in_use(name: str) -> int:
 def is_file_name(name: str) -> bool:
     """Return whether all systems accept this name for a file or folder.
 
+    The length of the name is not checked.
+
     Examples
     --------
     >>> from probdice.data.machine import is_file_name
@@ -165,7 +167,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Rename a file or folder, and replace the target if it exists.
+    """Rename a file or folder with `os.replace`, which replaces an existing target file.
 
     Windows does not rename a file while another program, such as a virus scanner, has the file or
     the target open. The function then retries for about a second.
@@ -204,7 +206,7 @@ def prepare_child() -> None:
 
 
 def limit_time(cpu: float, wall: float) -> None:
-    """End this process after `cpu` seconds of CPU time or `wall` seconds in total (POSIX).
+    """End this process after `cpu` seconds of CPU time or `wall` seconds of wall time (POSIX).
 
     The value 0 removes a limit.
     """
@@ -223,9 +225,9 @@ def _timer_signals() -> list[int]:
 
 
 def limit_memory(nbytes: int | None) -> None:
-    """Limit the memory of this process to `nbytes` on Linux. None removes the limit.
+    """Limit the data memory of this process (RLIMIT_DATA) to `nbytes` on Linux.
 
-    Other systems do not enforce RLIMIT_DATA.
+    None removes the limit. Other systems do not enforce RLIMIT_DATA.
     """
     if resource is not None and sys.platform == "linux":
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

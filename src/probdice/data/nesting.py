@@ -13,10 +13,11 @@ __all__ = ["partition_of"]
 
 
 def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
-    """Return the background and the differences between nested channels as regions.
+    """Return the regions between nested channels.
 
-    Channels and regions are along the first axis. For masks, return a label map in which the label
-    of a pixel is the number of channels that contain the pixel.
+    The regions are the background, the differences between successive channels, and the last
+    channel. Channels and regions are along the first axis. For masks, return a label map in which
+    the label of a pixel is the number of channels that contain the pixel.
     """
     if channels.dtype.kind not in "biuf":
         raise InputError(f"channels must be booleans, integers or floats, found {channels.dtype}")
@@ -43,8 +44,8 @@ def _check_range(channels: NDArray[Any]) -> None:
         channel, *place = (int(k) for k in np.argwhere(outside)[0])
         raise InputError(
             f"channel {channel} is {channels[(channel, *place)]} at "
-            f"{words_for_axes(len(place)).one} {tuple(place)}, expected values from 0 to 1. "
-            f"Convert logits with a sigmoid first."
+            f"{words_for_axes(len(place)).one} {tuple(place)}, expected masks of 0 and 1 or "
+            f"probabilities. If the channels are logits, apply a sigmoid first."
         )
 
 

@@ -29,9 +29,9 @@ __all__ = [
     "Placement",
 ]
 
-LARGEST = 2**21  # largest number of source pixels that are read at once
+LARGEST = 2**21  # a tile that depends on at most this many source pixels is not divided
 SMALLEST = 2**12  # a tile with at most this many target pixels is never divided
-TILE = 2**18  # number of pixels in a chunk if the grids are rotated relative to each other
+TILE = 2**18  # approximate number of pixels in a chunk if the axes of the grids are not parallel
 TABLE = 2**20  # largest range of labels for which a lookup table is used
 ALIGNED = 1e-6  # a smaller matrix element means that two axes are perpendicular
 
@@ -112,8 +112,8 @@ class Placement:
     def chunks(self, source: Chunks | None) -> Chunks | None:
         """Return the target chunks that correspond to the source chunks.
 
-        If the grids are rotated relative to each other, the chunks are cubes, because cubes depend
-        on the fewest source pixels. Otherwise, return None if the source has no chunks.
+        If the axes of the grids are not parallel, the chunks are cubes, because cubes depend on the
+        fewest source pixels. Otherwise, return None if the source has no chunks.
         """
         pairs = [int(np.argmax(np.abs(column))) for column in self.matrix.T]
         other_elements = self.matrix.copy()
@@ -174,7 +174,8 @@ class Decoded(DerivedArray):
 class _Resampled(DerivedArray):
     """The values of a source array at the positions of a `placement`.
 
-    A box is divided into tiles until each tile depends on a small part of the source.
+    A requested box is halved repeatedly until each tile is small or depends on a small part of the
+    source.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ __all__ = ["Interpolation", "as_interpolation", "placed", "resample", "same_latt
 
 Interpolation = Literal["linear", "nearest"]
 
-MOST_REGIONS = 2**13  # largest number of regions; with more, a block would take more than 128 MB
+MOST_REGIONS = 2**13  # with more regions, the smallest tile would take more than 128 MB
 
 
 def as_interpolation(value: object) -> Interpolation | None:
@@ -166,7 +166,8 @@ def _interpolate(
     if labels.size > MOST_REGIONS:
         raise TooLargeError(
             f"linear interpolation stores one probability per label and pixel, which takes too "
-            f"much memory for {labels.size} labels. To keep labels, use ",
+            f"much memory for more than {MOST_REGIONS} labels, found {labels.size}. To keep "
+            f"labels, use ",
             Option("resample", "nearest"),
             ".",
         )

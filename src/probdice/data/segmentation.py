@@ -97,8 +97,8 @@ class Segmentation:
         Colours of regions, such as "#0072B2", with the same keys as `names`. The mapping is empty
         if the source does not define colours.
     origins : mapping of int to int or str
-        The class of each connected component in a label map of components. The mapping is empty
-        for other segmentations.
+        The original name or label of each connected component in a label map of components. The
+        mapping is empty for other segmentations.
 
     Examples
     --------
@@ -126,7 +126,10 @@ class Segmentation:
         if type(self.array) is not np.ndarray or self.array.dtype.kind == "V":
             object.__setattr__(self, "array", as_array(self.array))
         if type(self.names) is not dict and not isinstance(self.names, Mapping):
-            raise InputError(f"names must be a mapping from labels to names, found {self.names!r}")
+            raise InputError(
+                f"names must be a mapping from labels or channel indices to names, found "
+                f"{self.names!r}"
+            )
         if type(self.ignore) is not tuple or self.ignore:
             object.__setattr__(self, "ignore", several_labels(self.ignore, "ignore"))
         for colour in self.colours.values():
@@ -150,11 +153,12 @@ class Segmentation:
     def _check_labels(self) -> None:
         dtype = self.array.dtype
         if dtype.kind not in "biuf" or dtype.itemsize > 8:
-            raise InputError(f"labels must be whole numbers, found {dtype}")
+            raise InputError(f"labels must be whole numbers of at most 64 bits, found {dtype}")
         if self.labels or self.reading != "error":
             raise InputError(
                 f"labels and reading do not apply to a label map, found labels={self.labels} and "
-                f"reading={self.reading!r}. Use from_probabilities or from_logits."
+                f"reading={self.reading!r}. Omit them. If the array contains probabilities or "
+                f"logits, use from_probabilities or from_logits."
             )
 
     def _check_regions(self) -> None:
@@ -162,7 +166,9 @@ class Segmentation:
             raise InputError(f"reading must be one of {get_args(Reading)}, found {self.reading!r}")
         if self.ignore:
             raise InputError(
-                f"ignore applies to label maps only, found ignore={self.ignore}. Use from_labels."
+                f"ignore applies to label maps only, but this segmentation contains probabilities, "
+                f"found ignore={self.ignore}. To exclude pixels, pass a mask to the comparison. If "
+                f"the array is a label map, use from_labels."
             )
         if self.reading == "softmax" and self.array.dtype.kind != "f":
             raise InputError(f"logits must be floating-point numbers, found {self.array.dtype}")
@@ -219,7 +225,8 @@ class Segmentation:
             raise InputError(
                 f"a label map has one number per pixel, found an array with the dimensions "
                 f"{getattr(array, 'dims', ())}, one of which is the region axis. Use "
-                f"from_probabilities."
+                f"from_probabilities or, if this dimension is not a region axis, rename or remove "
+                f"it."
             )
         entries = {} if names is None else names
         if isinstance(entries, str) or not isinstance(entries, Iterable):
@@ -253,8 +260,8 @@ class Segmentation:
         axis : int or None, optional
             The region axis. With None, the array contains the probability of a single foreground
             region. By default, this region has label 1, and its complement has label 0. If `axis`
-            is 0 and an xarray DataArray has a dimension called region, class, label or channel,
-            this dimension is the region axis.
+            is 0 and the array is an xarray DataArray with a dimension called region, class, label
+            or channel, this dimension is the region axis.
         labels : sequence of int, optional
             The label of each region, as in a label map, or None for a region without a label. The
             default is 0, 1, …, unless names are given.
@@ -288,8 +295,9 @@ class Segmentation:
         if axis is None:
             if reading != "error":
                 raise InputError(
-                    f"sums={sums!r} cannot be combined with axis=None: a single foreground and its "
-                    f"complement always sum to 1. Omit sums or axis."
+                    f"sums={sums!r} cannot be combined with axis=None: the probabilities of a "
+                    f"single foreground region and its complement always sum to 1. Omit sums or "
+                    f"axis."
                 )
             values = as_array(array)
             numbers, channel_names = as_channels(labels, names, 2)
@@ -324,7 +332,8 @@ class Segmentation:
         """Create a segmentation from logits. Probabilities are the softmax of logits along `axis`.
 
         A probability that underflows is replaced by the smallest positive number, because a softmax
-        is never exactly 0. The parameters have the same meaning as in `from_probabilities`.
+        is never exactly 0. The array contains floating-point logits, and `axis` cannot be None. All
+        parameters except `array` have the same meaning as in `from_probabilities`.
 
         Examples
         --------
@@ -426,7 +435,8 @@ class Segmentation:
         array : array_like
             Coordinates (any real numbers) along `axis`. The whole array is read into memory.
         axis, labels, names, geometry
-            The same as in `from_logits`. The number of regions is the number of coordinates plus 1.
+            The same as in `from_logits`, except that the dimension names of an xarray DataArray are
+            ignored. The number of regions is the number of coordinates plus 1.
 
         Examples
         --------
@@ -517,9 +527,9 @@ class Segmentation:
     def probabilities(self) -> NDArray[Any]:
         """Return the probabilities that a comparison uses, with the regions along the first axis.
 
-        Depending on `reading`, sums are normalised, a background is added or the softmax is
-        applied. For a label map, the result has one row of zeros and ones per label, in ascending
-        order of labels.
+        Depending on `reading`, probabilities are divided by their sum, a background is added, the
+        complement of a foreground is added, or the softmax is applied. For a label map, the result
+        has one row of zeros and ones per label that occurs, in ascending order of labels.
 
         Examples
         --------
@@ -575,8 +585,8 @@ class Segmentation:
             pixel = words_for_axes(len(place)).one
             raise InputError(
                 f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To replace "
-                f"probabilities of 0 by a minimum, use ",
-                Option("floor", "1e-3"),
+                f"small probabilities by a minimum, use ",
+                Option("floor", 1e-3),
                 ".",
             )
         return np.asarray(np.tensordot(ilr_basis(len(p)), np.log(p), axes=1))
@@ -609,7 +619,7 @@ class Segmentation:
             their numbers. This argument is required. Pass None if there is no background.
         connectivity : {2, 4, 8, 6, 18, 26}, optional
             Number of neighbours of a pixel: 2 in 1-D, 4 or 8 in 2-D, and 6, 18 or 26 in 3-D. The
-            default is the largest of these numbers.
+            default is the largest number for the dimension of the image: 2, 8 or 26.
 
         Returns
         -------
@@ -706,8 +716,9 @@ class Segmentation:
             if outside:
                 pixels = words_for_axes(len(view.shape)).of(outside)
                 raise GeometryError(
-                    f"{outside} {pixels} of the grid are outside the field of view of the image. "
-                    f"Set background to the label or name of the region that contains them."
+                    f"the field of view of the image does not contain {outside} {pixels} of the "
+                    f"grid. Set background to the label or name of the region outside the field of "
+                    f"view."
                 )
         return resampled
 
@@ -725,7 +736,7 @@ class Segmentation:
         return replace(self, geometry=None)
 
     def label(self, number: int) -> Label:
-        """Return the name by which a label of a label map is displayed, or the label itself."""
+        """Return the name by which a label of a label map is displayed, or the label if unnamed."""
         return self._shown_names.get(number, number)
 
     @cached_property
@@ -761,7 +772,7 @@ def _by_dimension(
 
 
 def _regions_first(value: AnyArray, axis: int, content: str) -> Array:
-    """Return a view of `value` with the region axis first."""
+    """Return `value` as an array with the region axis first."""
     array = as_array(value)
     _check_floating(array.dtype, content)
     axes = len(array.shape)
@@ -780,7 +791,7 @@ def _regions_first(value: AnyArray, axis: int, content: str) -> Array:
 
 
 def _check_floating(dtype: np.dtype[Any], content: str) -> None:
-    """Reject types that are not numeric or have more than 64 bits."""
+    """Reject types other than booleans, integers and floats of at most 64 bits."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InputError(
             f"{content} must be float16, float32 or float64, found {dtype}. "

@@ -37,7 +37,9 @@ class Surface:
 def surfaces_for(
     space: VertexSpace, surfaces: Sequence[Surface], *, every: bool = True
 ) -> list[tuple[int, Surface]]:
-    """Return the structures of `space` that have a surface, as pairs of an index and a surface.
+    """Assign surfaces to the structures of `space`.
+
+    Return pairs of the index of a structure and its surface, in the order of the structures.
 
     Parameters
     ----------
@@ -64,15 +66,17 @@ def surfaces_for(
             names = [structure.label for structure in space.structures if structure.vertices]
             raise GeometryError(
                 f"{surface.source}: is a surface of {surface.structure or 'an unknown structure'}, "
-                f"but the segmentations are defined on {', '.join(names) or 'voxels'}"
+                f"but the segmentations are defined on {', '.join(names) or 'voxels'}. Use at most "
+                f"one surface per structure of the segmentations."
             )
     return sorted(surface_of.items(), key=lambda pair: pair[0])
 
 
 def _structure_of(space: VertexSpace, surface: Surface, used_structures: set[int]) -> int | None:
-    """Return the index of the structure with the same name as the surface, or None.
+    """Return the index of an unused structure with the name and size of the surface.
 
-    If the structure or the surface has no name, the two match.
+    A structure or surface without a name matches any name. Return None if no name matches. Raise
+    an error if a name matches but no number of vertices does.
     """
     candidates = [
         k

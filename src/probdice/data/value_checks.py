@@ -39,7 +39,7 @@ Reading = Literal["error", "normalise", "background", "foreground", "softmax"]
 
 TOLERANCE = 1e-3  # largest accepted deviation of a sum from 1, and excess of a value above 1
 LARGEST = 2.0**63  # labels are 64-bit integers
-FORGIVEN = 0.5  # largest accepted excess above 1 if `sums` is "normalise" or "background"
+FORGIVEN = 0.5  # largest excess of a value above 1 if `sums` is "normalise" or "background"
 MANY = 100  # a map with at most this many labels is never treated as 8-bit probabilities
 WIDEST_GAP = 8  # largest gap between neighbouring values of 8-bit probabilities
 # Smallest correlation between the volumes of consecutive labels in 8-bit probabilities. Measured
@@ -267,8 +267,8 @@ def scale_of_labels(labels: NDArray[Any], volumes: NDArray[Any]) -> int | None:
     """Return 100 or 255 if the labels of a map look like 8-bit probabilities, else None.
 
     A map looks like 8-bit probabilities if it has more than 100 labels from 0 to at most 255
-    without large gaps, and if the volumes of consecutive labels are correlated. In an atlas or in
-    superpixels, the volumes of consecutive labels are unrelated.
+    without large gaps, and if the volumes of consecutive labels are strongly correlated. In an
+    atlas or in superpixels, they are less correlated.
     """
     if labels.size <= MANY or int(labels[0]) != 0 or int(labels[-1]) > 255:
         return None

@@ -1,4 +1,4 @@
-"""Geometry of images whose pixels are the vertices of surfaces."""
+"""Geometry of images whose pixels are vertices of surfaces and, in CIFTI files, also voxels."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -108,11 +108,11 @@ class Structure:
 
 @dataclass(frozen=True, eq=False)
 class VertexSpace(Geometry):
-    """The vertices of one or more surfaces, which are the pixels of a one-dimensional image.
+    """The vertices of one or more surfaces, as the pixels of a one-dimensional image.
 
     Create a vertex space with `VertexSpace.of_surface` or `VertexSpace.of`. Two images are in the
     same space if they have the same structures with the same vertices. The affine is the identity,
-    because the files do not contain the positions of vertices.
+    because files of labels or maps do not contain the positions of vertices.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class VertexSpace(Geometry):
         return (0,), (), inf if self._difference_from(other) else 0.0
 
     def obstacle(self, other: Geometry, distance: float) -> str:
-        """Describe why an image cannot be aligned with `other`."""
+        """Describe why an image in this space cannot be aligned with `other`."""
         return self._difference_from(other)
 
     def of_one_pixel(self) -> "VertexSpace":

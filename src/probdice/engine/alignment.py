@@ -192,10 +192,13 @@ def mask_on(
         if (mask.geometry is None) != (reference.geometry is None):
             without = "mask" if mask.geometry is None else "reference"
             raise GeometryError(
-                f"{without} has no geometry, so the alignment of mask and reference is unknown. "
-                f"Pass the mask as an array, or compare in array order with ",
-                IGNORE_GEOMETRY,
-                ".",
+                f"{without} has no geometry, so the alignment of mask and reference is unknown. ",
+                Option(
+                    "ignore_geometry",
+                    python="Pass the mask as an array, or compare in array order with "
+                    "without_geometry().",
+                    command="To compare in array order, use --ignore-geometry.",
+                ),
             )
         grid = mask.geometry
         if grid is not None and reference.geometry is not None:

@@ -26,7 +26,8 @@ __all__ = ["BLOCK_BYTES", "Blocks"]
 # per block is negligible, and small enough to be copied.
 BLOCK_BYTES = 2**24
 CHUNKED = 2  # factor by which blocks of chunks are larger, because they require many read calls
-# Number of bytes of all sides in one block if smaller blocks would decode chunks several times.
+# Largest number of bytes of all sides in one block, if chunks would otherwise be decoded several
+# times.
 LARGEST_BYTES = 2**26
 FEWEST_PIXELS = 4096  # smallest number of pixels in a block, for any number of regions
 
@@ -97,7 +98,7 @@ class Blocks:
     def _pixels(self, bytes_in_block: int) -> int:
         """Return the number of pixels whose values take this number of bytes on all sides together.
 
-        The number is at least `FEWEST_PIXELS` and at most the given limit, if there is one.
+        The number is at least `FEWEST_PIXELS`, unless the given limit is smaller.
         """
         pixel = 0
         for side in self.sides:
@@ -220,7 +221,7 @@ class Blocks:
 
 
 def _traversal(arrays: Sequence[Array], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the spatial axes in descending order of the strides of the largest array."""
+    """Return the spatial axes in descending order of the strides of the largest NumPy array."""
     numpy_arrays = [array for array in arrays if isinstance(array, np.ndarray)]
     if not numpy_arrays or not axes or all([array.flags.c_contiguous for array in numpy_arrays]):
         return axes

@@ -105,8 +105,8 @@ def decoder_of(
 def working_type(side: Segmentation) -> np.dtype[Any]:
     """Return the type of a side's probabilities.
 
-    It is float32 for label maps, and if float32 can represent all values of the stored data type.
-    Otherwise, it is a larger type.
+    It is float32 for label maps and for stored data types whose values float32 can represent, and a
+    larger type otherwise.
     """
     if side.crisp:
         return np.dtype(np.float32)
@@ -260,7 +260,7 @@ def encoded(
 
 
 def _flat(array: Array, shape: tuple[int, ...]) -> NDArray[Any] | None:
-    """Return a view of the array with flattened spatial axes, or None if it is not contiguous."""
+    """Return a view of the array with flattened spatial axes, or None if this requires a copy."""
     if isinstance(array, np.ndarray) and array.flags.c_contiguous and array.flags.aligned:
         return np.asarray(array).reshape(shape)
     return None

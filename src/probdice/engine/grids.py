@@ -17,7 +17,8 @@ from probdice.data.arrays import Chunks
 
 __all__ = ["Block", "Grid", "Store", "cut", "cut_along_chunks"]
 
-CHEAP = 1.02  # blocks of a better size may decode this many times the smallest number of bytes
+# For blocks of a better size, this many times the smallest number of bytes may be decoded.
+CHEAP = 1.02
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,9 @@ def cut_along_chunks(
 ) -> Grid:
     """Return unions or parts of chunks as blocks, so that few bytes are decoded more than once.
 
-    Blocks have about `most` pixels. Blocks have up to `largest` pixels if chunks would otherwise be
-    decoded more often. With a `target`, each block is a union of whole chunks of the target.
+    Blocks have about `most` pixels. If chunks would otherwise be decoded more often, blocks have up
+    to `largest` pixels, or more if smaller blocks are not possible. With a `target`, each block is
+    a union of whole chunks of the target.
     """
     if not prod(shape):
         return cut(shape, most)
@@ -201,8 +203,9 @@ def cut_along_chunks(
 class _Cuts:
     """One way to cut an axis.
 
-    `edges` are the positions of the cuts, and `longest` is the length of the longest part.
-    `decodings` is the mean number of times that a chunk is decoded, for each store.
+    `edges` are the boundaries of the parts, including both ends of the axis, and `longest` is the
+    length of the longest part. `decodings` is the mean number of times that a chunk is decoded, for
+    each store.
     """
 
     edges: tuple[int, ...]

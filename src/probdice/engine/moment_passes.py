@@ -108,11 +108,12 @@ def _sum_of_both(several: Iterable[Both[Distribution]]) -> Both[Distribution]:
 class Forecast:
     """Sums over a set of pixels, from which the calibration of the prediction is computed.
 
+    p is the probability of a group in the reference, and q is its probability in the prediction.
+
     Attributes
     ----------
     moments : ndarray
-        Number of pixels, Σp, Σq, Σp², Σq² and Σpq, for each group and each bin of the predicted
-        probability q.
+        Number of pixels, Σp, Σq, Σp², Σq² and Σpq, for each group and each bin of q.
     likely : ndarray
         The same sums for the most probable predicted group of every pixel, for each bin.
     above : ndarray

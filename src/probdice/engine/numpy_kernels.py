@@ -17,7 +17,7 @@ EMPTY = np.array([[0.0], [1.0]])  # a region with probability 0
 
 
 class NumpyKernels:
-    """Kernels that compute every sum by calling the similarity, in float64."""
+    """Kernels that call the similarity on NumPy arrays, in float64."""
 
     def __init__(self, similarity: Similarity) -> None:
         self.similarity = similarity

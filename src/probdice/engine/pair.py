@@ -180,9 +180,10 @@ class Images:
 
     @cached_property
     def outside_counts(self) -> str:
-        """Text with the number of pixels outside the field of view of the prediction, per region.
+        """Text with the number of pixels outside the field of view of the prediction.
 
-        The text is empty if there are no such pixels.
+        The text contains the total and the number per reference region. It is empty if there are no
+        such pixels.
         """
         if self.view is None:
             return ""

@@ -43,9 +43,10 @@ def _count(blocks: Blocks, block: Block) -> dict[int, int]:
 def _sample(
     blocks: Blocks, block: Block, positions: Both[Integers], starts: dict[int, int] | None
 ) -> Samples:
-    """Return, for each side, the indices of the positions in a block, and the values there.
+    """Return the values at the given positions that lie in a block.
 
-    The key is the number of the block's first pixel.
+    For each side, the values follow the indices of their positions in `positions`. The key is the
+    number of the block's first pixel.
     """
     if starts is None:
         selection = positions.map(lambda numbers: _in_block(block, numbers, blocks.shape))
@@ -74,9 +75,10 @@ def _sample(
 
 
 def _in_block(block: Block, numbers: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
-    """Return the indices of the numbers of pixels in a block, and their positions in the block.
+    """Find the pixels of a block among the pixels with the given numbers.
 
-    `numbers` must be in ascending order.
+    Return the indices of their numbers in `numbers`, and their positions in the block. `numbers`
+    must be in ascending order.
     """
     if not shape:
         return np.arange(numbers.size), numbers

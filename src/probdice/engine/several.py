@@ -217,14 +217,18 @@ class Several:
         if self.ignored_labels:
             return (
                 f"every {words_for_axes(len(self.any.shape)).one} has one of the ignored labels "
-                f"{self.ignored_labels} in a segmentation, or is outside the mask{self.mask_file}"
+                f"{self.ignored_labels} in a segmentation, or is outside the mask{self.mask_file} "
+                f"or outside the field of view of a segmentation"
             )
         if self.mask is not None:
-            return f"the mask{self.mask_file} is empty"
+            return (
+                f"every {words_for_axes(len(self.any.shape)).one} is outside the "
+                f"mask{self.mask_file} or outside the field of view of a segmentation"
+            )
         return f"the shape of the images is {self.any.shape}"
 
     def combinations(self, numbers: Sequence[Mapping[int, int]]) -> Combinations:
-        """Return the number of pixels of each combination of classes. All sides are label maps.
+        """Return the number of pixels of each combination of classes, for label maps only.
 
         `numbers` contains, for each segmentation, the class of every label.
         """

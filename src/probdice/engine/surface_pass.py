@@ -29,7 +29,10 @@ Codes = NDArray[np.int32]
 
 
 class Cells(NamedTuple):
-    """Cells with a surface: the set number, the position and the configuration of each cell."""
+    """Cells with a surface: the set number, the position and the configuration of each cell.
+
+    A set contains the pixels of one group or, for probabilities, of one group at one level.
+    """
 
     numbers: NDArray[Any]  # int32
     cells: NDArray[Any]  # int64: flat indices in the image

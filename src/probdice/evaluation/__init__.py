@@ -1,6 +1,6 @@
 """Score the cases of one or more methods against a reference, and rank the methods.
 
-`evaluating` contains the public function. `one_reference` first checks the options and finds the
+`evaluating` contains `evaluate`. `one_reference` first checks the options and finds the
 cases: `case_files` uses `patterns` to find the files of every case, and `pairing` pairs references
 with predictions. `finishing` reads finished cases from the `journal`, and `running` scores the
 remaining cases (`case_scoring`) in worker processes (`worker`). `results` computes statistics from

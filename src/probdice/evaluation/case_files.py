@@ -8,13 +8,13 @@ several methods.
 
 A folder of BIDS derivatives needs no pattern (`derivatives`), but a given pattern takes precedence.
 
-Two conventions of nnU-Net are supported. If a folder contains ``case.nii.gz``, then
-``case_0000.nii.gz`` is an image, not a segmentation. ``case.npz`` contains the probabilities for
-the label map ``case.nii.gz``.
+Two conventions of nnU-Net are supported. If a folder contains ``case.nii.gz`` and
+``case_0000.nii.gz``, then ``case_0000.nii.gz``, ``case_0001.nii.gz``, … are the channels of an
+image, not segmentations. ``case.npz`` contains the probabilities for the label map ``case.nii.gz``.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from probdice.errors import InputError, Option
@@ -35,6 +35,7 @@ __all__ = [
     "SUFFIXES",
     "Files",
     "find_cases",
+    "find_image_channels",
     "find_images",
     "find_methods",
     "name_regions",
@@ -47,6 +48,7 @@ SUFFIXES = (
     ".seg.nrrd",
     *sorted({s for file_format in FORMATS for s in file_format.suffixes} - {*JPEG}, key=len)[::-1],
 )  # longest first
+CHANNEL = re.compile(r"(.+)_\d{4}")  # file name of a channel of nnU-Net without the suffix
 SHOWN = 8  # number of names listed in a message
 
 
@@ -83,14 +85,37 @@ def find_cases(
         raise InputError(f"{folder}: cannot list this folder: {error.strerror}") from error
 
 
+def find_image_channels(folder: Path, pattern: str | None) -> tuple[str, ...]:
+    """Return the files that `find_cases` omits because they are channels of nnU-Net's images.
+
+    The paths are relative to the folder.
+    """
+    if pattern is not None:
+        return ()
+    files_of_folder = _files_by_stem(folder)
+    files_by_folder = (
+        [files_of_folder] if files_of_folder else map(_files_by_stem, _subfolders(folder))
+    )
+    channels = [
+        file.relative_to(folder).as_posix()
+        for files in files_by_folder
+        for stem in _channels(files)
+        for file in files[stem]
+    ]
+    return tuple(sorted(channels, key=natural))
+
+
 def name_regions(
     folder: Path, pattern: str | None, files: Files, method: str = ""
 ) -> dict[str, tuple[str, ...]]:
     """Return the region names of every case, for a folder with one file per region.
 
-    A region name is the part of the file name that differs between regions, without the name of the
+    The region name of a BIDS file is its entity "label", unless a pattern is given. Otherwise, a
+    region name is the part of the file name that differs between regions, without the name of the
     case. A region therefore has the same name in all cases, even if a case lacks other regions. A
     case with a single file is included if a case with several files has a region of the same name.
+    If no part of the file names identifies the regions, the regions of every case are named
+    separately.
     """
     if pattern is None and (regions := regions_in_names(files)):
         return regions
@@ -128,10 +153,16 @@ def find_images(folder: Path, pattern: str | None, cases: Iterable[str]) -> dict
     images = {case: files[case][0] for case in cases if case in files}
     if not images:
         names = sorted(files, key=natural)
+        example = f"{CASE}_0000.nii.gz"
         raise InputError(
             f"{folder}: no image matches a case. Images: {listed(names, SHOWN)}. Cases: "
-            f"{listed(cases, SHOWN)}. If the names differ, give a pattern for the images, such as "
-            f"'image:{CASE}_0000.nii.gz'."
+            f"{listed(cases, SHOWN)}. If the names differ, give a pattern for the images, such as ",
+            Option(
+                "pattern",
+                python=f"pattern={{'image': {example!r}}}",
+                command=f"--pattern 'image:{example}'",
+            ),
+            ".",
         )
     return images
 
@@ -173,7 +204,8 @@ def _cases_by_pattern(folder: Path, text: str) -> dict[str, tuple[str, ...]]:
     """Return the files that match a pattern, by case."""
     if METHOD in text:
         raise InputError(
-            f"pattern {text!r} has {METHOD}, which is only allowed for folders of predictions"
+            f"pattern {text!r} has {METHOD}, which is only allowed for folders of predictions; use "
+            f"a separate pattern without {METHOD} for this folder"
         )
     pattern = Pattern.of(text)
     return _group_by_case(text, pattern, _matching_files(folder, text, pattern))
@@ -247,35 +279,54 @@ def _check_regions(pattern: str, files: Mapping[str, Mapping[Path, re.Match[str]
 
 def _cases_by_subfolder(folder: Path, probabilities: bool) -> dict[str, tuple[str, ...]]:
     cases = {}
-    for case in folder.iterdir():
-        if case.is_dir() and not case.name.startswith("."):
-            name, files = as_name(case.name), _supported_files(case)
-            selected_files = [
-                _choose_file(f"{name}/{stem}", files[stem], probabilities) for stem in files
-            ]
-            if selected_files and name in cases:
-                raise InputError(
-                    f"{folder}: case {name} has two subfolders with different Unicode forms of the "
-                    f"same name; rename one of them"
-                )
-            if selected_files:
-                cases[name] = tuple(
-                    str(file)
-                    for file in sorted(selected_files, key=lambda file: natural(file.name))
-                )
+    for case in _subfolders(folder):
+        name, files = as_name(case.name), _supported_files(case)
+        selected_files = [
+            _choose_file(f"{name}/{stem}", files[stem], probabilities) for stem in files
+        ]
+        if selected_files and name in cases:
+            raise InputError(
+                f"{folder}: case {name} has two subfolders with different Unicode forms of the "
+                f"same name; rename one of them"
+            )
+        if selected_files:
+            cases[name] = tuple(
+                str(file) for file in sorted(selected_files, key=lambda file: natural(file.name))
+            )
     return cases
 
 
+def _subfolders(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+
+
 def _supported_files(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[str, list[Path]]:
-    """Return the files with one of the suffixes, by file name without the suffix."""
+    """Return the files with one of the suffixes, by file name without the suffix.
+
+    Channels of nnU-Net's images, such as case_0000.nii.gz beside case.nii.gz, are omitted.
+    """
+    files = _files_by_stem(folder, suffixes)
+    channels = _channels(files)
+    return {stem: same_stem for stem, same_stem in files.items() if stem not in channels}
+
+
+def _files_by_stem(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> dict[str, list[Path]]:
     files: dict[str, list[Path]] = {}
     for file in folder.iterdir():
         suffix = next((s for s in suffixes if file.name.lower().endswith(s)), "")
         stem = as_name(file.name[: len(file.name) - len(suffix)])
         if suffix and stem and not file.name.startswith(".") and not file.is_dir():
             files.setdefault(stem, []).append(file)
-    images = {stem for stem in files if re.sub(r"_\d{4}$", "", stem) in files.keys() - {stem}}
-    return {stem: same_stem for stem, same_stem in files.items() if stem not in images}
+    return files
+
+
+def _channels(stems: Collection[str]) -> set[str]:
+    """Return the names of channels, given the names of all files of a folder without suffixes.
+
+    nnU-Net always writes the first channel, case_0000. Without this file, case_0001 is a case.
+    """
+    matches = filter(None, map(CHANNEL.fullmatch, stems))
+    return {match[0] for match in matches if match[1] in stems and f"{match[1]}_0000" in stems}
 
 
 def _choose_file(case: str, files: list[Path], probabilities: bool) -> Path:

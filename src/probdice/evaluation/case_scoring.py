@@ -54,12 +54,14 @@ class Request:
     """A job, with the options and files that its journal line records.
 
     `files` contains the paths of the files relative to the folder of the journal.
+    `similarity_fingerprint` identifies the code of the similarity; None if it is unknown.
     """
 
     job: Job
     options: CompareOptions
     inputs: Inputs
     files: dict[str, list[str]]
+    similarity_fingerprint: str | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as built-in types, which are sent to a worker process."""
@@ -70,6 +72,7 @@ class Request:
             "inputs": self.inputs,
             "max_bytes": self.options.max_bytes,
             "files": self.files,
+            "similarity_fingerprint": self.similarity_fingerprint,
         }
 
     @classmethod
@@ -85,6 +88,7 @@ class Request:
             replace(CompareOptions.from_dict(content["options"]), max_bytes=content["max_bytes"]),
             content["inputs"],
             content["files"],
+            content["similarity_fingerprint"],
         )
 
     @property
@@ -156,7 +160,7 @@ def compare_job(
 
 
 def as_paths(paths: tuple[str, ...], regions: tuple[str, ...] = ()) -> Paths:
-    """Return the files of one side as `read_images` accepts them: as paths, or by region name."""
+    """Return files of one role as `read_images` accepts them: as paths, or by region name."""
     if regions:
         return dict(zip(regions, paths, strict=True))
     return paths[0] if len(paths) == 1 else paths
@@ -220,6 +224,7 @@ def _line(request: Request, seconds: float, outcome: str) -> str:
             "seconds": seconds,
             "version": __version__,
             "options": request.options.to_dict(),
+            "similarity_fingerprint": request.similarity_fingerprint,
             "inputs": request.inputs,
             "files": request.files,
             "regions": job.regions,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probdice.evaluation.paired_test import ALPHA
+from probdice.evaluation.rater_comparison import RaterComparison, Standing
 from probdice.metrics.verdict import overlap_in_words
 from probdice.text.formatting import decimal, percent
 
@@ -11,7 +12,6 @@ __all__ = ["conclusion", "join_names", "summary_line"]
 
 DIGITS = 3
 OVERLAPS = ("foreground_dice", "mean_dice")  # measures of the overlap, the preferred one first
-COMPARED = ("at ", "below ", "above ")  # first words of comparisons with inter-rater agreement
 
 
 def conclusion(summary: Mapping[str, Any]) -> str:
@@ -183,40 +183,39 @@ def _test(summary: Mapping[str, Any]) -> str:
 def _rater_sentences(summary: Mapping[str, Any], methods: Sequence[str]) -> list[str]:
     """Return sentences that compare methods with inter-rater agreement.
 
-    If all methods have the same result, one sentence reports it for all of them.
+    If there are more than two methods and all have the same result, one sentence reports it.
     """
     if summary["rater_comparison"] is None:
         return []
-    sentences = summary["rater_comparison"]["sentences"]
-    all_results = _values_by_result(sentences, list(summary["methods"]))
-    is_one_result = len(all_results) == 1 and len(sentences) > 2
+    rater_comparison = RaterComparison.from_dict(summary["rater_comparison"])
+    standings = {name: rater_comparison.standing(name) for name in rater_comparison.methods}
+    all_results = _by_result(standings, list(summary["methods"]))
+    is_one_result = len(all_results) == 1 and len(standings) > 2
     texts = []
-    for (result, raters), values in (
-        all_results if is_one_result else _values_by_result(sentences, methods)
-    ).items():
-        has_level = result.startswith(COMPARED)
-        if has_level and len(values) > 1:
+    for same_standings in all_results if is_one_result else _by_result(standings, methods):
+        first = next(iter(same_standings.values()))
+        if first.level is not None and len(same_standings) > 1:
             method_list = join_names(
-                [f"{_quoted(method)} ({method_value})" for method, method_value in values.items()]
+                [f"{_quoted(method)} ({one.value})" for method, one in same_standings.items()]
             )
-            subject = f"All {len(values)} methods, {method_list}," if is_one_result else method_list
-            texts.append(f"{subject} are {result}: {raters}.")
+            count = len(same_standings)
+            subject = f"All {count} methods, {method_list}," if is_one_result else method_list
+            texts.append(f"{subject} are {first.result}: {first.baseline}.")
         else:
-            verb = " is" if has_level else ":"
-            texts += [f"{_quoted(method)}{verb} {sentences[method]}." for method in values]
+            verb = ":" if first.level is None else " is"
+            texts += [f"{_quoted(method)}{verb} {one}." for method, one in same_standings.items()]
     return texts
 
 
-def _values_by_result(
-    sentences: Mapping[str, str], methods: Sequence[str]
-) -> dict[tuple[str, str], dict[str, str]]:
-    """Return the methods' values, grouped by result and by the value of inter-rater agreement."""
-    values_by_result: dict[tuple[str, str], dict[str, str]] = {}
-    for method in (method for method in methods if method in sentences):
-        result, _, numbers = sentences[method].rpartition(": ")
-        method_value, _, raters = numbers.partition(" vs ")
-        values_by_result.setdefault((result, raters), {})[method] = method_value
-    return values_by_result
+def _by_result(
+    standings: Mapping[str, Standing], methods: Sequence[str]
+) -> list[dict[str, Standing]]:
+    """Group methods that have the same result and are compared with the same baseline."""
+    groups: dict[tuple[str, str], dict[str, Standing]] = {}
+    for method in (method for method in methods if method in standings):
+        standing = standings[method]
+        groups.setdefault((standing.result, standing.baseline), {})[method] = standing
+    return list(groups.values())
 
 
 def _scheme_sentences(summary: Mapping[str, Any], winners: Sequence[str]) -> list[str]:

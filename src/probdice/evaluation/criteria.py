@@ -2,7 +2,7 @@
 
 A name is ``MEASURE[@TOLERANCE][:REGION]``: ``foreground_dice``, ``dice:2``, ``hd95:tumour``,
 ``nsd@1:whole tumour``. Without a region, a measure that has one value per region is averaged over
-all regions except the background.
+all regions except the background, if one is given.
 """
 
 import re
@@ -77,8 +77,8 @@ class Name:
                     raise ValueError
         except ValueError:
             raise InputError(
-                f"rank_by: expected MEASURE, MEASURE:REGION or MEASURE@TOLERANCE:REGION, such as "
-                f"dice:2 or nsd@1:tumour, found {text!r}"
+                f"measure: expected MEASURE[@TOLERANCE][:REGION], such as score, dice:2 or "
+                f"nsd@1:tumour, found {text!r}"
             ) from None
         region = None if match["region"] is None else match["region"].strip()
         return cls(match["measure"].strip(), tolerance, region)
@@ -212,7 +212,10 @@ def _check_options(name: Name, extra_columns: ExtraColumns) -> None:
     needs_background = measure in MEASURES and measure not in extra_columns.measures
     needs_foreground = measure in REGION_NUMBERS and not extra_columns.foreground
     if name.region is None and (needs_background or needs_foreground):
-        raise InputError(f"{measure} requires a background; pass ", Option("background", 0))
+        raise InputError(
+            f"{measure} requires a background; pass its label or name, such as ",
+            Option("background", 0),
+        )
     if measure in BOUNDARY_SHARES:
         raise InputError(f"{measure} requires a tolerance, as in {measure}@1")
     share, _, tolerance = measure.partition("@")

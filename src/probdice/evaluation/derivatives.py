@@ -110,7 +110,10 @@ def _case(name: BidsName) -> str:
 
 
 def _choose_ending(folder: Path, endings: Mapping[str, object]) -> str:
-    """Return the only ending, or the only one of several with no entity other than the region."""
+    """Return the only ending or, if there are several, the only one without derivative entities.
+
+    The entity of the region does not count. If several endings remain, an error is raised.
+    """
     if len(endings) == 1:
         return next(iter(endings))
     plain_endings = [ending for ending in endings if not set(_keys(ending)) - {REGION}]

@@ -11,7 +11,7 @@ from probdice.data.value_checks import Sums
 from probdice.errors import InputError, Words
 from probdice.evaluation.external_columns import as_external_column
 from probdice.evaluation.finishing import Progress
-from probdice.evaluation.folders import Folder, methods_of, patterns_of
+from probdice.evaluation.folders import Folder, methods_of, patterns_of, raters_of
 from probdice.evaluation.journal import locked
 from probdice.evaluation.one_reference import Run, folder_for_results, temporary_folder
 from probdice.evaluation.rater_comparison import (
@@ -20,6 +20,7 @@ from probdice.evaluation.rater_comparison import (
     rater_comparison_of,
     write_consensus,
 )
+from probdice.evaluation.remarks import rater_file_notes
 from probdice.evaluation.results import Evaluation
 from probdice.evaluation.running import WorkerPool
 from probdice.evaluation.subjects import GivenSubjects
@@ -39,6 +40,7 @@ from probdice.options import (
     Priority,
     Scheme,
 )
+from probdice.options.checks import folder_in
 from probdice.options.declaration import declarations
 
 __all__ = ["evaluate", "evaluate_folders"]
@@ -105,10 +107,10 @@ def evaluate(
     reference : path or None
         The folder of reference segmentations (ground truth), or None if `raters` are given. With
         None, the reference of a case is the consensus: the mean of all raters who segmented the
-        case. At least two raters must have segmented the case.
+        case. A case that fewer than two raters segmented has no reference.
     predictions : mapping of str to path, or path
-        The folder of every method, by method name. A single path is one method, which gets the name
-        of its folder.
+        The folder of every method, by method name. A single path is the folder of one method, which
+        gets the name of this folder.
     raters : mapping of str to path, optional
         The folder of every rater (annotator), by name. At least two raters are required. All
         methods and all other raters are also evaluated against each rater, in ``out/raters``. The
@@ -133,8 +135,8 @@ def evaluate(
         ``{"prediction": "background"}`` applies to one side.
     scale : float or mapping, optional
         The value that means probability 1: 100 for percentages, 255 for 8-bit maps. A number
-        applies only to files with probabilities above 1; label maps are not scaled. A mapping such
-        as ``{"prediction": 255}`` always applies to the side that it names.
+        applies only to files with probabilities above 1.5; label maps are not scaled. A mapping
+        such as ``{"prediction": 255}`` always applies to the side that it names.
     names : mapping, sequence or path, optional
         The names of labels (see `read`). Use ``{"reference": …, "prediction": …}`` if the sides
         differ.
@@ -150,8 +152,8 @@ def evaluate(
         ``"{case}_seg.nii.gz"``, ``"{case}/pve_*.nii.gz"`` (one file per region),
         ``"{case:path}.nii.gz"`` (case names with folders) or ``"{case}.mat:groundTruth/0"``. A
         mapping sets separate patterns for ``"reference"``, ``"prediction"``, ``"mask"``,
-        ``"image"`` or the name of a method. ``"{case}_{method}.nii.gz"`` for the prediction finds
-        several methods in one folder.
+        ``"image"`` or the name of a method or rater. ``"{case}_{method}.nii.gz"`` for the
+        prediction finds several methods in one folder.
     mask : path, optional
         A folder with a mask for every case. Only pixels where the mask is not 0 are compared.
     image : path, optional
@@ -180,7 +182,8 @@ def evaluate(
         better, use ``"NAME:higher=FILE"``.
     subjects : str, path or mapping, optional
         The subject of every case: a pattern of case names such as ``"{subject}_{session}"``, the
-        path of a TSV file with the columns case and subject, or a mapping of cases to subjects.
+        path of a TSV or CSV file with the columns case and subject, or a mapping of cases to
+        subjects.
         Confidence intervals and rank stability then resample subjects, and tests use one value per
         subject.
     resample : {"linear", "nearest"}, optional
@@ -230,9 +233,10 @@ def evaluate(
     components : bool, label or iterable of labels, optional
         True to divide both sides into connected components (lesions), or the classes to divide.
         Components are matched one-to-one and many-to-one within corresponding classes. The table of
-        cases contains the numbers of found, missed and false components, F1, and the panoptic
-        quality with its two factors, in total and per class. The file components.csv contains one
-        row per component. Components require label maps and `background`.
+        cases contains the numbers of found, missed and false components, F1 (recognition quality),
+        the segmentation quality, the product of these two qualities (panoptic quality) and the mean
+        Dice, in total and per class. The file components.csv contains one row per component.
+        Components require label maps and `background`.
     connectivity : {2, 4, 8, 6, 18, 26}, optional
         The number of neighbours that are connected to a pixel; all neighbours by default.
     minimum_size : float, optional
@@ -241,8 +245,8 @@ def evaluate(
     component_threshold : float, optional
         Minimum Jaccard index at which a matched component counts as found.
     strata : iterable of float, optional
-        The lower limits of size ranges, in the unit of `minimum_size`. The file strata.csv reports
-        the number of components in each range, summed over all cases.
+        The lower limits of size ranges, in the unit of `minimum_size`. The file strata.csv contains
+        the same measures for each range, computed from the components of all cases.
     background : int, str or mapping of side to int or str, optional
         As in `compare`. With a background, foreground Dice is the default ranking measure, and the
         table of cases includes the foreground measures and the values of `Comparison.detection`.
@@ -284,13 +288,13 @@ def evaluate(
     """
     keywords = locals()
     return evaluate_folders(
-        reference,
+        folder_in("reference", reference),
         methods_of(predictions),
         EvaluateOptions.of(
             **{name: keywords[name] for name in declarations(EvaluateOptions) if name in keywords}
         ),
-        raters={} if raters is None else methods_of(raters),
-        out=out,
+        raters={} if raters is None else raters_of(raters),
+        out=folder_in("out", out),
         others=ExtraColumns(indices, background is not None, background is not None),
         words="python",
         progress=progress,
@@ -377,6 +381,11 @@ def _with_raters(
         first_evaluation.rank_by[0],
         failures,
         reference_is_mean=reference is None,
+        notes=tuple(
+            note
+            for rater, evaluation in evaluations.items()
+            for note in rater_file_notes(rater, evaluation)
+        ),
     )
     result = replace(run, options=_for_consensus(run.options)).against(
         results_folder / CONSENSUS,
@@ -404,7 +413,8 @@ def _without_external(options: EvaluateOptions) -> EvaluateOptions:
 def _for_consensus(options: EvaluateOptions) -> EvaluateOptions:
     """Return the options for the evaluation against the consensus, which contains probabilities.
 
-    Options for reading the raters do not apply to the files of the consensus.
+    Options for reading the raters do not apply to the files of the consensus. Components require
+    label maps, so options for components do not apply either.
     """
     rank_by, columns = (
         tuple(name for name in names if not name.startswith("components_"))

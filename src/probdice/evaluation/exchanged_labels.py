@@ -70,7 +70,7 @@ def label_difference(
 
     The result is None if equal labels are matched in all cases. The result is also None if the
     method uses a label that is not in `labels` (the labels of the reference), because the method's
-    labels then have a different meaning.
+    labels may then have a different meaning.
     """
     counts: Counter[tuple[Label, Label]] = Counter()
     cases = total = 0

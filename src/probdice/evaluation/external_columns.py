@@ -56,7 +56,10 @@ class ExternalColumn:
             if method_values is None or as_name(case) not in case_names or not text:
                 continue
             if as_name(case) in method_values:
-                raise InputError(f"{line}: case {case!r} of method {method!r} already has a value")
+                raise InputError(
+                    f"{line}: case {case!r} of method {method!r} already has a value; keep one row "
+                    f"per case and method"
+                )
             method_values[as_name(case)] = as_number(text, self.name, line)
         for method, method_values in table.items():
             if not method_values:

@@ -23,6 +23,7 @@ from probdice.evaluation.journal import Journal, read_lines
 from probdice.evaluation.pairing import Job
 from probdice.evaluation.record import Record
 from probdice.evaluation.running import WorkerPool, run, run_on_cluster
+from probdice.evaluation.similarity_fingerprint import similarity_fingerprint
 from probdice.method.matching import GivenGroups
 from probdice.method.overlap import Overlap
 from probdice.options import CompareOptions
@@ -85,8 +86,18 @@ def requests_of(
     folder: Path,
 ) -> dict[tuple[str, str], Request]:
     """Return the requests for all jobs, with the options of their methods."""
+    fingerprints = {
+        method: similarity_fingerprint(method_options.similarity)
+        for method, method_options in options.items()
+    }
     return {
-        (job.case, job.method): Request(job, options[job.method], job_inputs, files_of(job, folder))
+        (job.case, job.method): Request(
+            job,
+            options[job.method],
+            job_inputs,
+            files_of(job, folder),
+            fingerprints[job.method],
+        )
         for job, job_inputs in zip(jobs, inputs, strict=True)
     }
 
@@ -170,7 +181,7 @@ def finish_requests(
 def _unchanged_records(
     requests: Mapping[tuple[str, str], Request], journal: Journal, verify: bool
 ) -> dict[tuple[str, str], Record]:
-    """Return the recorded results whose version of probdice, options and files are unchanged.
+    """Return the recorded results whose version, options, similarity and files are unchanged.
 
     If a case has several lines with the current version and options, the last one is used.
     """
@@ -193,6 +204,8 @@ def _unchanged_records(
             "comparison" in line
             and line.get("regions", {})
             == {side: list(names) for side, names in request.job.regions.items()}
+            and request.similarity_fingerprint is not None
+            and line.get("similarity_fingerprint") == request.similarity_fingerprint
             and same_inputs(line["inputs"], request.inputs, verify=verify)
         ):
             with suppress(InputError):  # the case of an invalid line is computed again

@@ -184,6 +184,7 @@ def resampled_counts(subjects: int, resamples: int, seed: int, width: int) -> It
 def weighted_medians(values: Floats, weights: Floats) -> Floats:
     """Return the weighted median of the values for every row of weights.
 
+    A weight is a whole number: how often the value occurs.
     The midpoint between −∞ and +∞ is 0. If the values are differences between two methods, such a
     median favours neither method.
 

@@ -165,5 +165,7 @@ def _os_errors_with_path(path: Path, action: Literal["write", "read"] = "write")
     except InputError as error:  # the path is not a regular file
         raise error.prefixed(f"{path}: ") from None
     except OSError as error:
-        hint = ". Finished cases are stored; run again to continue." if action == "write" else ""
+        hint = ""
+        if action == "write":
+            hint = ". Finished cases are stored. Correct the problem, then run again to continue."
         raise InputError(f"{path}: cannot {action} this file: {error.strerror}{hint}") from error

@@ -143,7 +143,10 @@ class Manifest:
         reference_pattern, prediction_pattern, mask_pattern = _patterns(options)
         files = find_cases(Path(reference), reference_pattern, probabilities=False)
         if not files:
-            raise InputError(f"{reference}: no supported file; expected one reference per case")
+            raise InputError(
+                f"{reference}: found no reference; expected one file per case in a supported "
+                f"format, whose name matches the pattern if a pattern is given"
+            )
         regions = name_regions(Path(reference), reference_pattern, files)
         masks: Mapping[str, tuple[str, ...]] = {}
         if options.mask is not None:
@@ -221,8 +224,8 @@ class Manifest:
         version = content.get("format") if isinstance(content, Mapping) else None
         if version != FORMAT or "kinds" not in content:
             raise InputError(
-                f"expected a manifest of format {FORMAT}, found format {version}; write it again "
-                f"with probdice evaluate --write-manifest"
+                f"expected a manifest of format {FORMAT}, found other data (format {version}). Use "
+                f"a file that probdice evaluate --write-manifest wrote."
             )
         try:
             grids = [RequiredGrid.from_dict(grid) for grid in content["grids"]]
@@ -233,7 +236,8 @@ class Manifest:
             pattern, probabilities = content["pattern"], bool(content["probabilities"])
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise InputError(
-                f"is not a valid manifest ({error}); write the manifest again"
+                f"not a valid manifest ({error}). Use a file that probdice evaluate "
+                f"--write-manifest wrote."
             ) from error
         if not kinds or not set(kinds) <= set(get_args(Kind)):
             raise InputError(f"kinds must list 'labels', 'probabilities' or both, found {kinds}")

@@ -27,7 +27,7 @@ from probdice.evaluation.finishing import (
 )
 from probdice.evaluation.folders import Folder, Patterns, patterns_of
 from probdice.evaluation.journal import locked
-from probdice.evaluation.pairing import Job, Missing, pair
+from probdice.evaluation.pairing import Job, Missing, omitted_image_channels, pair
 from probdice.evaluation.publication_table import check_columns
 from probdice.evaluation.rater_comparison import RaterComparison
 from probdice.evaluation.record import Record
@@ -57,13 +57,15 @@ class _Plan:
     """The jobs and options of a run, checked before the first segmentation is read.
 
     `missing` lists the cases without a reference or a prediction. Cases in `failures` have no
-    consensus to use as reference. They are reported as failed, with the reason.
+    consensus to use as reference. They are reported as failed, with the reason. `image_channels`
+    lists the files that are not segmentations, see `omitted_image_channels`.
     """
 
     reference: Folder
     jobs: Sequence[Job]
     missing: tuple[Missing, ...]
     failures: Mapping[str, Note]
+    image_channels: dict[str, tuple[str, ...]]
     folders: dict[str, str]
     patterns: Patterns
     statistics: StatisticsOptions
@@ -148,6 +150,7 @@ class Run:
             image=options.image,
             surface=options.surface,
             patterns=plan.patterns,
+            image_channels=plan.image_channels,
             probabilities=options.probabilities,
             rater_comparison=rater_comparison,
             raters=tuple(name for name in plan.folders if name in raters),
@@ -228,11 +231,13 @@ def _plan(
     )
     check_columns(options.columns, names)
     patterns = patterns_of(pattern, methods)
+    method_folders = {name: Path(folder) for name, folder in methods.items()}
+    mask = None if options.mask is None else Path(options.mask)
     jobs, missing, folders = pair(
         Path(reference),
-        {name: Path(folder) for name, folder in methods.items()},
+        method_folders,
         patterns=patterns,
-        mask=None if options.mask is None else Path(options.mask),
+        mask=mask,
         probabilities=options.probabilities,
         failed_cases=failures,
     )
@@ -251,6 +256,7 @@ def _plan(
         jobs,
         missing,
         failures,
+        omitted_image_channels(Path(reference), method_folders, patterns=patterns, mask=mask),
         {name: os.fspath(path) for name, path in folders.items()},
         replace(patterns, methods=method_patterns),
         replace(options.statistics, rank_by=measures),

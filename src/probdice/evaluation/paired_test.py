@@ -119,8 +119,8 @@ def one_sided(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
 def corrected(probabilities: Sequence[float]) -> tuple[float, ...]:
     """Return p-values after Holm's step-down correction for multiple comparisons.
 
-    The k-th smallest of m p-values is replaced by the maximum of (m − j + 1)·p_j over j ≤ k,
-    limited to 1. NaN (no test) remains NaN and is excluded from m.
+    Let p_j be the j-th smallest of m p-values. The k-th smallest is replaced by the maximum of
+    (m − j + 1)·p_j over j ≤ k, capped at 1. NaN (no test) remains NaN and is excluded from m.
 
     Examples
     --------

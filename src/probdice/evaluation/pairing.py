@@ -12,18 +12,19 @@ from probdice.evaluation.case_files import (
     SUFFIXES,
     Files,
     find_cases,
+    find_image_channels,
     find_methods,
     name_regions,
 )
 from probdice.evaluation.derivatives import MASKS
 from probdice.evaluation.folders import Patterns
-from probdice.evaluation.patterns import CASE, METHOD
+from probdice.evaluation.patterns import CASE, METHOD, pattern_option
 from probdice.files.sources import natural
 from probdice.method.region_labels import listed
 from probdice.method.sides import SIDES, Side
 from probdice.text.formatting import quantity
 
-__all__ = ["ROLES", "Job", "Missing", "Role", "pair"]
+__all__ = ["ROLES", "Job", "Missing", "Role", "omitted_image_channels", "pair"]
 
 Role = Literal["reference", "prediction", "mask"]  # the role of a file of a case
 ROLES: tuple[Role, ...] = ("reference", "prediction", "mask")
@@ -129,6 +130,25 @@ def pair(
     return tuple(jobs), tuple(missing), folders
 
 
+def omitted_image_channels(
+    reference: Path, methods: Mapping[str, Path], *, patterns: Patterns, mask: Path | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Return the files that `pair` omits because they are channels of nnU-Net's images.
+
+    The keys are "reference", "mask" and the names of methods, without folders that have no such
+    files.
+    """
+    folders = {"reference": (reference, patterns.reference)}
+    if mask is not None:
+        folders["mask"] = (mask, patterns.mask)
+    by_method = {name: (folder, patterns.methods[name]) for name, folder in methods.items()}
+    channels = {
+        name: find_image_channels(folder, pattern)
+        for name, (folder, pattern) in (folders | by_method | folders).items()
+    }
+    return {name: files for name, files in channels.items() if files}
+
+
 def _check_sides_differ(
     folder: Path,
     reference_files: Files,
@@ -154,9 +174,16 @@ def _check_masks(
     unmasked_cases = [case for case in sorted(reference_files, key=natural) if case not in masks]
     if unmasked_cases:
         cases = "1 case has" if len(unmasked_cases) == 1 else f"{len(unmasked_cases)} cases have"
+        example = f"{CASE}_mask.nii.gz"
         raise InputError(
             f"{mask}: {cases} no mask ({listed(unmasked_cases, SHOWN)}), but every case needs one. "
-            f"If the names differ, give a pattern for the masks, such as 'mask:{CASE}_mask.nii.gz'."
+            f"If the names differ, give a pattern for the masks, such as ",
+            Option(
+                "pattern",
+                python=f"pattern={{'mask': {example!r}}}",
+                command=f"--pattern 'mask:{example}'",
+            ),
+            ".",
         )
 
 
@@ -193,13 +220,7 @@ def _no_common_case(
         return InputError(
             f"{message}If the names differ, give a pattern such as '{CASE}_seg.nii.gz'."
         )
-    distinct_patterns = set(patterns.values())
-    if len(distinct_patterns) == 1 and len(patterns) == len(folders):
-        (pattern,) = distinct_patterns
-        option = Option("pattern", python=f"pattern={pattern!r}", command=f"--pattern '{pattern}'")
-    else:
-        command = " ".join(f"--pattern '{name}:{text}'" for name, text in patterns.items())
-        option = Option("pattern", python=f"pattern={patterns!r}", command=command)
+    option = pattern_option(patterns, len(folders))
     return InputError(f"{message}Files in nested subfolders require a pattern; use ", option)
 
 

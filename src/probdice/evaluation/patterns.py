@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import PureWindowsPath
 
-from probdice.errors import InputError
+from probdice.errors import InputError, Option
 from probdice.evaluation.folders import as_name
 from probdice.files.sources import INSIDE
 
-__all__ = ["CASE", "METHOD", "SPANNING", "Pattern"]
+__all__ = ["CASE", "METHOD", "SPANNING", "Pattern", "pattern_option"]
 
 CASE, SPANNING = "{case}", "{case:path}"  # a name, and a name that may contain folders
 METHOD = "{method}"
@@ -71,6 +71,19 @@ class Pattern:
         return cls(_glob(path, spans), expression, inner_path, has_open_start)
 
 
+def pattern_option(patterns: Mapping[str, str], folder_count: int) -> Option:
+    """Return the option that sets the given patterns, by folder name, for a message.
+
+    If all `folder_count` folders need the same pattern, the option has one pattern without a name.
+    """
+    distinct_patterns = set(patterns.values())
+    if len(distinct_patterns) == 1 and len(patterns) == folder_count:
+        (pattern,) = distinct_patterns
+        return Option("pattern", python=f"pattern={pattern!r}", command=f"--pattern '{pattern}'")
+    command = " ".join(f"--pattern '{name}:{text}'" for name, text in patterns.items())
+    return Option("pattern", python=f"pattern={dict(patterns)!r}", command=command)
+
+
 def _check_pattern(text: str, path: str) -> None:
     """Reject invalid patterns. `path` is the pattern without the path inside a file."""
     reason = ""
@@ -107,7 +120,7 @@ def _check_pattern(text: str, path: str) -> None:
 def _glob(path: str, spans: bool) -> str:
     """Return a pattern for `Path.glob` that finds all matching files and possibly others.
 
-    Non-ASCII characters have several Unicode forms, so each is replaced by a wildcard.
+    Non-ASCII characters can have several Unicode forms, so each is replaced by a wildcard.
     """
     parts = []
     for part in path.split("/"):

@@ -158,7 +158,7 @@ def _methods_paragraph(summary: Summary) -> str:
 
 
 def _option_values(summary: Summary) -> dict[str, Any]:
-    """Return all options of the run, by name."""
+    """Return the options of the run that how.md lists, by name."""
     raters = summary["rater_comparison"]
     copied_keys = ("probabilities", "patterns", "reference", "methods", "mask", "image", "surface")
     return {

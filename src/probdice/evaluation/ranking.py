@@ -74,8 +74,8 @@ class Rank:
     n : int
         The number of ranked cases.
     last : int
-        The number of ranked cases in which the method lacks a value of at least one measure. The
-        method is ranked last by this measure.
+        The number of ranked cases in which the method lacks a value of at least one measure. In
+        such a case, the method is ranked last by every measure whose value it lacks.
     mean_rank : float
         The rank of the method within a case, averaged over cases (and measures). Rank 1 is best,
         and tied methods share their mean rank.

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -35,10 +35,17 @@ from probdice.version import __version__
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
 
-__all__ = ["CONSENSUS", "RaterComparison", "check_raters", "rater_comparison_of", "write_consensus"]
+__all__ = [
+    "CONSENSUS",
+    "RaterComparison",
+    "Standing",
+    "check_raters",
+    "rater_comparison_of",
+    "write_consensus",
+]
 
 CONSENSUS = "consensus"  # folder of the raters' means; reserved name
-SUFFIX = ".npz"  # stores numbers, names and geometry
+SUFFIX = ".npz"  # files in this format store numbers, names and geometry
 DIGITS = 3
 
 
@@ -65,6 +72,32 @@ class RaterFile:
     file: str
     bytes: int | None
     sha256: str | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The agreement of a method with the raters, compared with inter-rater agreement, as text.
+
+    Attributes
+    ----------
+    level : {"below", "at", "above"} or None
+        Where the method is relative to the 95 % CI of inter-rater agreement; None without a
+        confidence interval.
+    result : str
+        The level, the measure and the number of cases.
+    value : str
+        The agreement of the method with the raters; "" if no case has inter-rater agreement.
+    baseline : str
+        Inter-rater agreement with its 95 % CI; "" if no case has inter-rater agreement.
+    """
+
+    level: Literal["below", "at", "above"] | None
+    result: str
+    value: str = ""
+    baseline: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.result}: {self.value} vs {self.baseline}" if self.value else self.result
 
 
 @dataclass(frozen=True)
@@ -101,6 +134,8 @@ class RaterComparison:
         The title of the measure.
     higher_is_better : bool
         Whether higher values of the measure mean better agreement.
+    notes : tuple of Note
+        Notes about reading the files of the raters.
     """
 
     measure: str
@@ -115,29 +150,33 @@ class RaterComparison:
     reference_is_mean: bool = False
     title: str = "score"
     higher_is_better: bool = True
+    notes: tuple[Note, ...] = ()
 
-    def sentence(self, method: str) -> str:
-        """Return text that compares the agreement of a method with inter-rater agreement."""
+    def standing(self, method: str) -> Standing:
+        """Compare the agreement of a method with inter-rater agreement."""
         method_summary, baseline = self.methods[method], self.baselines[method]
         if not baseline.n:
-            return "no case to compare with inter-rater agreement"
+            return Standing(None, "no case to compare with inter-rater agreement")
         count_text = f"{method_summary.n} of " if method_summary.n < self.among.n else ""
         cases = f"on {count_text}{quantity(self.among.n, 'case')}"
         measure_text = "" if self.measure == "score" else f" ({self.title})"
-        means = f"{decimal(method_summary.value, DIGITS)} vs {decimal(baseline.value, DIGITS)}"
+        agreement = f"inter-rater agreement{measure_text} {cases}"
+        value, mean = (decimal(one.value, DIGITS) for one in (method_summary, baseline))
         if baseline.interval.kind == "withheld":
-            return (
-                f"compared with inter-rater agreement{measure_text} {cases}: {means} (no "
-                f"confidence interval: {baseline.interval.reason})"
-            )
+            no_interval = f"no confidence interval: {baseline.interval.reason}"
+            return Standing(None, f"compared with {agreement}", value, f"{mean} ({no_interval})")
         low, high = baseline.interval.low, baseline.interval.high
-        level = "at"
+        level: Literal["below", "at", "above"] = "at"
         if method_summary.value < low:
             level = "below" if self.higher_is_better else "above"
         elif method_summary.value > high:
             level = "above" if self.higher_is_better else "below"
         interval = f"95 % CI {decimal(low, DIGITS)}–{decimal(high, DIGITS)}"
-        return f"{level} inter-rater agreement{measure_text} {cases}: {means} ({interval})"
+        return Standing(level, f"{level} {agreement}", value, f"{mean} ({interval})")
+
+    def sentence(self, method: str) -> str:
+        """Return text that compares the agreement of a method with inter-rater agreement."""
+        return str(self.standing(method))
 
     def with_paths(self, path_of: Callable[[str], str]) -> "RaterComparison":
         """Return the comparison with `path_of` applied to the paths of all folders and files."""
@@ -148,8 +187,9 @@ class RaterComparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as built-in Python types, with the `sentence` of every method."""
         return {
-            **asdict(replace(self, left_out={})),
+            **asdict(replace(self, left_out={}, notes=())),
             "left_out": {case: note.to_dict() for case, note in self.left_out.items()},
+            "notes": [note.to_dict() for note in self.notes],
             "sentences": {name: self.sentence(name) for name in self.methods},
         }
 
@@ -169,6 +209,7 @@ class RaterComparison:
             content["reference_is_mean"],
             content["title"],
             content["higher_is_better"],
+            tuple(Note.from_dict(entry) for entry in content.get("notes", ())),
         )
 
 
@@ -178,7 +219,9 @@ def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
         raise InputError(f"raters: expected at least two, found {len(raters)}")
     for name in raters:
         if name in methods or name in ("reference", "prediction", "mask", CONSENSUS):
-            raise InputError(f"raters: {name!r} is a method or a reserved name; rename this rater")
+            raise InputError(
+                f"raters: {name!r} is the name of a method or a reserved name; rename this rater"
+            )
         if not is_file_name(name) or name.startswith("."):
             raise InputError(
                 f"raters: {name!r} is not a valid folder name on all systems; rename this rater"
@@ -188,8 +231,8 @@ def check_raters(raters: Mapping[str, str], methods: Iterable[str]) -> None:
         other = folders.setdefault(name.casefold(), name)
         if other != name:
             raise InputError(
-                f"raters: {other!r} and {name!r} differ only in case and would share a "
-                f"folder on macOS and Windows; rename one of them"
+                f"raters: {other!r} and {name!r} differ only in upper and lower case letters and "
+                f"would share a folder on macOS and Windows; rename one of them"
             )
 
 
@@ -201,6 +244,7 @@ def rater_comparison_of(
     left_out: Mapping[str, Note],
     *,
     reference_is_mean: bool,
+    notes: tuple[Note, ...],
 ) -> RaterComparison:
     """Compute the comparison from the evaluations with each rater as reference."""
     values: dict[str, dict[str, dict[str, float]]] = {}  # by method or rater, reference rater, case
@@ -251,6 +295,7 @@ def rater_comparison_of(
         reference_is_mean,
         first_evaluation.title(measure),
         first_evaluation.higher_is_better(measure),
+        notes,
     )
 
 

@@ -1,26 +1,33 @@
 """Sentences about an evaluation: remarks on every method, and notes on the whole run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from probdice.comparison.from_files import scaled_note
 from probdice.errors import Note, Option, in_words
+from probdice.evaluation.case_files import SUFFIXES
+from probdice.evaluation.conclusion import join_names
 from probdice.evaluation.derivatives import bids_note
 from probdice.evaluation.intervals import FEW, FEWEST
+from probdice.evaluation.patterns import CASE, pattern_option
+from probdice.evaluation.record import Record
 from probdice.files.sources import natural
 from probdice.method.background import named_background
 from probdice.method.region_labels import listed
+from probdice.method.sides import Side
 from probdice.metrics.registry import MISSING_RULES
 from probdice.text.formatting import decimal, quantity
 
 if TYPE_CHECKING:
     from probdice.evaluation.results import Evaluation
 
-__all__ = ["notes_on", "remarks_on"]
+__all__ = ["notes_on", "rater_file_notes", "remarks_on"]
 
 NAMED = 10  # number of cases listed in a note
+EXAMPLES = 3  # number of files, or of cases with a different scale, listed in a note
 
 
 def remarks_on(evaluation: "Evaluation", method: str) -> tuple[str, ...]:
@@ -48,11 +55,12 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
         *_ignored_label_notes(evaluation),
         *_background_notes(evaluation),
         *_scan_notes(evaluation),
+        *_scale_notes(evaluation),
     ]
     if not evaluation.labels_agree:
         text = (
-            "A label of the reference does not mean the same region in every case. Regions are "
-            "not summarised."
+            "Equal labels of the reference seem to mean different regions in different cases, so "
+            "regions are not summarised over cases."
         )
         notes.append(Note("labels", (text,)))
     notes += _few_cases_notes(evaluation)
@@ -62,8 +70,88 @@ def notes_on(evaluation: "Evaluation") -> tuple[Note, ...]:
             f"{column.name} is read from {Path(column.file).name}; {direction} values are better."
         )
         notes.append(Note("column", (text,)))
-    layout_notes = bids_note(_found_by_default(evaluation))
-    return (*layout_notes, *notes, *_rater_notes(evaluation))
+    file_notes = (
+        *bids_note(_found_by_default(evaluation)),
+        *_channel_notes(evaluation.image_channels, _folder_count(evaluation)),
+    )
+    return (*file_notes, *notes, *_rater_notes(evaluation))
+
+
+def rater_file_notes(rater: str, evaluation: "Evaluation") -> tuple[Note, ...]:
+    """Return notes about reading the files of a rater, who is the reference of the evaluation."""
+    channels = evaluation.image_channels.get("reference")
+    return (
+        *(_channel_notes({rater: channels}, _folder_count(evaluation)) if channels else ()),
+        *_scale_note(evaluation, evaluation.records, "reference", rater, "reference"),
+    )
+
+
+def _folder_count(evaluation: "Evaluation") -> int:
+    """Return the number of folders with segmentations or masks."""
+    return 1 + len(evaluation.methods) + (evaluation.mask is not None)
+
+
+def _channel_notes(channels: Mapping[str, Sequence[str]], folder_count: int) -> Iterator[Note]:
+    """Yield a note about the channels of nnU-Net's images that were left out, by folder name."""
+    if not channels:
+        return
+    names = {"reference": "the reference", "mask": "the masks"}
+    parts = [
+        f"{len(files)} of {names.get(name, name)} ({listed(files, EXAMPLES)})"
+        for name, files in channels.items()
+    ]
+    text = (
+        f"Files that look like channels of nnU-Net's images were left out: {join_names(parts)}. If "
+        f"these files are cases, use "
+    )
+    patterns = {name: _case_pattern(files[0]) for name, files in channels.items()}
+    yield Note("channels", (text, pattern_option(patterns, folder_count), "."))
+
+
+def _case_pattern(file: str) -> str:
+    """Return a pattern that matches files with the suffix of the given file."""
+    folder, _, name = file.rpartition("/")
+    suffix = next(suffix for suffix in SUFFIXES if name.lower().endswith(suffix))
+    return f"{CASE}/*{suffix}" if folder else f"{CASE}{suffix}"
+
+
+def _scale_notes(evaluation: "Evaluation") -> Iterator[Note]:
+    """Yield notes about a common scale that was applied to only some files of a folder."""
+    yield from _scale_note(
+        evaluation, evaluation.records, "reference", "the reference", "reference"
+    )
+    for name in evaluation.methods:
+        records = [record for record in evaluation.records if record.method == name]
+        option_side: Side = "reference" if name in evaluation.raters else "prediction"
+        yield from _scale_note(evaluation, records, "prediction", name, option_side)
+
+
+def _scale_note(
+    evaluation: "Evaluation", records: Iterable[Record], side: Side, name: str, option_side: Side
+) -> Iterator[Note]:
+    """Yield a note if the common scale was applied to some probability maps, but not to all.
+
+    `name` is the name of the folder of the maps, and `option_side` is the side of the option that
+    always scales these maps.
+    """
+    scale = evaluation.options.common_scale
+    if scale is None:
+        return
+    is_scaled = {
+        record.case: scaled_note(side, scale) in record.comparison.notes
+        for record in records
+        if record.comparison is not None and not record.comparison.overlap.side(side).crisp
+    }
+    unscaled_cases = [case for case in is_scaled if not is_scaled[case]]
+    if not 0 < len(unscaled_cases) < len(is_scaled):
+        return
+    text = (
+        f"{len(is_scaled) - len(unscaled_cases)} of {len(is_scaled)} probability maps of {name} "
+        f"were divided by {scale:g}. The others have no values above 1.5 and were not divided "
+        f"({listed(unscaled_cases, EXAMPLES)}). To divide all of them, use "
+    )
+    fix = Option("scale", f"{option_side}:{scale:g}", f'scale={{"{option_side}": {scale:g}}}')
+    yield Note("scaled", (text, fix, "."))
 
 
 def _found_by_default(evaluation: "Evaluation") -> dict[str, tuple[str, list[str]]]:
@@ -163,10 +251,11 @@ def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
 
 
 def _rater_notes(evaluation: "Evaluation") -> Iterator[Note]:
-    """Return notes on cases that some raters lack or that the rater comparison excludes."""
+    """Yield notes on the files of raters, missing cases and cases that are not compared."""
     rater_comparison = evaluation.rater_comparison
     if rater_comparison is None:
         return
+    yield from rater_comparison.notes
     by_rater = rater_comparison.cases
     cases = {
         *evaluation.cases,

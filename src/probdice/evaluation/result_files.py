@@ -63,7 +63,7 @@ def write_results(evaluation: "Evaluation", out: Path, options: EvaluateOptions)
         ("table.md", table_md(summary, options)),
         ("table.tex", table_tex(summary, options)),
         ("how.md", how_text(summary, files)),
-        ("summary.json", as_json(summary)),  # written last, so its existence means a finished run
+        ("summary.json", as_json(summary)),  # written last, so it exists only after a finished run
     ):
         # Names that are not valid text contain lone surrogates, which are escaped to keep the JSON
         # valid.
@@ -73,7 +73,7 @@ def write_results(evaluation: "Evaluation", out: Path, options: EvaluateOptions)
 def _write_components(
     evaluation: "Evaluation", out: Path, pages: Mapping[tuple[str, str], str]
 ) -> None:
-    """Write components.csv with links to the pages of cases."""
+    """Write components.csv, with links to the case pages in `pages`."""
     rows = component_rows(evaluation.records, evaluation.others.component_threshold, pages)
     replace_file(out / "components.csv", as_csv(rows, COMPONENTS))
 

@@ -118,6 +118,9 @@ class Evaluation:
         Surface files, on which case pages show vertex values.
     patterns : Patterns
         The file name patterns of every folder.
+    image_channels : dict of str to tuple of str
+        The files that were left out as channels of nnU-Net's images. The keys are "reference",
+        "mask" and the names of methods; the paths are relative to the folder.
     probabilities : bool
         Whether nnU-Net's probabilities were read instead of its label maps.
     rater_comparison : RaterComparison or None
@@ -165,6 +168,7 @@ class Evaluation:
     image: str | None = None
     surface: tuple[str, ...] = ()
     patterns: Patterns = NO_PATTERNS
+    image_channels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     probabilities: bool = False
     rater_comparison: RaterComparison | None = None
     raters: tuple[str, ...] = ()
@@ -202,6 +206,9 @@ class Evaluation:
                 image=None if content["image"] is None else path_of(content["image"]),
                 surface=tuple(path_of(path) for path in content.get("surface", ())),
                 patterns=Patterns(**content["patterns"]),
+                image_channels={
+                    name: tuple(files) for name, files in content.get("image_channels", {}).items()
+                },
                 probabilities=content["probabilities"],
                 rater_comparison=None
                 if agreement is None
@@ -487,7 +494,7 @@ class Evaluation:
         """Return the record of one case and one method."""
         record = self._by_name.get((as_name(case), as_name(method or "")))
         if record is None:
-            of_method = "" if method is None else f" of method {method!r}"
+            of_method = " (no method given)" if method is None else f" of method {method!r}"
             raise InputError(
                 f"no case {case!r}{of_method}; the methods are "
                 f"{', '.join(self.methods)}, and the cases are {listed(self.cases, NAMED)}"

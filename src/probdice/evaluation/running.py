@@ -55,7 +55,8 @@ def run(
 ) -> Generator[str, None, None]:
     """Yield the lines of the journal in the order of completion.
 
-    Idle processes of the pool are used first, and all processes are returned to the pool.
+    Idle processes of the pool are used first. Processes that have not ended are returned to the
+    pool.
     `compiling` is called, from any thread, when a process starts to compile a kernel.
     """
     if any(not _is_importable(request.options.similarity) for request in requests):

@@ -107,7 +107,7 @@ def _subjects_by_pattern(pattern: str, names: list[str]) -> dict[str, str]:
     if unmatched_names:
         raise InputError(
             f"subjects: {pattern!r} does not match {len(unmatched_names)} of {len(names)} cases "
-            f"({listed(unmatched_names, NAMED)})"
+            f"({listed(unmatched_names, NAMED)}); use a pattern that matches every case"
         )
     return subjects
 

@@ -122,6 +122,7 @@ def _run(evaluation: "Evaluation", relative: Callable[[str], str]) -> dict[str, 
         "surface": [relative(path) for path in evaluation.surface],
         "raters": list(evaluation.raters),
         "patterns": asdict(evaluation.patterns),
+        "image_channels": {name: list(files) for name, files in evaluation.image_channels.items()},
         "probabilities": evaluation.probabilities,
         **evaluation.statistics.to_summary(),
         "test": TEST,
@@ -171,7 +172,7 @@ def _by_label(summaries: Mapping[Any, Summary]) -> list[dict[str, Any]]:
 
 
 def _components(evaluation: "Evaluation") -> list[dict[str, Any]]:
-    """Return the numbers of components over all cases, per method, class and size range."""
+    """Return the measures of component detection per method, class and size range."""
     extra_columns = evaluation.others
     if not extra_columns.components:
         return []
@@ -215,8 +216,8 @@ def read_summary(out: Folder) -> dict[str, Any]:
     except FileNotFoundError:
         scored_cases = sum("comparison" in line for line in read_lines(out))
         hint = (
-            f"the run in this folder is not finished, because its journal has only "
-            f"{quantity(scored_cases, 'comparison')}; run the same command again to continue"
+            f"the run in this folder is not finished (its journal has "
+            f"{quantity(scored_cases, 'comparison')}); run the same command again to continue"
             if scored_cases
             else "expected a results folder written by evaluate"
         )
@@ -226,8 +227,8 @@ def read_summary(out: Folder) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         version = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise InputError(
-            f"{path}: expected summary format {FORMAT}, found {version}. The file was written by "
-            f"another version of probdice. Run the evaluation again with this output folder."
+            f"{path}: expected summary format {FORMAT}, found {version}. The file was not written "
+            f"by this version of probdice. Run the evaluation again with this output folder."
         )
     if not all(isinstance(content.get(key), kind) for key, kind in KEYS.items()):
         raise InputError(invalid_summary(path))

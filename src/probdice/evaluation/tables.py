@@ -67,7 +67,7 @@ class ExtraColumns:
 
     `indices` adds the values of `Comparison.indices`, `instances` adds the values of
     `Comparison.detection`, and `foreground` adds the measures that require a background.
-    `distances` contains the names of boundary distances, which are also columns of the table of
+    `distances` contains the names of boundary measures, which are also columns of the table of
     regions. `derived_regions` contains the names of derived regions. `components` adds the measures
     of component detection at `component_threshold`, in total and for each of `component_classes`.
     `strata` contains the lower limits of the ranges of component sizes.
@@ -97,7 +97,7 @@ class ExtraColumns:
 
     @property
     def derived_measures(self) -> tuple[str, ...]:
-        """The measures of derived regions: Dice and boundary distances."""
+        """The measures of derived regions: Dice and boundary measures."""
         return tuple(
             f"{number}:{name}"
             for name in self.derived_regions

@@ -78,7 +78,7 @@ __all__ = [
 # A path, a nibabel or SimpleITK image, or several paths or images, one per region.
 Readable: TypeAlias = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Any
 
-# CIFTI precedes NIfTI because CIFTI is NIfTI-2 with an additional header. DICOM precedes TIFF
+# CIFTI precedes NIfTI because CIFTI is NIfTI-2 with a header extension. DICOM precedes TIFF
 # because some DICOM files start like TIFF. MATLAB precedes HDF5 because MATLAB 7.3 files are HDF5.
 # ITK is last because it also reads other formats in this list.
 FORMATS: tuple[Format, ...] = (
@@ -105,22 +105,22 @@ def read(
     one region. In .npy files and in .npz files of other programs, the first axis of a
     floating-point array is the region axis, unless all numbers are whole and at least one is
     neither 0 nor 1. Arrays remain on disk if the format allows this. "Voxel" and "pixel" both mean
-    one element of a 2-D or 3-D image.
+    one element of an image.
 
     Parameters
     ----------
     path : path, image, sequence or mapping
         A NIfTI, MGZ, NPY, NPZ, TIFF, PNG, BMP or MATLAB file or, for surfaces, a FreeSurfer
         annotation, GIFTI or CIFTI file. Other formats require an extra: `itk` for MHA, NRRD and
-        other SimpleITK formats, `dicom` for DICOM SEG, `hdf5` for HDF5, and `zarr` for Zarr and
-        OME-Zarr in a folder or at a URL. To select an array inside a file, add a colon and the path
-        of the array: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``. To select an
-        array inside a Zarr store, pass the path of the array: ``volume.zarr/labels/cells``. If
-        there are several paths (a list, ``"a.nii.gz,b.nii.gz"``, or a pattern with ``*``), each
-        file is one region. The region names are the parts in which the file names differ:
-        ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1. To set names, use
-        ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``. A nibabel or SimpleITK image in
-        memory gives the same result as its file.
+        other SimpleITK formats, `dicom` for DICOM SEG, `hdf5` for HDF5 and MATLAB 7.3, and `zarr`
+        for Zarr and OME-Zarr in a folder or at a URL. To select an array inside a file, add a colon
+        and the path of the array: ``file.h5:/path``, ``file.npz:key``, ``file.mat:groundTruth/0``.
+        To select an array inside a Zarr store, pass the path of the array:
+        ``volume.zarr/labels/cells``. If there are several paths (a list, ``"a.nii.gz,b.nii.gz"``,
+        or a pattern with ``*``), each file is one region. The region names are the parts in which
+        the file names differ: ``pve_0.nii.gz`` and ``pve_1.nii.gz`` are regions 0 and 1. To set
+        names, use ``{"csf": "pve_0.nii.gz", …}`` or ``"csf=pve_0.nii.gz,…"``. A nibabel or
+        SimpleITK image in memory gives the same result as its file.
     names : mapping, sequence or path, optional
         Names of labels or regions: ``{label: name}``, a list that starts with label 0 or the first
         region, or the path of a table. A table is a FreeSurfer or 3D Slicer colour table, an
@@ -295,17 +295,18 @@ def write(
 
     `read` restores the same segmentation, with its labels, names, kind and shape, and with its
     geometry if there is one. If the format cannot store all of these properties, `write` raises
-    `InputError`. The file is replaced atomically: `write` creates a temporary file in the same
-    folder, flushes it to disk, and renames it. If writing fails, an existing file remains
-    unchanged.
+    `InputError`. Ignored labels are stored like all other labels. A file is replaced atomically:
+    `write` creates a temporary file in the same folder, flushes it to disk, and renames it. If
+    writing fails, an existing file remains unchanged. A Zarr store, which is a folder, is replaced
+    when the new store is complete, but not atomically.
 
     Parameters
     ----------
     path : path
-        A file name that ends in .nii, .nii.gz, .mgz, .npy, .npz, .tif or .png or, for the vertices
-        of surfaces, in .annot, .label.gii, .func.gii, .dlabel.nii or .dscalar.nii. Writing .nrrd,
-        .seg.nrrd and .mha requires the extra `itk`, and writing .zarr requires the extra `zarr`. An
-        .npy file stores neither geometry nor names.
+        A file name that ends in .nii, .nii.gz, .mgh, .mgz, .npy, .npz, .tif, .tiff or .png or, for
+        the vertices of surfaces, in .annot, .label.gii, .func.gii, .shape.gii, .dlabel.nii or
+        .dscalar.nii. Writing .nrrd, .seg.nrrd and .mha requires the extra `itk`, and writing .zarr
+        requires the extra `zarr`. An .npy file stores neither geometry nor names.
     segmentation_or_map : Segmentation or array_like
         A label map is stored in the first of the types uint8, int16, uint16, int32, uint32, int64
         and uint64 that can represent its labels, or in an integer type that the format requires.
@@ -313,8 +314,8 @@ def write(
         applied. With ``sums="normalise"``, for example, they are divided by their sum. The region
         axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a
         single foreground region is stored as one map; in .npy, background and foreground are stored
-        as two regions. An integer array is a label map. A floating-point array is a map, which is
-        stored as float32. NaN is preserved.
+        as two regions. An array of integers or booleans is a label map. A floating-point array is a
+        map, which is stored as float32. NaN is preserved.
     geometry : Geometry, optional
         Position of the image in space. The default is the geometry of the segmentation.
 
@@ -366,8 +367,9 @@ def streaming(
 ) -> Iterator[NewStore | None]:
     """Yield a Zarr store for writing an image block by block, or None if this is not possible.
 
-    Writing block by block requires a path that ends in .zarr, a chunked input (`like`), and a
-    geometry whose axes need no reordering. Otherwise, the whole image must be written at once.
+    Writing block by block requires a path that ends in .zarr and a chunked input (`like`). If there
+    is a geometry, its axes must need neither reordering nor flipping. Otherwise, the whole image
+    must be written at once.
     """
     chunks = chunks_of(like.array)
     if not path.lower().endswith(ZARR.writes) or chunks is None or not is_upright(geometry):
@@ -420,7 +422,8 @@ def _image(file: Any, max_bytes: int) -> Image:
     if tuple(label_image.array.shape) != tuple(shape):
         raise GeometryError(
             f"contains probabilities of shape {shape} (x, y, z), but the label image in the same "
-            f"folder, {image.geometry_file.name}, has shape {tuple(label_image.array.shape)}"
+            f"folder, {image.geometry_file.name}, has shape {tuple(label_image.array.shape)}. "
+            f"Replace it by the label image of the same case, or remove it."
         )
     return replace(image, affine=label_image.affine)
 
@@ -466,8 +469,9 @@ def _format_of_suffix(path: str) -> Format:
 def _naming(path: str, action: str = "read") -> Iterator[None]:
     """Prefix errors with the name of the file.
 
-    This applies to `ProbdiceError`, `OSError` and `MemoryError`. Readers convert errors of
-    third-party libraries to `FormatError`. Any other exception is a bug and passes unchanged.
+    This applies to `ProbdiceError`, and to `OSError` and `MemoryError`, which become `FormatError`
+    and `TooLargeError`. Readers convert errors of third-party libraries to `FormatError`. Any other
+    exception is a bug and passes unchanged.
     NumPy's warnings about overflowing values of a corrupt file are suppressed, because infinite
     values are rejected later.
     """

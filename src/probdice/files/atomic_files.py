@@ -1,4 +1,4 @@
-"""Replace files atomically, and convert NaN for JSON."""
+"""Replace files atomically, replace folders, and convert NaN for JSON."""
 
 import os
 import secrets
@@ -17,12 +17,13 @@ __all__ = ["null_for_nan", "replacing", "replacing_folder"]
 
 @contextmanager
 def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterator[Path]:
-    """Yield a temporary path in the folder of the target. The file becomes the target at the end.
+    """Yield a temporary path in the folder of the target, and replace the target at the end.
 
-    The temporary file is flushed to disk before it is renamed. If an error occurs, the temporary
-    file is removed and the target remains unchanged. If the target is a symbolic link, the file to
-    which it points is replaced. Use `alone` only while holding a lock: the temporary name is then
-    always the same, so the next run overwrites the temporary file of a killed run.
+    The caller writes a file at the temporary path. This file is flushed to disk, and then renamed
+    to the target. If an error occurs, the temporary file is removed and the target remains
+    unchanged. If the target is a symbolic link, the file to which it points is replaced. Use
+    `alone` only while holding a lock: the temporary name is then always the same, so the next run
+    overwrites the temporary file of a killed run.
     """
     target = Path(os.path.realpath(target))
     if target.is_dir():
@@ -49,7 +50,8 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 def replacing_folder(target: Path) -> Iterator[Path]:
     """Yield the path of a temporary folder, and replace the target with this folder at the end.
 
-    The caller creates the folder.
+    The caller creates the folder. An existing target is renamed and later removed, so the
+    replacement is not atomic.
     """
     target = Path(os.path.realpath(target))
     stem, suffix = target.stem, target.suffix

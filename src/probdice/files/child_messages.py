@@ -126,7 +126,7 @@ def conforms(value: object, kind: Any) -> bool:
         return all(conforms(item, arguments[0]) for item in value)
     if isinstance(value, list) and origin is tuple:
         return len(value) == len(arguments) and all(map(conforms, value, arguments))
-    return type(value) is (NoneType if kind is None else kind)  # True is not a number
+    return type(value) is (NoneType if kind is None else kind)  # isinstance(True, int) is true
 
 
 def send_message(

@@ -175,7 +175,7 @@ class BoundedCodecV3(BytesBytesCodec):  # type: ignore[misc]
 
 
 class BoundedCodecV2(Codec):  # type: ignore[misc]
-    """A format 2 codec that rejects a chunk if it decompresses to more than `most` bytes."""
+    """A format 2 codec that rejects chunks of more than `most` + `SLACK` decompressed bytes."""
 
     codec_id = "bounded"
 
@@ -318,7 +318,10 @@ _free: list[Free] = [deque(maxlen=min(PIECES, KEPT >> n)) for n in range(KEPT.bi
 
 
 def reused_bytes(size: int) -> NDArray[np.uint8]:
-    """Return a byte array whose memory is reused once no object refers to the array."""
+    """Return a byte array whose memory is reused once no object refers to the array.
+
+    The memory of an array with more than `KEPT` bytes is not reused.
+    """
     power = max(size - 1, 0).bit_length()
     if power >= len(_free):
         return np.empty(size, np.uint8)

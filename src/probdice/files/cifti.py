@@ -1,7 +1,7 @@
 """Read and write CIFTI-2: dense labels (.dlabel.nii) and dense scalars (.dscalar.nii).
 
-The pixels are the vertices of both hemispheres and the voxels of other structures. Structures are
-sorted: first the left cortex, then the right cortex, then all other structures by name. The XML in
+The pixels are vertices of surfaces, usually of both hemispheres, and voxels. Structures are sorted:
+first the left cortex, then the right cortex, then the remaining structures by name. The XML in
 the header is parsed with nibabel. Declarations of XML entities are rejected. Uncompressed values
 remain on disk unless their structures must be sorted.
 """
@@ -185,7 +185,7 @@ def _maps_of(values: NDArray[Any], matrix: Any) -> Maps:
     except InputError as error:
         raise FormatError(*error.args) from error
     except (AttributeError, OverflowError, TypeError, ValueError) as error:
-        raise corrupt(f"an element of its header is missing ({error})") from error
+        raise corrupt(f"an element of its header is missing or invalid ({error})") from error
     if len(names) != values.shape[0]:
         raise corrupt(f"it has {values.shape[0]} maps, but its header describes {len(names)}")
     return Maps(values if order is None else values[:, order], names, space, tables, description)
@@ -199,7 +199,10 @@ def _entries(table: Mapping[int, Any] | None) -> Any:
 
 
 def _space(mapping: Any, size: int) -> tuple[VertexSpace, NDArray[np.int64] | None]:
-    """Return the sorted structures, and the column order that sorts them (None if sorted)."""
+    """Return the sorted structures, and the order of columns that sorts them.
+
+    The order is None if the structures in the file are already sorted.
+    """
     volume = None
     if mapping.volume is not None:
         matrix = mapping.volume.transformation_matrix_voxel_indices_ijk_to_xyz
@@ -239,7 +242,7 @@ def _structure(model: Any, volume: Geometry | None) -> Structure:
         inside = volume is not None and bool(((used >= 0) & (used < volume.shape)).all())
         structure = Structure(name, 0, used)
     if not inside or structure.size != model.index_count:
-        raise corrupt(f"its vertex or voxel indices of {structure.label} are invalid")
+        raise corrupt(f"the vertex or voxel indices of {structure.label} are invalid")
     return structure
 
 
@@ -250,7 +253,7 @@ def _models(space: VertexSpace) -> Any:
         code = "CIFTI_STRUCTURE_" + "_".join(structure_words(structure.name)).upper()
         if code not in cifti2.cifti2.CIFTI_BRAIN_STRUCTURES:
             raise InputError(
-                f"CIFTI has no structure {structure.name!r}. Use a name such as 'left cortex'"
+                f"CIFTI has no structure {structure.name!r}. Use a name such as 'left cortex'."
             )
         if not structure.vertices and space.volume is not None:
             yield cifti2.BrainModelAxis(

@@ -30,7 +30,7 @@ GROWTH = 1 << 28  # growth of memory in bytes after which the process is replace
 
 
 def serve(descriptor: int) -> None:
-    """Answer requests from a socket until the socket closes or `GROWTH` is exceeded."""
+    """Answer requests from a socket until the socket closes or memory has grown by `GROWTH`."""
     machine.prepare_child()
     server = _Server.current = _Server(socket.socket(fileno=descriptor))
     be_child(server.grant)

@@ -1,14 +1,15 @@
-"""Run the readers of native libraries in one disposable child process.
+"""Run the readers of some formats in one disposable child process.
 
-Native libraries parse HDF5, ITK, DICOM, MATLAB and GIFTI files. A corrupt file can make a library
+Other libraries parse HDF5, DICOM, MATLAB, GIFTI and ITK files. A corrupt file can make a library
 crash, run forever, or allocate more memory than the machine has. `run_in_child` runs a reader in a
 child process, so a corrupt file causes only an error message.
 
 The child starts when the first file requires it. Starting takes 0.3 to 0.7 seconds of CPU time,
 mostly for importing NumPy and the library. The child reads all later files, one at a time. The
-child is replaced after a crash, and killed on a timeout, on an interrupt and at exit. The child
-creates neither named files nor named shared memory. It communicates only through a socket and
-anonymous memory, and exits when the socket closes.
+child is replaced after a crash or if its memory has grown too much, and killed on a timeout, on an
+interrupt and at exit. The child creates neither named files nor named shared memory. It
+communicates only through a socket and anonymous memory or unnamed files, and exits when the socket
+closes.
 
 **Messages.** The parent sends a request. The child sends any number of ``{"grant": bytes}``
 messages, and then ``{"value": …, "arrays": …}`` or ``{"error": …}``. Array values are in anonymous
@@ -290,7 +291,7 @@ class _Child:
         raise error
 
     def _arrays(self, descriptions: Any, descriptor: int | None) -> tuple[NDArray[Any], ...]:
-        """Return the arrays of an answer, with the axis order of the reader."""
+        """Return the arrays of an answer, with the axis order of the arrays of the reader."""
         if not isinstance(descriptions, list):
             raise Malformed
         parts = [SharedLayout.checked(description) for description in descriptions]

@@ -41,9 +41,9 @@ def one_line(error: Exception) -> str:
 def library_call() -> Iterator[None]:
     """Convert exceptions of a third-party reader to `FormatError`.
 
-    Libraries raise exceptions of any type for corrupt files, so all types are converted. Only
-    library calls should be inside the `with` block. Errors of the operating system, `MemoryError`,
-    `ProbdiceError` and programming errors in this package pass unchanged.
+    Libraries raise exceptions of any type for corrupt files. All exceptions are therefore
+    converted, except errors of the operating system, `MemoryError`, `ProbdiceError` and programming
+    errors in this package. Only library calls should be inside the `with` block.
     """
     try:
         yield
@@ -84,10 +84,10 @@ def check_memory(needed: int, shape: tuple[int, ...], most: int) -> None:
     """Reject values that require more than `most` bytes of memory."""
     if needed > most:
         raise TooLargeError(
-            f"contains an image of shape {shape}, which takes {needed} bytes of memory; the limit "
+            f"contains an array of shape {shape}, which takes {needed} bytes of memory; the limit "
             f"is {most}. To allow it, use ",
             Option("max_bytes", needed),
-            ". Uncompressed files (.npy, .nii, .h5) remain on disk and have no limit",
+            ". Uncompressed files (.npy, .nii, .h5) remain on disk and have no limit.",
         )
 
 

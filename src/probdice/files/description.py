@@ -1,10 +1,11 @@
 """The description: one line of JSON with properties for which a format has no field.
 
-`write` stores the kind of segmentation and the shape of the image in the description. If the format
-cannot store the geometry or the labels and names of regions, the description includes them too. A
-label map has no description if the format can store all its properties. Another program may change
-the values of a file and keep the description. Therefore, `read` ignores a description that does not
-match the values.
+`write` stores the kind of segmentation and the shape of the image in the description and, for
+probabilities, the labels, names and colours of regions. If the format cannot store the geometry or
+the names and colours of a label map, the description includes them too. A label map has no
+description if the format can store all its properties. Another program may change the values of a
+file and keep the description. Therefore, `read` ignores a description that does not match the shape
+and the type of the values.
 """
 
 import json
@@ -139,8 +140,8 @@ def _shaped(
 def _placed(image: Image, axes: int, content: dict[str, Any]) -> NDArray[np.float64] | None:
     """Return the affine for the described axes, from the file or else from the description.
 
-    If the description states that the image has no geometry, an affine with unit spacing is the
-    format's default and is ignored.
+    If the description states that the image has no geometry, an affine that is the identity, apart
+    from signs, is the format's default and is ignored.
     """
     affine = image.affine
     if "affine" in content:

@@ -147,8 +147,8 @@ def _maps_of(answer: ReaderResult, file: str) -> Maps:
     intents = [intent for intent, _ in value["maps"]]
     if {POINTS, TRIANGLES} & set(intents):
         raise FormatError(
-            "is a surface mesh without labels. Pass the labels (.label.gii) instead, and pass the "
-            "mesh as ",
+            "contains a surface mesh, expected only labels or maps. Pass the labels (.label.gii) "
+            "instead, and pass the mesh as ",
             Option("surface", "FILE", python="surface=…"),
         )
     if not intents:

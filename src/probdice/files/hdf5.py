@@ -220,7 +220,7 @@ def _version(file: str) -> list[int]:
 
 
 def datasets(h5py: Any, group: Any) -> dict[str, Any]:
-    """Return a mapping from paths to all numeric datasets in a group."""
+    """Return a mapping from paths to all numeric datasets in a group, except single numbers."""
     numeric: dict[str, Any] = {}
 
     def visit(name: str, item: Any) -> None:

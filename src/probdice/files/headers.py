@@ -105,8 +105,8 @@ def _nifti_1(head: bytes) -> Header:
     code = int(raw["datatype"])
     if code not in TYPES:
         raise FormatError(
-            f"contains colours, complex or 128-bit numbers (NIfTI type {code}), "
-            f"expected integers or floating-point numbers of at most 64 bits"
+            f"contains values of NIfTI type {code}, expected integers or floating-point numbers of "
+            f"at most 64 bits, not colours or complex numbers"
         )
     slope, inter = float(raw["scl_slope"]), float(raw["scl_inter"])
     if not np.isfinite(slope) or slope == 0:

@@ -23,8 +23,9 @@ Comparable: TypeAlias = Segmentation | AnyArray | str | PathLike[str]
 def as_segmentation(value: Comparable, name: str) -> Segmentation:
     """Convert an array, a path or an image to a segmentation.
 
-    In an array, integers and booleans are labels, and floating-point numbers are probabilities.
-    Error messages start with `name`, the name of the argument.
+    In an array, integers and booleans are labels, and floating-point numbers are probabilities. An
+    xarray DataArray with a region axis contains probabilities, whatever its type. Error messages
+    start with `name`, the name of the argument.
     """
     if isinstance(value, Segmentation):
         return value

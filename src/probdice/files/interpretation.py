@@ -135,7 +135,7 @@ def segmentation_of_many(
     sums: Sums,
     priority: Sequence[str] = (),
 ) -> Segmentation:
-    """Combine several images, each of which is the probability or the mask of one region."""
+    """Combine several images, each of which contains the probabilities or mask of one region."""
     first: Segmentation | None = None
     arrays: list[Array] = []
     beyond: float | None = None  # the first value other than 0 and 1
@@ -287,7 +287,7 @@ def _onto(region: Segmentation, first: Segmentation, file: str, first_file: str)
         without, other = (file, first_file) if region.geometry is None else (first_file, file)
         raise GeometryError(
             f"{without}: has no geometry but {other} has one, so they cannot be combined as "
-            f"regions of one image"
+            f"regions of one image. Save both files with the same geometry."
         )
     if region.shape != first.shape:
         raise GeometryError(

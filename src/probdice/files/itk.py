@@ -1,9 +1,9 @@
-"""Read and write MetaImage, NRRD and other SimpleITK formats (extra `itk`).
+"""Read MetaImage, NRRD and other SimpleITK formats, and write .mha and .nrrd (extra `itk`).
 
 The child process parses files. Arrays are transposed to (x, y, z). The region axis is the axis of
 the components or the fourth axis. A .seg.nrrd file of 3D Slicer contains the names of its segments.
-Segments in different layers may overlap. MetaImage values remain on disk if they are uncompressed
-and in one file.
+Segments in different layers may overlap. MetaImage values remain on disk if they are uncompressed,
+binary and in one file.
 
 If a VTK, GIPL or MRC file lacks the image size or some values, SimpleITK returns uninitialised
 memory. To detect these files, this module also parses the relevant parts of their headers.
@@ -59,7 +59,7 @@ BY_NAME = (".mnc", ".mrc", ".gipl", ".gipl.gz")  # recognised by suffix only
 
 
 def _io(source: Source) -> str:
-    """Return the name of ITK's reader for a file, or "" if no reader supports the file.
+    """Return the name of ITK's reader for a file, or "" if this module does not read the file.
 
     If possible, the first bytes determine the reader. Otherwise, SimpleITK determines the reader of
     a file whose name ends in one of `BY_NAME`.

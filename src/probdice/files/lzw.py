@@ -14,9 +14,9 @@ CLEAR, END, FIRST, MOST = 256, 257, 258, 4096  # special codes, and the largest 
 def is_valid(packed: NDArray[np.uint8]) -> bool:
     """Return whether every code of a stream is defined when it is used.
 
-    Initially, codes have 9 bits. The highest bit is stored first. The width increases by one bit
-    each time the table is nearly full. Each code defines a new code, except the first code after
-    a clear code. A code may be equal to the new code that it defines.
+    Initially, codes have 9 bits. The highest bit is stored first. The width increases by one bit,
+    up to 12 bits, each time the table is nearly full. Each code defines a new code, except the
+    first code after a clear code. A code may be equal to the new code that it defines.
     """
     width, next_code = 9, FIRST
     fresh = True

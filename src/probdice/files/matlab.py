@@ -5,8 +5,9 @@ MATLAB's numbers are floating-point by default. An array of whole numbers contai
 array contains probabilities: with three or more axes, the last axis is the region axis; with two
 axes, there is one foreground region. Files of version 7.3 are HDF5 and require the extra `hdf5`.
 
-Files are parsed in the child process (`containment`), by SciPy up to version 7 and by h5py for
-version 7.3. SciPy does not verify the checksum of a compressed variable whose stream is truncated:
+Files are parsed in the child process (`containment`): files of version 7.3 by h5py, and files of
+older versions by SciPy. SciPy does not verify the checksum of a compressed variable whose stream is
+truncated:
 in a test, it read wrong values from one of 3,000 corrupted files. This module therefore
 decompresses the streams first, which also determines the memory that the variables require.
 """
@@ -232,7 +233,7 @@ def read_newer(file: str, inside: str, max_bytes: int) -> ReaderResult:
     try:
         name = select_name(inside.strip("/"), list(variables), "variables", "file.mat:")
     except FormatError as error:
-        hint = ". Arrays in cells of version 7.3 are not listed: save them with -v7"
+        hint = " Arrays in cells of version 7.3 are not listed: save them with -v7."
         raise FormatError(*error.args, hint) from None
     dataset = variables[name]
     check_dataset(dataset, Path(file))

@@ -78,7 +78,7 @@ class Image:
     region_names: Sequence[Label | None] | None = None  # a whole number is a label, not a name
     colours: Mapping[int, str] = field(default_factory=dict)  # by label, or by region index
     geometry_file: Path | None = None  # another file that contains the geometry
-    vertices: VertexSpace | None = None  # the surfaces that the values belong to, if any
+    vertices: VertexSpace | None = None  # the surfaces to which the values belong, if any
 
 
 class Entry(NamedTuple):

@@ -1,12 +1,14 @@
-"""Read and write NIfTI (.nii, .nii.gz, .hdr/.img), Analyze and FreeSurfer (.mgh, .mgz).
+"""Read NIfTI, Analyze and FreeSurfer images (.mgh, .mgz), and write .nii, .nii.gz, .mgh and .mgz.
 
-Values are memory-mapped or decompressed. Files are written with nibabel, which also reads the rarer
-headers. The axes are those of the file (i, j, k), followed by the region axis. The format is
-three-dimensional, so a 2-D image has a third axis of length 1.
+NIfTI and Analyze images may consist of two files (.hdr and .img). Values are memory-mapped or
+decompressed. Files are written with nibabel, which also reads the rarer headers. The axes are those
+of the file (i, j, k), followed by the region axis. The formats are three-dimensional, so a 2-D
+image is stored with a third axis of length 1.
 
-**Geometry.** The sform is used if it is valid. Otherwise, the qform is used. The affine is
-converted to millimetres. An image without a valid sform or qform has no geometry, because tools
-make different assumptions in this case (nibabel centres and flips the image, and ITK does neither).
+**Geometry.** In NIfTI files, the sform is used if it is valid. Otherwise, the qform is used. The
+affine is converted to millimetres. A NIfTI image without a valid sform or qform has no geometry,
+because tools make different assumptions in this case (nibabel centres and flips the image, and ITK
+does neither).
 Two images without geometry can be compared. Comparing an image without geometry with an image that
 has a geometry requires `ignore_geometry`. Images in Analyze format have no geometry.
 """
@@ -36,9 +38,9 @@ from probdice.files.sources import open_source
 __all__ = ["NIFTI", "of_nibabel", "other_half", "stored_values"]
 
 HEADER = 352  # number of bytes in a NIfTI-1 header, including the extension flag
-LONGEST = 1 << 24  # number of bytes that are searched for a label table
+LONGEST = 1 << 24  # largest number of bytes that are searched for a label table
 LONGEST_AXIS = 32767  # largest length of an axis in NIfTI-1
-LONGEST_TRAILER = 1 << 22  # number of bytes that are searched after the values of an MGH file
+LONGEST_TRAILER = 1 << 22  # largest number of bytes that are read after the values of an MGH file
 MGH_COMMAND = 3  # tag of a command line in the history of the image
 LABEL = re.compile(
     r'<Label\s([^>]*?Key="(-?\d+)"[^>]*)>(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))', re.DOTALL
@@ -174,7 +176,7 @@ def stored_values(
     """Return the unscaled stored values, memory-mapped or decompressed, and the extensions.
 
     The extensions are the bytes between the header and the values in NIfTI-1, or the bytes after
-    the values in MGH.
+    the values in MGH. They are empty in other formats.
     """
     needed = header.offset + header.dtype.itemsize * math.prod(header.shape)
     with path.open("rb") as stream:

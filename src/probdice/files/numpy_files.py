@@ -2,7 +2,7 @@
 
 Values in .npy files are memory-mapped. Values have the same meaning as arrays in memory: integers
 are labels, and floating-point numbers are probabilities with the regions along the first axis. As
-an exception, floating-point numbers are labels if all of them are whole and some of them are
+an exception, floating-point numbers are labels if all of them are whole and at least one is
 neither 0 nor 1. In .npz files that probdice wrote, the key of an array determines whether it has a
 region axis.
 

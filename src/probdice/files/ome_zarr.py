@@ -91,7 +91,7 @@ class Level:
             usual = {"t": "time", "c": "channel"}.get(name, "space")
             axes.append(_Axis(name, str(axis.get("type", usual)), str(axis.get("unit") or "")))
         if len(axes) != count:
-            raise corrupt(f"its metadata name {len(axes)} axes, but its array has {count}")
+            raise corrupt(f"its metadata define {len(axes)} axes, but its array has {count}")
         return axes
 
     def _transformed(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -145,7 +145,7 @@ def _attributes(node: Any) -> Mapping[str, Any]:
 def _affine(
     axes: Sequence[_Axis], spacing: NDArray[np.float64], origin: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
-    """Return the affine in millimetres, or None if a length is in pixels.
+    """Return the affine in millimetres, or None if the unit of an axis is pixels.
 
     Lengths without a unit are in millimetres.
     """
@@ -168,7 +168,7 @@ def _affine(
 
 
 def _label_names(labels: Any) -> dict[int, str]:
-    """Return the names of labels, or their classes if names are missing and classes are unique."""
+    """Return the names of labels or, if there are none, their classes if these are unique."""
     entries = _entries(labels, "properties")
     names, classes = (
         {entry["label-value"]: str(entry[key]) for entry in entries if entry.get(key)}

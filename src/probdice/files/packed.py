@@ -23,7 +23,7 @@ __all__ = [
     "zlib_module",
 ]
 
-SURPLUS = 1 << 26  # number of bytes that may follow the values, such as metadata in MGH files
+SURPLUS = 1 << 26  # most bytes that may follow the values, such as metadata in MGH files
 PIECE = 1 << 20
 
 
@@ -52,8 +52,9 @@ def unpack(path: Path, size: int, trailing: int = 0) -> bytes:
 
 
 def _unpack_at_once(path: Path, size: int, trailing: int) -> bytes | None:
-    """Decompress a file with a single gzip member in one call, or return None for other files.
+    """Decompress the values of a file in one call, or return None if this is not possible.
 
+    The file must have a single gzip member, at least `size` bytes, and few bytes after the values.
     Several calls would each have to wait for the GIL while another thread runs Python code. The
     waits would take longer than the decompression.
     """

@@ -1,9 +1,9 @@
 """Read and write TIFF (with tifffile) and PNG (with Pillow), and read BMP (with Pillow).
 
 Grey values and palette indices are labels. Palette colours are the display colours of labels. TIFF
-may also contain probabilities. RGB images are rejected because a colour is not a label. The last
+may also contain probabilities. Colour images are rejected because a colour is not a label. The last
 two axes are (row, column). In a file with several planes, the axes that number the planes come
-first. These formats do not define a geometry, so `write` stores the geometry in the description.
+first. `write` stores the geometry in the description. The spacing in other metadata is ignored.
 """
 
 import io
@@ -39,7 +39,7 @@ from probdice.files.packed import unpack_pieces
 __all__ = ["BMP", "JPEG", "PNG", "TIFF", "pixels", "png_picture", "sized_picture"]
 
 COLOUR = (
-    "is a colour image, expected one label per pixel. Save the labels as grey values or palette "
+    "is a colour image{}, expected one label per pixel. Save the labels as grey values or palette "
     "indices (8 or 16 bit), not as display colours."
 )
 
@@ -89,7 +89,7 @@ def _labels_of(picture: Any) -> Image:
     """Return the grey values or palette indices of a Pillow image."""
     mode = picture.mode
     if mode not in GREY_MODES:
-        raise FormatError(f"{COLOUR} (found mode {mode})")
+        raise FormatError(COLOUR.format(f" or has transparency (found mode {mode})"))
     palette = np.reshape(picture.getpalette() or [], (-1, 3)) if mode == "P" else NO_PALETTE
     return Image(pixels(picture), colours=_palette_colours(palette, 255))
 
@@ -264,7 +264,7 @@ def _read_tiff(source: Source) -> Image:
                     raise corrupt("its colour map does not consist of red, green and blue")
                 palette = colours.T
             if colour:
-                raise FormatError(COLOUR)
+                raise FormatError(COLOUR.format(""))
             array = _tiff_values(source, series, file.byteorder)
             with library_call():
                 metadata = file.shaped_metadata or ({},)

@@ -56,7 +56,7 @@ class NamedInput:
 
 
 def parts_of(path: Any) -> list[NamedInput]:
-    """Return the inputs, one per region, in the order of the regions."""
+    """Return the only input, or one input per region in the order of the regions."""
     if isinstance(path, str | os.PathLike):
         parts = _split(_text(path))
     elif is_image(path):

@@ -14,7 +14,7 @@ PYTORCH = (
     "a PyTorch file, which can run code and is never loaded. Load it with torch.load(path, "
     "weights_only=True) and pass the tensor."
 )
-SURFACE = ". A segmentation needs one label per voxel."
+SURFACE = ". A segmentation needs one label per voxel or vertex."
 PICTURE = ", which does not preserve label values. Use PNG or TIFF."
 STARTS: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF document"),

@@ -4,8 +4,8 @@ SimpleITK reads these formats, but accepts compressed values with a wrong checks
 one flipped bit per file, version 2.5.7 read wrong values without an error from 139 of 141
 compressed .mha files and 18 of 144 compressed .nrrd files. This module therefore decompresses the
 streams first. With isal, this takes a third of the time that SimpleITK takes. SimpleITK also fills
-missing values with uninitialised memory, so this module checks the number of stored bytes. It
-interprets only the header fields that are required for these checks and for memory maps.
+missing values with uninitialised memory, so this module checks the number of stored bytes. Only the
+header fields that are required for these checks and for memory maps are interpreted.
 """
 
 import re

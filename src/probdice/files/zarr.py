@@ -1,4 +1,6 @@
-"""Read Zarr (formats 2 and 3) and OME-Zarr from a folder or a URL, and write both (extra `zarr`).
+"""Read Zarr (formats 2 and 3) and OME-Zarr from a folder or a URL, and write them to a folder.
+
+Reading and writing require the extra `zarr`.
 
 An OME-Zarr image has one or more resolution levels. The first level is read unless the path selects
 another level. An image with a geometry is written as OME-Zarr 0.5. An image without a geometry is
@@ -86,7 +88,7 @@ def _metadata() -> Iterator[None]:
 
 
 def _image_at(store: str) -> Image:
-    """Read the array at a path, or the only image of the group at this path."""
+    """Read the array at a path, or the image of the group at this path."""
     node = _open(store)
     if not _is_array(node):
         return _image_of_group(node, store)
@@ -132,7 +134,7 @@ def _plain(array: Any, store: str) -> Image:
 
 
 def _check_no_intensities(array: Any, store: str, level: Level) -> None:
-    """Reject an integer image that has label images: it contains intensities, not labels."""
+    """Reject an integer image that has label images, because it probably contains intensities."""
     if level.labels is not None or array.dtype.kind not in "iu":
         return
     try:
@@ -331,7 +333,7 @@ class NewStore:
 
 
 def is_upright(geometry: Geometry | None) -> bool:
-    """Return whether blocks can be written directly, because the axes need no reordering."""
+    """Return whether blocks can be written directly, without reordering or flipping axes."""
     if geometry is None:
         return True
     order, flips = order_and_flips(geometry)

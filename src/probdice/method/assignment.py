@@ -6,10 +6,10 @@ The compiled loops are in `assignment_kernels`, which is imported on first use b
 Numba is slow.
 
 Large tables are treated as sparse. Pairs that are certain to be part of an optimum are chosen
-first. In the remaining table, rows bid for columns, and each row without a column searches for the
-shortest augmenting path (Jonker and Volgenant 1987). The cost of a search depends on the cells that
-it visits, not on the size of the table. If searches become long, an auction with small steps
-(Bertsekas 1988) finds a nearly optimal assignment, and searches complete it.
+first. In the remaining table, rows bid for columns, and for each row without a column, a search
+finds the shortest augmenting path (Jonker and Volgenant 1987). The cost of a search depends on the
+cells that it visits, not on the size of the table. If searches become long, an auction with small
+steps (Bertsekas 1988) finds a nearly optimal assignment, and searches complete it.
 """
 
 from functools import cache
@@ -53,9 +53,10 @@ def largest_total(
     Returns
     -------
     int64 array
-        The chosen pairs as ascending indices into `rows`. For integers, the optimum is exact. For
-        floats, the total may differ from the optimum by the rounding error of the sum of the chosen
-        savings. Ties between equal totals are resolved deterministically.
+        The chosen pairs as ascending indices into `rows`. For integer savings, the total is exactly
+        the optimum. For floating-point savings, the total may differ from the optimum by the
+        rounding error of the sum of the chosen savings. Ties between equal totals are resolved
+        deterministically.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def _sparse(
 ) -> Integers:
     """Return the result of `largest_total`, computed without a dense table."""
     if savings.dtype.kind == "f":
-        # Scaling by a power of two is exact for savings down to 2⁻⁷ of the largest.
+        # Scaled by a power of two, savings of at least 2⁻⁷ of the largest are exact integers.
         exponent = BITS - int(np.frexp(savings.max())[1])
         savings = np.maximum(np.rint(np.ldexp(savings, exponent)), 1)
     rows, columns, savings = (np.ascontiguousarray(a, np.int64) for a in (rows, columns, savings))
@@ -126,7 +127,7 @@ def _augmented(
     savings: Integers,
     shape: tuple[int, int],
 ) -> Integers:
-    """Return the chosen pairs. The given pairs must be grouped by row.
+    """Return the chosen pairs, as entries of `index`. The given pairs must be grouped by row.
 
     The pairs of each row are sorted in place.
     """
@@ -157,7 +158,7 @@ def _augmented(
     _kernels().refine(table, state)
     _kernels().search(table, present[edges[present] < 0], state, -1)
 
-    # A search finds a row for each column that still has a price but no longer has a row.
+    # Search for a row for each column that still has a price but no longer has a row.
     waiting = np.flatnonzero((owners < 0) & (state[3, : shape[1]] > 0))
     if waiting.size > 0:
         order = np.lexsort((-savings, columns))

@@ -70,8 +70,8 @@ def take_dominant(
     """Choose pairs that are part of an optimum, and return the number of undecided pairs.
 
     The undecided pairs are the first entries of `undecided`. A chosen pair saves at least as much
-    as the second-best pairs of its row and of its column together. It can therefore replace these
-    two pairs without loss.
+    as the best other pair of its row and the best other pair of its column together. It can
+    therefore replace these two pairs without loss.
     """
     taken_rows, taken_columns = is_taken[0], is_taken[1]
     row_best, row_first, row_second = best[0], best[1], best[2]
@@ -130,8 +130,8 @@ def bid(index: Any, table: Any, waiting: Any, state: Any, step: int, bids: int) 
         _sort_descending(starts[waiting[w]], starts[waiting[w] + 1], savings, columns, index)
 
     # A row takes its best column and raises the price v of that column until the second-best column
-    # is equally good, plus one step. A row that cannot raise the price of a column with an owner
-    # needs a search.
+    # is equally good, plus one step. If the column has an owner, and its price cannot be raised or
+    # no bids are left, the row needs a search.
     count = 0
     for w in range(waiting.size):
         i = waiting[w]
@@ -351,10 +351,10 @@ def _augment(table: Any, state: Any, start: int, end: int) -> None:
 
 @kernel
 def refine(table: Any, state: Any) -> None:
-    """Lower prices until every matched pair is optimal for its row, and dissolve all other pairs.
+    """Lower prices until every matched pair is optimal for its row.
 
-    If each row of a cycle prefers the column of the next row, the rows exchange columns, provided
-    that the exchange increases the total saving.
+    Pairs for which this is not possible are dissolved. If each row of a cycle prefers the column of
+    the next row, the rows exchange columns, provided that the exchange increases the total saving.
     """
     _, columns, savings, starts = table
     edges, owners, u, v, rival, walk = state[0], state[1], state[2], state[3], state[4], state[5]

@@ -34,7 +34,8 @@ def find_background(overlap: Overlap, background: Background | None) -> Places:
 
     If the background is given by name and a side has no names, the number of the region with this
     name on the other side is used. If it is given by number and a side has no numbers, the name of
-    the region with this number on the other side is used.
+    the region with this number on the other side is used. If the other side does not provide this
+    number or name, an error is raised.
     """
     if background is None:
         return NO_BACKGROUND

@@ -47,7 +47,8 @@ UNDECIDED = 1e-6  # the adjusted score is NaN if 1 − chance is below this valu
 class Chance:
     """The chance levels of the score and of the foreground score, with their standard errors.
 
-    The errors are 0 unless the levels were sampled. `foreground` is NaN if no background is given.
+    The errors are 0 unless the levels were sampled. `foreground` is NaN if no background is given
+    or if all pixels are background on both sides.
     """
 
     level: float
@@ -64,7 +65,10 @@ def adjusted(score: float, chance: float) -> float:
 
 @dataclass(frozen=True)
 class _Agreement:
-    """The expected shares of pixels that agree on a foreground group and on the background."""
+    """The expected shares of pixels at which the sides agree.
+
+    `foreground` is the sum over all foreground groups, and `background` is the background group.
+    """
 
     foreground: float
     background: float = 0.0
@@ -113,8 +117,9 @@ def chance_of(
 def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Places) -> _Agreement:
     """Return the agreement of two independent label maps that are matched by overlap.
 
-    The expected overlap of two regions is the product of their shares of Ω. The optimal matching
-    therefore pairs the largest regions of both sides, then the second-largest regions, and so on.
+    The expected overlap of two regions, as a share of the pixels, is the product of their shares.
+    The optimal matching therefore pairs the largest regions of both sides, then the second-largest
+    regions, and so on. Unmatched regions of `sides` are merged into the largest pair.
     """
     pixels = overlap.pixels
     shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
@@ -131,7 +136,7 @@ def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Place
 
 
 def _shares(regions: Regions, pixels: int, background: int | None) -> Floats:
-    """Return the volumes of non-empty foreground regions as shares of Ω, largest first."""
+    """Return the volumes of non-empty foreground regions as shares of the pixels, largest first."""
     foreground = regions.occupied
     if background is not None:
         foreground = foreground[foreground != background]
@@ -140,7 +145,7 @@ def _shares(regions: Regions, pixels: int, background: int | None) -> Floats:
 
 
 def _given_agreement(overlap: Overlap, groups: Groups, places: Places) -> _Agreement:
-    """Return the agreement of two independent label maps with given groups."""
+    """Return the agreement of two independent label maps whose groups are fixed."""
     shares = Both(*(group_volumes(overlap, groups, side) / overlap.pixels for side in SIDES))
     agreement = shares.reference * shares.prediction
     group = background_group(groups, places)
@@ -288,7 +293,7 @@ def _sampled(overlap: Overlap, matching: Matching, matched: Groups, images: Pass
 def _sampled_foreground(
     samples: Both[NDArray[Any]], lists: Both[Lists], background: int | None
 ) -> tuple[float, float]:
-    """Return the foreground score of sampled pixels, and the standard error of this ratio."""
+    """Return the foreground score of sampled pixels, and its standard error."""
     pixels = samples.reference.shape[-1]
     foreground, remaining_shares = np.zeros(pixels), np.ones(pixels)
     for group, members in enumerate(zip(*lists, strict=True)):

@@ -66,8 +66,8 @@ def _covariance(
 
     The rows of `cross` are the covariances of these regions with the other side. If the regions sum
     to a constant, the covariances of the largest region are computed from those of the other
-    regions, also in `cross`. If the probability of the largest region is nearly 1, its variance is
-    smaller than the rounding errors of its moments.
+    regions, and also replaced in `cross`. Otherwise, if the probability of the largest region is
+    nearly 1, its variance would be smaller than the rounding errors of its moments.
     """
     if products is None:
         return None

@@ -99,7 +99,8 @@ def numbers_of_fixed(
     """Return the group numbers of the regions in the given pairs and of the background.
 
     The number of every other region is −1. The second value is the next free group number. Labels
-    without a region are skipped.
+    without a region are skipped. The regions that are paired with such a label form a group without
+    regions on the other side.
     """
     numbers = {side: np.full(len(overlap.side(side)), -1, np.int64) for side in SIDES}
     group_of: dict[tuple[int | None, Label | None], int] = {}

@@ -106,8 +106,8 @@ def group_volumes(overlap: Overlap, groups: Groups, side: Side) -> NDArray[np.fl
 def costs(overlap: Overlap, groups: Groups) -> NDArray[Any]:
     """Compute Σ (1 − f) of each group from the overlap table, in multiples of `Overlap.unit`.
 
-    The result is not exact for groups of several soft regions, because these regions share pixels.
-    See `known_from_table`.
+    The result may be inexact for groups of several soft regions, because these regions share
+    pixels. See `known_from_table`.
     """
     meeting, alone = overlap.meeting, overlap.alone
     total = np.zeros(groups.count, meeting.savings.dtype)

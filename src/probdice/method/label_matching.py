@@ -18,7 +18,7 @@ LabelsBy = Literal["name", "number"]
 
 
 def match_by_label(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
-    """Match equal names or numbers.
+    """Match regions with equal names or numbers.
 
     A label that is absent from one side counts as an empty region of that side.
     """
@@ -78,7 +78,9 @@ def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
 
 
 def false_region(overlap: Overlap, label: Label) -> int | None:
-    """Return the prediction region that corresponds to an empty reference region, or None.
+    """Return the prediction region that corresponds to an empty reference region with this label.
+
+    Return None if there is no such region.
 
     Labels are compared as in `label_pairs`: if regions correspond by name, two regions with unique
     names do not correspond by number.
@@ -152,10 +154,13 @@ def _check_labels(overlap: Overlap) -> None:
             numbers = _numbers(regions)[0]
             unknown = ~np.isin(_numbers(opposite)[0], numbers)
             if unknown.any() or (not opposite.crisp and not opposite.numbers):
+                subject, known = "the channels", f"0 to {len(regions) - 1}"
+                if len(regions.unlabelled) < len(regions):
+                    subject, known = "some channels", listed(numbers.tolist())
                 raise InputError(
-                    f"the channels of the {side} have no labels, and the labels of the "
+                    f"{subject} of the {side} have no labels, and the labels of the "
                     f"{opposite_side} ({listed(opposite.labels)}) are not all channel numbers "
-                    f"(0 to {len(regions) - 1}). For ",
+                    f"({known}). For ",
                     Option("match", "labels"),
                     ", store the labels of the channels in the file, or set them in Python with "
                     "Segmentation.from_probabilities(…, labels=…); otherwise use ",
@@ -179,7 +184,7 @@ def _common_label(overlap: Overlap) -> bool:
 
 
 def _keys_by_number(regions: Regions) -> dict[int, int]:
-    """Map every number to its label or channel, including labels without pixels."""
+    """Map each number to the key (label or channel) of its region, which may have no pixels."""
     keys: list[int] = [*regions.keys.tolist(), *regions.names, *regions.numbers]
     unlabelled = set(regions.unlabelled)
     numbers = ((key if key in unlabelled else regions.number_of(key), key) for key in keys)

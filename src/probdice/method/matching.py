@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.errors import Option, TooLargeError
+from probdice.errors import InputError, Option, TooLargeError
 from probdice.method.assignment import largest_total, least_total
 from probdice.method.background import (
     NO_BACKGROUND,
@@ -64,8 +64,8 @@ class Matching:
     merge : Merging
         The sides whose unmatched regions are merged.
     background : Background or None
-        The background of each side. The two backgrounds correspond to each other, and no region is
-        merged into them.
+        The background of each side, if one was given. The two backgrounds correspond to each other,
+        and no region is merged into them.
     """
 
     match: Rule = "overlap"
@@ -79,7 +79,7 @@ class Matching:
 
     @cached_property
     def by_overlap(self) -> bool:
-        """Whether regions are matched by overlap; merging and a background are allowed."""
+        """Whether regions are matched by overlap, with or without merging and a background."""
         return replace(self, merge="none", background=None) == DEFAULT
 
     @property
@@ -133,7 +133,7 @@ def find_groups(overlap: Overlap, matching: Matching) -> Groups:
 
 
 def pairs_as_groups(overlap: Overlap, rows: Integers, columns: Integers) -> Groups:
-    """Create groups from pairs of regions, sorted by row. All other regions are unmatched."""
+    """Create groups from pairs sorted by row. All other non-empty regions are unmatched."""
     matched = next_group = rows.size
     order = np.arange(matched)
     sides = []
@@ -154,7 +154,7 @@ def pairs_as_groups(overlap: Overlap, rows: Integers, columns: Integers) -> Grou
 def _by_overlap(overlap: Overlap, background: Places = NO_BACKGROUND) -> tuple[Integers, Integers]:
     """Choose the pairs with the largest total overlap.
 
-    Components are matched only within a class.
+    If both sides contain components, only components of corresponding classes are matched.
     """
     if background is not NO_BACKGROUND:
         overlap = without_background(overlap, background)
@@ -282,8 +282,15 @@ def _exchange(
 def _by_weight(overlap: Overlap, background: Places) -> tuple[Integers, Integers]:
     """Match every region of the side with fewer regions, so that the total weight is minimal.
 
-    Empty regions and the background are excluded.
+    Empty regions and the background are excluded. Connected components on both sides are rejected,
+    because this rule would pair components of different classes.
     """
+    if overlap.reference.origins and overlap.prediction.origins:
+        raise InputError(
+            "the paper's rule pairs connected components of different classes. Use ",
+            Option("match", "overlap"),
+            ".",
+        )
     rows, columns = (
         places[places != (-1 if background[side] is None else background[side])]
         for side, places in zip(

@@ -65,7 +65,7 @@ def merge_unmatched(
         Computes the costs that require the pixels.
     by_table : bool
         Whether to compute all gains from the overlap table, even gains that are then only
-        approximate. Use True if there are no images.
+        approximate. Use True only if there are no images.
 
     Returns
     -------
@@ -151,7 +151,7 @@ class _Joining:
         return joins
 
     def _best(self) -> tuple[int, int, int] | None:
-        """Return the merge with the largest gain.
+        """Return the merge with the largest gain, or None if no merge is left.
 
         In a tie, the prediction comes first, then the lower region index, then the lower group
         index. Merges whose gains tie with the largest gain are stored in `ready`, so that they are
@@ -202,7 +202,10 @@ class _Joining:
                 self._measure(changed_side, [group])
 
     def _measure(self, side: Side, groups: Sequence[int]) -> None:
-        """Compute the gain from merging each unmatched region of a side into each of the groups."""
+        """Compute the gains from merging the unmatched regions of a side into these groups.
+
+        A gain is computed only for a group that the region overlaps.
+        """
         additive = {g for g in groups if self._additive(side, g)}
         if additive:
             for region in self.unmatched[side]:

@@ -2,7 +2,8 @@
 
 An overlap contains the volume of each region, the cost of each region alone, and the saving of each
 pair of overlapping regions. Overlaps of image blocks, training batches or the images of a data set
-can be added. Matches, scores, chance levels and other metrics are computed from the total.
+can be added. Matches, scores, chance levels and other metrics are computed from the total. For
+probabilities, some of them also require the pixels (see `Overlap.compare`).
 """
 
 import os
@@ -41,7 +42,7 @@ class Pairs:
     """Pairs of overlapping regions. `rows` and `columns` are the indices of the two regions.
 
     `savings` is ½ (sum of the costs of the two regions alone − cost of the pair), summed over the
-    pixels.
+    pixels, in multiples of `Overlap.unit`.
     """
 
     rows: Integers
@@ -183,9 +184,9 @@ class Overlap:
         """Match the regions and, if requested, merge unmatched regions.
 
         The result has no images, so operations that require the pixels raise an error. Maps always
-        require the pixels. Merging and chance levels require the pixels if both sides are
-        probabilistic. With the Aitchison similarity, the score, merging and chance levels require
-        the pixels unless both sides are label maps.
+        require the pixels. Merging, groups of several regions and chance levels require the pixels
+        if both sides are probabilistic. With the Aitchison similarity, the score and chance levels
+        require the pixels unless both sides are label maps, and merging may require them.
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ __all__ = ["overlap_from_dict", "read_overlap", "write_overlap"]
 
 HEADER = ("crisp", "names", "colours", "numbers", "origins")  # fields of a side in the file header
 ARRAYS = ("keys", "volumes", "losses", "likeliest")  # arrays of a side
-MOST_PACKED = 64  # largest compression ratio of keys and names
+MOST_PACKED = 64  # largest compression ratio of the keys and of the header
 SLACK = 2**16  # largest number of bytes that a stored array may have in addition to its values
 
 # Exceptions that NumPy, zipfile, zlib and json raise for corrupt files.
@@ -39,7 +39,7 @@ def overlap_from_dict(content: Mapping[str, Any]) -> Overlap:
         if content["format"] != FORMAT:
             raise InputError(
                 f"expected an overlap of format {FORMAT}, found format {content['format']}, "
-                f"written by another version of probdice"
+                f"written by another version of probdice. Compute the overlap again."
             )
         reference, prediction = (Regions.from_dict(content[side]) for side in SIDES)
         crisp = reference.crisp and prediction.crisp
@@ -152,7 +152,7 @@ def _file_content(stream: BinaryIO) -> dict[str, Any]:
     """Return the content of a file as a dictionary for `overlap_from_dict`.
 
     A small file may decompress to huge arrays, so the sizes are checked first. The compression
-    ratio of keys and names is limited, because keys and names hardly compress. The number of
+    ratio of the keys and of the header is limited, because both compress little. The number of
     regions then limits the sizes of all other arrays.
     """
     from probdice.files.numpy_files import member
@@ -164,7 +164,7 @@ def _file_content(stream: BinaryIO) -> dict[str, Any]:
     # Earlier versions of probdice passed allow_pickle to NumPy 1.26, which stored it as an array.
     array_names.add("allow_pickle")
     if unknown := members.keys() - array_names:
-        raise FormatError(f"corrupt file: unknown array {min(unknown)!r}")
+        raise FormatError(f"not a saved overlap: unknown array {min(unknown)!r}")
 
     def array(name: str, most: int) -> NDArray[Any]:
         size = members[name].file_size

@@ -34,7 +34,7 @@ def shown_names(
     Parameters
     ----------
     names : mapping of int to str
-        The names. Keys are labels (label maps) or channel numbers (probabilities).
+        The names. Keys are labels (label maps) or channel indices (probabilities).
     number_of : callable
         Returns the number of the region with a given key, or None if it has no number.
 

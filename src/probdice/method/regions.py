@@ -35,8 +35,8 @@ class Regions:
     names : mapping of int to str
         The names by key. Keys without a name are omitted, and regions may share a name.
     losses : ndarray or None
-        Σ (1 − f) of each region against an empty region. It is None for label maps and for
-        separable similarities, such as absolute.
+        Σ (1 − f) of each region against an empty region. It is None for label maps, and if the
+        kernels of the similarity omit it because it equals the volume, as for absolute.
     colours : mapping of int to str
         The colours by key, such as "#0072B2". Keys without a colour in the source are omitted.
     likeliest : ndarray of int or None
@@ -72,7 +72,10 @@ class Regions:
         return self._shown_names.get(key, self.numbers.get(key, key))
 
     def number(self, index: int) -> int | None:
-        """Return the number of a region: its label in a label map, or its channel label or None."""
+        """Return the number of a region, or None.
+
+        The number is the label of the region in a label map, or the label of its channel.
+        """
         return self.number_of(int(self.keys[index]))
 
     def number_of(self, key: int) -> int | None:
@@ -100,7 +103,7 @@ class Regions:
     def counterpart(self, label: Label) -> Label | None:
         """Return the number of a region given by name, or the name of one given by number.
 
-        Return None if the region is unknown or lacks a number or name.
+        Return None if the region is unknown or does not have both.
         """
         key = self._key_of(label)
         if key is None:
@@ -136,7 +139,7 @@ class Regions:
 
     @cached_property
     def _channels(self) -> dict[int, int]:
-        """Map the number of every region to its channel.
+        """Map each number to the index of its channel.
 
         A channel that has neither a number nor a name is numbered by its index.
         """
@@ -179,7 +182,7 @@ class Regions:
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
-        """The labels of all regions, including empty regions."""
+        """The labels of all regions in `keys`, including empty regions."""
         keys: list[int] = self.keys.tolist()
         if not self.names and (self.crisp or not self.numbers):
             return tuple(keys)
@@ -311,7 +314,7 @@ def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[
 
 
 def _union(key_arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return all keys as ascending integers. NumPy would convert mixed types to float."""
+    """Return all keys as ascending integers. NumPy would convert mixed integer types to float."""
     if len({keys.dtype for keys in key_arrays}) > 1:
         key_arrays = [as_integers(keys.tolist()) for keys in key_arrays]
         if len({keys.dtype for keys in key_arrays}) > 1:

@@ -167,8 +167,8 @@ def joined_losses(
     """Compute Σ (1 − f) of each group (rows) with one unmatched region added (columns)."""
     if images is None:
         raise NeedsImages(
-            f"Merging or grouping regions of a probabilistic {side} requires the images. Compare "
-            f"the segmentations themselves."
+            "Merging or grouping these regions requires the images, because a side contains "
+            "probabilities. Compare the segmentations themselves."
         )
     keys = Both(overlap.reference.keys, overlap.prediction.keys)
 

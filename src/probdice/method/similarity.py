@@ -44,7 +44,8 @@ class Similarity(ABC):
         The values of the parameters by name.
     separable : bool
         Whether 1 − f of two vectors is half the sum of the absolute differences of their entries.
-        Scores can then be computed from the overlaps of pairs of regions, without the pixels.
+        The score of a one-to-one correspondence can then be computed from the overlaps of pairs of
+        regions, without the pixels.
     unbounded : bool
         Whether two vectors can be infinitely far apart. If so, f is 0 only for such vectors.
     disagreement : float
@@ -252,8 +253,8 @@ def aitchison_distance(
     ``dₐ(p, q) = ‖clr(p) − clr(q)‖₂`` with ``clr(p)ᵢ = log pᵢ − meanₖ log pₖ``
 
     A region that is 0 in both vectors is excluded. A region that is 0 in exactly one vector makes
-    the distance infinite, unless `floor` is positive. The distance does not depend on the scale of
-    either vector.
+    the distance infinite, unless `floor` is positive. Without a floor, the distance does not depend
+    on the scale of either vector.
 
     Parameters
     ----------
@@ -300,7 +301,7 @@ def ilr_basis(regions: int) -> NDArray[np.float64]:
               \\log \\frac{(p_1 \\cdots p_k)^{1/k}}{p_{k+1}}, \\quad k = 1, …, K - 1
 
     This is the basis of Egozcue et al. (2003), which compares each region with the geometric mean
-    of the preceding regions. Rows are orthonormal and sum to 0.
+    of the preceding regions. The rows are orthonormal, and each row sums to 0.
     """
     basis = np.zeros((regions - 1, regions))
     for k in range(1, regions):

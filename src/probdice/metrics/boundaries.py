@@ -88,7 +88,7 @@ def boundaries_of(
         raise InputError(
             f"boundaries require images with two or three axes, found {len(shape)} (shape "
             f"{shape}). "
-            "Compare one image at a time, without channel or time axes."
+            "If the arrays have channel or time axes, compare one 2-D or 3-D image at a time."
         )
     options = {
         "percentiles": numbers_in("percentiles", percentiles, "above 0 and at most 100"),

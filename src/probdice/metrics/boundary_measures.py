@@ -117,8 +117,8 @@ def boundary_definition(tolerances: Sequence[float], infinite: float | None) -> 
     surface = f"; {share_definitions(limits)}" if tolerances else ""
     return (
         f"Boundary distances are exact distances from the centroids of the elements of one surface "
-        f"to the nearest point of the other surface, weighted by area (Podobnik and Vrtovec, "
-        f"MeshMetrics, arXiv:2509.05670). Surfaces lie halfway between voxels. "
+        f"to the nearest point of the other surface, weighted by area or length (Podobnik and "
+        f"Vrtovec, MeshMetrics, arXiv:2509.05670). Surfaces lie halfway between voxels. "
         f"{distance_definitions()}{surface}. {penalty_text}. "
         f"Probabilities are compared at the levels 0.1 to 0.9. Distances and tolerances are in mm, "
         f"or in voxels for images without geometry."

@@ -185,7 +185,8 @@ class Boundaries:
         """
         if self._elements is None:
             raise InputError(
-                "the elements of boundaries require the images. Compare the images again."
+                "the elements of the boundaries are not available, because this result contains no "
+                "images. Compare the segmentations again."
             )
         if not -len(self) <= k < len(self):
             raise InputError(f"k must be the index of one of {len(self)} groups, found {k}")

@@ -7,9 +7,9 @@ these moments. The same pass computes the log loss and counts pixels above thres
 - *Expected and maximum calibration errors* of the most probable region of every pixel follow Guo et
   al. (2017). Bins exclude their lower end and include their upper end; the first bin also includes
   0. The errors are the mean over pixels and the maximum over bins of |mean predicted probability in
-  the bin − share of correct pixels in the bin|. The CURVAS challenge computes both errors against
-  each rater. For a soft reference, the mean reference probability of the most probable region
-  replaces the share of correct pixels.
+  the bin − share of correct pixels in the bin|. The CURVAS challenge computes the expected error
+  against each rater. For a soft reference, the mean reference probability of the most probable
+  region replaces the share of correct pixels.
 - *Chance* is the mean error of a calibrated predictor. For a label map as reference, it is computed
   from references whose regions are drawn at random, independently at every pixel, with the
   predicted probabilities. Neighbouring pixels of a real image are not independent, so a calibrated
@@ -51,7 +51,7 @@ __all__ = ["Binning", "Brier", "Calibration", "RegionCalibration", "Reliability"
 # Smallest number of fine bins per group, unless `MOST_CELLS` limits it. Fine bins are combined into
 # bins of equal width or mass.
 FINE = 4096
-MOST_CELLS = 2**20  # largest total number of fine bins of all groups
+MOST_CELLS = 2**20  # largest total number of fine bins, but every bin has at least one fine bin
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Calibration:
     regions : tuple of RegionCalibration
         The calibration of every group, in the order of the comparison.
     brier : Brier
-        The Brier score of all groups: the sum of the scores of the groups.
+        The Brier score over all groups, which is the sum of their Brier scores.
     log_loss : float
         The mean of −Σ p log q, in nats, over the pixels where this sum is finite.
     infinite : int

@@ -1,4 +1,4 @@
-"""Bins of predicted probabilities: the reliability diagram and the Brier score of one region."""
+"""Bins of predicted probabilities: reliability diagrams and Brier scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Binning", "Brier", "CalibrationBins", "Reliability"]
 Binning = Literal["width", "mass"]
 
 DRAWS = 2000  # random draws for the chance values
-NORMAL = 25.0  # variance above which a sum of draws is approximated as normal
+NORMAL = 25.0  # variance from which a sum of draws is approximated as normal
 LEVEL = 0.95
 
 
@@ -38,8 +38,8 @@ class Reliability:
     predicted : ndarray
         Mean predicted probability in each bin.
     observed : ndarray
-        Mean reference probability in each bin. If the reference is a label map, this is the share
-        of the pixels that have the predicted region in the reference.
+        Mean reference probability of the predicted region in each bin. If the reference is a label
+        map, this is the share of the pixels that belong to this region in the reference.
     expected_error : float
         Expected calibration error (ECE): the mean of |predicted − observed| over pixels.
     maximum_error : float
@@ -156,7 +156,7 @@ class CalibrationBins:
         )
 
     def reliability(self, fine_moments: Floats) -> Reliability:
-        """Return the diagram of one group, with its chance values."""
+        """Return the reliability diagram of these moments, with the errors expected by chance."""
         moments, cuts = self.join(fine_moments)
         occupied_bins = np.flatnonzero(moments[:, 0] > 0)
         n, p, q, *_ = moments[occupied_bins].T

@@ -42,7 +42,7 @@ class Components:
 def components_of(
     codes: NDArray[np.int32], groups: NDArray[np.bool_], connectivity: int, minimum: float
 ) -> Components:
-    """Divide a map into components, and remove small components.
+    """Divide a map into components, and remove components of fewer than `minimum` pixels.
 
     `codes` contains the group number plus 1 at every pixel, and 0 outside all groups. `groups`
     marks the groups to include.

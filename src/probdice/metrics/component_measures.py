@@ -107,7 +107,10 @@ def stratum_rows(
     classes: Sequence[str],
     strata: Sequence[float],
 ) -> list[dict[str, Any]]:
-    """Return detection measures over all cases of a method, one row per class and size range."""
+    """Return detection measures over all cases of a method.
+
+    There is one row per size range for all classes together, and one per class and size range.
+    """
     tables = [comparison.numbers.known("components") for comparison in comparisons]
     rows = [row for table in tables if table is not None for row in table.rows]
     units = dict.fromkeys(table.unit for table in tables if table is not None)
@@ -161,7 +164,7 @@ def component_definition(
         f"found components (segmentation quality, sq). In many-to-one matching (names that end "
         f"with _many), a component is a part of a component of the other side if more than half of "
         f"it is inside that component. The Jaccard index between the component and the union of "
-        f"its parts is then assigned to the component and to each part whose one-to-one match does "
-        f"not have a larger Jaccard index. Over the classes of a case, counts are summed and other "
+        f"its parts is then used for the component and for each part, unless the Jaccard index of "
+        f"the one-to-one match is larger. Over the classes of a case, counts are summed and other "
         f"measures are averaged."
     )

@@ -43,7 +43,7 @@ class ComponentRow:
     label : str
         The class of the component: the reference labels of its group. If the reference lacks the
         class, the prediction labels are used with ``match="labels"``, and the corresponding
-        reference labels in `match` are used with given pairs or groups. If there are none, the
+        reference labels in `match` are used with given pairs or groups. In all other cases, the
         label consists of the prediction labels and "(prediction)".
     volume : float
         The size of the component, in the unit of the table.
@@ -327,7 +327,7 @@ def _selected_groups(result: "Comparison", labels: Sequence[Label]) -> NDArray[n
 
 
 def _class_name(result: "Comparison", group: int) -> str:
-    """Return the reference labels of a class, even if the reference lacks them.
+    """Return the reference labels of a class, including labels that are absent from this reference.
 
     If the reference labels are unknown, return the prediction labels and "(prediction)".
     """

@@ -25,16 +25,14 @@ def as_connectivity(connectivity: object, axes: int) -> int:
     if connectivity is None:
         return connectivities[-1]
     words = " or ".join(str(number) for number in connectivities)
-    raise InputError(
-        f"connectivity must be {words} for an image of {axes} axes, found {connectivity!r}"
-    )
+    raise InputError(f"connectivity must be {words} for a {axes}-D image, found {connectivity!r}")
 
 
 def connected(code_map: NDArray[Any], connectivity: int) -> tuple[NDArray[Any], int]:
     """Return the component number of every pixel, and the number of components.
 
-    A component consists of connected pixels with equal codes. Components are numbered from 1 in the
-    order of their first pixel.
+    A component consists of connected pixels with equal codes other than 0. Components are numbered
+    from 1 in the order of their first pixel. Pixels with code 0 have the number 0.
     """
     if code_map.ndim == 1:  # cc3d needs at least two axes
         components, count = connected(code_map[None], 4)

@@ -61,9 +61,9 @@ class Detection:
     true_positives : int
         Number of groups found (TP).
     false_positives : int
-        Number of prediction regions that are not in a found group (FP).
+        Number of prediction instances that are not in a found group (FP).
     misses : int
-        Number of reference regions that are not in a found group (false negatives, FN).
+        Number of reference instances that are not in a found group (false negatives, FN).
     precision : float
         TP / (TP + FP).
     recall : float
@@ -121,7 +121,7 @@ class Detection:
 
     @cached_property
     def _values(self) -> Floats:
-        """Per group, the value to compare with the threshold; 0 for an unmatched region."""
+        """Per group, the value to compare with the threshold; 0 if a side has no instances."""
         values = self._shares.jaccard if self.by == "jaccard" else self._shares.dice
         return np.asarray(np.where(self._is_paired, values, 0.0))
 
@@ -160,12 +160,12 @@ class Detection:
 
     @property
     def false_positives(self) -> int:
-        """Number of prediction regions that are not in a found group."""
+        """Number of prediction instances that are not in a found group."""
         return self._counts(self.threshold)[1]
 
     @property
     def misses(self) -> int:
-        """Number of reference regions that are not in a found group."""
+        """Number of reference instances that are not in a found group."""
         return self._counts(self.threshold)[2]
 
     # -- qualities -------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ class Shares:
     """Per group, the intersection of the two sides and the volume of each side, in pixels.
 
     `regions` is the number of regions per side and group. `counted` marks the groups that are
-    included in means. Background regions are excluded from all attributes.
+    included in means. Regions that are marked as `outside` in `shares_of` are excluded from all
+    attributes.
     """
 
     common: Floats
@@ -100,7 +101,7 @@ def background_masks(result: "Comparison") -> Both[NDArray[np.bool_]]:
 
 
 def _sums_by_index(values: NDArray[Any], places: NDArray[np.int64], count: int) -> Floats:
-    """Return the sum of the values at every index."""
+    """Return the sum of the values at every index below `count`."""
     return np.bincount(places, values, count).astype(np.float64)
 
 

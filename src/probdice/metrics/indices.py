@@ -1,4 +1,4 @@
-"""Other segmentation metrics, computed from the overlap table instead of the pixels."""
+"""Other common segmentation metrics. Most are computed from the overlap table, not the pixels."""
 
 from dataclasses import dataclass, field, fields
 from math import nan
@@ -43,12 +43,12 @@ def _undefined() -> dict[Side, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Indices:
-    """Other segmentation metrics, computed from one overlap.
+    """Other common segmentation metrics of a comparison.
 
     Let n_ij be the number of pixels that reference region i and prediction region j share, let a_i
     and b_j be the volumes of the regions, and let N be the number of pixels. Metrics whose
-    description ends with "Label maps." are NaN if a side contains probabilities, and `notes`
-    contains a message. The other metrics are defined for label maps and probabilities. A quotient
+    description ends with "Label maps." are NaN if a side contains probabilities, and `notes` then
+    contains the reason. The other metrics are defined for label maps and probabilities. A quotient
     0/0 is NaN.
 
     Attributes
@@ -61,7 +61,7 @@ class Indices:
         Rand index corrected for chance (Hubert and Arabie): 1 for equal partitions, 0 on average
         for shuffled pixels. Label maps.
     rand_precision : float
-        Share of the pairs of distinct pixels within a prediction region that are also within a
+        Share of the pairs of distinct pixels within a prediction region that are also within one
         reference region: Σ n_ij (n_ij − 1) / Σ b_j (b_j − 1). Label maps.
     rand_recall : float
         The same with the sides exchanged: Σ n_ij (n_ij − 1) / Σ a_i (a_i − 1). Label maps.

@@ -1,8 +1,8 @@
 """Indices of two label maps that do not require a correspondence of regions.
 
 Let n_ij be the number of pixels that reference region i and prediction region j share, let a_i and
-b_j be the volumes of the regions, and let N be the number of pixels. Every index is a function of
-the overlapping pairs, so no table of all pairs is needed.
+b_j be the volumes of the regions, and let N be the number of pixels. Every index can be
+computed from the pairs of regions that overlap, so no table of all pairs is needed.
 """
 
 from math import fsum, log, nan, sqrt
@@ -168,14 +168,17 @@ def _mean(entropies: Both[float], average: Average) -> float:
 
 
 def _largest(values: NDArray[Any], places: NDArray[np.int64], count: int) -> NDArray[Any]:
-    """Return the largest value at every index."""
+    """Return the largest of the values at every index below `count`; 0 if there are none."""
     largest = np.zeros(count, values.dtype)
     np.maximum.at(largest, places, values)
     return largest
 
 
 def ratio(part: float, total: float) -> float:
-    """Return a quotient; NaN if the divisor is 0. Integers of any size are divided exactly."""
+    """Return a quotient; NaN if the divisor is 0.
+
+    The quotient of two integers is correctly rounded, even if the integers are large.
+    """
     return part / total if total else nan
 
 

@@ -35,8 +35,9 @@ def region_value(comparison: "Comparison", measure: str, region: str) -> float:
     float
         The value; NaN if neither side has the region, if its group is faint, or if the measure was
         not computed. If regions are matched by labels or by a given correspondence, a region that
-        only the prediction has counts as missing from the reference: its Dice is 0 and its distance
-        is infinite. With any other matching, the value of this region is NaN.
+        only the prediction has counts as missing from the reference: its Dice is 0, and its
+        distance is infinite or the penalty distance. With any other matching, the value of this
+        region is NaN.
 
     Examples
     --------

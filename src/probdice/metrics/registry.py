@@ -3,8 +3,7 @@
 `REGISTRY` contains the measures that are computed for every case, and `REGION_NUMBERS` contains the
 measures of every region. `OTHER_NUMBERS` describes the measures of regions and those that options
 add: boundary distances, the detection of components, and the counts and indices for which lower
-values are better. All output uses these three dictionaries: tables, rankings, help texts, HTML
-pages and figures.
+values are better. Tables, rankings, help texts, HTML pages and figures use these dictionaries.
 """
 
 from collections.abc import Callable

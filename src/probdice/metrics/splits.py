@@ -12,7 +12,7 @@ from probdice.method.sides import SIDES, Both, Side, other
 
 __all__ = ["Split", "splits_of"]
 
-PART = 0.5  # a region is part of another region if more than this share is inside
+PART = 0.5  # a region is part of another region if more than this share of its volume is inside
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Unions of regions that form derived regions, given by labels or names."""
+"""Unions of regions, given by labels or names, that form derived regions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,10 +86,11 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
                 for part in (members & regions.reference, members - regions.reference)
             )
             raise InputError(
-                f"derived region {name!r} contains {inside} but not {outside}, and both are in one "
-                f"merged group. Add the other regions, or compare with ",
+                f"derived region {name!r} contains {inside} but not {outside}, and these regions "
+                f"are merged into one group. Add the missing regions, or match the regions without "
+                f"merging (",
                 Option("merge", "none"),
-                ".",
+                ").",
             )
         regions.prediction.update(groups.regions("prediction", group).tolist())
     return regions
@@ -98,10 +99,10 @@ def _regions(result: "Comparison", name: str, labels: Sequence[Label]) -> Both[s
 def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
     """Return the reference region with a label or, if it is empty, the regions that replace it.
 
-    An empty region is replaced by the unmatched prediction regions that correspond to it by label
-    or in the given pairs or groups. With ``match="labels"``, a label or name that occurs only in
-    the prediction selects the prediction region with this label or name, and the reference regions
-    that are matched to this prediction region.
+    An empty or missing reference region is replaced by the unmatched prediction regions that have
+    the same label, or that the given pairs or groups assign to it. With ``match="labels"``, a label
+    or name that occurs only in the prediction selects the prediction region with this label or
+    name, and the reference regions that are matched to this prediction region.
     """
     overlap, groups, match = result.overlap, result.correspondence.groups, result.options.match
     reference, prediction = overlap.reference, overlap.prediction

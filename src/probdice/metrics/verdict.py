@@ -186,7 +186,7 @@ def overlap_in_words(dice: float) -> str:
 
 
 def available(number: Callable[[], float]) -> float:
-    """Return a number, or NaN if it requires images that are no longer available."""
+    """Return a number, or NaN if it requires images that are not available."""
     try:
         return number()
     except NeedsImages:
@@ -194,7 +194,7 @@ def available(number: Callable[[], float]) -> float:
 
 
 def explained_of(comparison: Comparison) -> dict[Side, float]:
-    """Return the explained shares; NaN if they require images that are no longer available."""
+    """Return the explained shares; NaN if they require images that are not available."""
     try:
         return comparison.explained
     except NeedsImages:
@@ -230,9 +230,10 @@ def _mean_without_pair(comparison: Comparison) -> str:
 
 
 def _split_clauses(comparison: Comparison) -> list[str]:
-    """Return a clause for sides that have the same regions but split them differently.
+    """Return a clause about regions that the two sides split differently, if there are any.
 
-    A side splits regions if some of its regions are unmatched or merged.
+    A side is assumed to split regions of the other side if some of its regions are unmatched or
+    merged, and if it explains a share of at least `DETERMINED` of the other side.
     """
     split_sides = {side for side in SIDES if comparison.unmatched[side]}
     split_sides |= {merge.side for merge in comparison.merges}

@@ -1,6 +1,6 @@
 """The options of `compare`, `evaluate` and the commands, each declared once.
 
-Each option is a field of a dataclass, which stores the internal form of the option. The declaration
+Each option is a field of a dataclass, which stores the value in its internal form. The declaration
 of the field contains the check that converts a user's value to the internal form, the form on the
 command line, and the help text.
 """

@@ -29,7 +29,8 @@ class BoundaryDistance:
     definition : str
         How the measure is computed from the distances, for methods sections and HTML pages.
     percentile : bool
-        Whether the measure is a percentile, which users choose with ``percentiles``.
+        Whether the measure is a percentile. The argument ``percentiles`` of
+        `Comparison.boundaries` selects other percentiles.
     """
 
     title: str
@@ -57,7 +58,9 @@ BOUNDARY_DISTANCES = {  # in the order of tables
 
 @dataclass(frozen=True)
 class BoundaryShare:
-    """The descriptions of a boundary share: the share of both boundaries within a tolerance.
+    """The descriptions of a boundary share.
+
+    A boundary share is the share of both boundaries that is within a tolerance of the other one.
 
     Attributes
     ----------

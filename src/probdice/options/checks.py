@@ -7,7 +7,7 @@ from numbers import Real
 from operator import index
 from os import PathLike, fspath
 from os.path import abspath
-from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, TypeVar, cast
 
 from probdice.errors import InputError
 from probdice.method.background import Background
@@ -27,8 +27,6 @@ __all__ = [
     "as_background",
     "as_components",
     "as_connected",
-    "as_files",
-    "as_folder",
     "as_max_bytes",
     "as_names",
     "as_names_by_side",
@@ -43,7 +41,10 @@ __all__ = [
     "as_tolerance",
     "as_workers",
     "by_side",
+    "files_in",
+    "folder_in",
     "given_from_list",
+    "number_in",
     "numbers_in",
     "rule_from_dict",
     "texts_in",
@@ -51,7 +52,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-CONNECTIVITIES = (2, 4, 8, 6, 18, 26)  # neighbours of a pixel in 1-D, 2-D and 3-D
+CONNECTIVITIES = (2, 4, 8, 6, 18, 26)  # numbers of neighbours of a pixel in 1-D, 2-D and 3-D
 TOLERANCE = 0.1  # largest allowed distance between corresponding corners of two grids, in pixels
 
 
@@ -68,7 +69,8 @@ Names: TypeAlias = str | tuple[tuple[Label, str], ...]
 GivenNames: TypeAlias = str | PathLike[str] | Mapping[Any, str] | Sequence[str] | None
 Priority: TypeAlias = str | Sequence[str]
 GivenBackground: TypeAlias = Label | Mapping[Side, Label] | None
-# A common scale applies only if values exceed 1. A scale for one side always applies.
+# A common scale applies only to a side with probabilities above 1.5, or with several integers per
+# pixel. A scale for one side always applies.
 Scale: TypeAlias = float | Both[float | None] | None
 
 
@@ -99,8 +101,8 @@ def by_side(name: str, check: Callable[[object], T], default: Any) -> Callable[[
             return Both(*[check(value)] * 2)
         if not set(value) <= set(SIDES):
             raise InputError(
-                f"{name}: expected values for 'reference' and 'prediction', found keys "
-                f"{list(value)}"
+                f"{name}: expected a mapping with the keys 'reference' and 'prediction', or one of "
+                f"them, found the keys {list(value)}"
             )
         return Both(*(check(value.get(side, default)) for side in SIDES))
 
@@ -127,7 +129,7 @@ def as_rule(match: object) -> Rule:
         )
     hint = ""
     if isinstance(match, bool):
-        hint = '; match=True is now match="overlap", and match=False is match="labels"'
+        hint = '. Use match="overlap" instead of True, and match="labels" instead of False'
     raise InputError(
         f"match must be {', '.join(map(repr, RULES))}, a mapping of prediction labels to reference "
         f"labels, or an earlier comparison, found {match!r}{hint}"
@@ -175,9 +177,10 @@ def as_tolerance(tolerance: object) -> float:
     """Check a geometry tolerance in pixels. None selects the default."""
     if tolerance is None:
         return TOLERANCE
-    if not (isinstance(tolerance, Real) and isfinite(tolerance) and float(tolerance) >= 0):
+    if not (_is_number(tolerance) and isfinite(tolerance) and tolerance >= 0):
         raise InputError(
-            f"geometry_tolerance must be a non-negative number of pixels, found {tolerance!r}"
+            "geometry_tolerance must be a finite, non-negative number of pixels, found "
+            f"{tolerance!r}"
         )
     return float(tolerance)
 
@@ -193,8 +196,10 @@ def as_number(scale: object) -> float | None:
     """Check a single scale: the value that means probability 1."""
     if scale is None:
         return None
-    if isinstance(scale, bool) or not isinstance(scale, Real) or not 0 < float(scale) < 2**64:
-        raise InputError(f"scale must be a positive number, such as 100 or 255, found {scale!r}")
+    if not (_is_number(scale) and 0 < scale < 2**64):
+        raise InputError(
+            f"scale must be a positive number below 2**64, such as 100 or 255, found {scale!r}"
+        )
     return float(scale)
 
 
@@ -208,23 +213,28 @@ _RANGES: dict[str, Callable[[float], bool]] = {
 
 def numbers_in(name: str, values: object, expected: str) -> tuple[float, ...]:
     """Check that one or more numbers are in a range, and return them without duplicates."""
-    candidates: Iterable[Any] = values if isinstance(values, Iterable) else [values]
     try:
-        numbers = tuple(dict.fromkeys(float(value) for value in candidates))
-    except (TypeError, ValueError):
-        raise InputError(f"{name}: expected numbers ({expected}), found {values!r}") from None
+        candidates = list(cast(Iterable[Any], values))
+    except TypeError:  # a single number
+        candidates = [values]
+    if isinstance(values, str | bytes) or not all(_is_number(value) for value in candidates):
+        raise InputError(f"{name}: expected numbers ({expected}), found {values!r}")
+    numbers = tuple(dict.fromkeys(map(float, candidates)))
     for number in numbers:
         if not _RANGES[expected](number):
             raise InputError(f"{name} must be {expected}, found {number:g}")
     return numbers
 
 
+def number_in(name: str, value: object, expected: str) -> float:
+    """Check that a number is in a range."""
+    (number,) = numbers_in(name, [value], expected)
+    return number
+
+
 def as_penalty(distance: object) -> float | None:
     """Check the distance that replaces infinite distances. None keeps infinite distances."""
-    if distance is None:
-        return None
-    (penalty,) = numbers_in("infinite", [distance], "finite and at least 0")
-    return penalty
+    return None if distance is None else number_in("infinite", distance, "finite and at least 0")
 
 
 def as_priority(priority: object) -> tuple[str, ...]:
@@ -242,7 +252,7 @@ def as_priority(priority: object) -> tuple[str, ...]:
 
 
 def as_components(labels: object) -> tuple[Label, ...] | None:
-    """Check the classes to divide into components. None means no class, and () means all."""
+    """Check the classes to divide into components, and return None for no class and () for all."""
     if labels is None or labels is False:
         return None
     if labels is True:
@@ -253,7 +263,10 @@ def as_components(labels: object) -> tuple[Label, ...] | None:
     if not label_list or not all(
         isinstance(label, str) or hasattr(label, "__index__") for label in label_list
     ):
-        raise InputError(f"components must be labels or names of regions, found {labels!r}")
+        raise InputError(
+            f"components must be labels or names of regions, or True for all classes, found "
+            f"{labels!r}"
+        )
     return tuple(dict.fromkeys(_label(label) for label in label_list))
 
 
@@ -276,8 +289,8 @@ def as_nested(labels: object) -> tuple[int, ...]:
     numbers = tuple(whole_number(label, "nested") for label in labels)
     if len(numbers) == 1 or len(set(numbers)) < len(numbers):
         raise InputError(
-            f"nested must name the background and every region once, such as (0, 2, 1, 3), found "
-            f"{numbers}"
+            f"nested must list the label of the background and the labels of one or more regions, "
+            f"each once, such as (0, 2, 1, 3), found {numbers}"
         )
     return numbers
 
@@ -366,19 +379,33 @@ def as_subjects(subjects: object) -> str | dict[str, str] | None:
     """
     if isinstance(subjects, Mapping):
         return {str(case): str(subject) for case, subject in subjects.items()}
-    return None if subjects is None else fspath(cast("str | PathLike[str]", subjects))
+    if subjects is None or isinstance(subjects, str | PathLike):
+        return None if subjects is None else fspath(subjects)
+    raise InputError(
+        f"subjects must be a pattern of case names, the path of a table, or a mapping of cases to "
+        f"subjects, found {subjects!r}"
+    )
 
 
-def as_files(files: object) -> tuple[str, ...]:
-    """Return the paths of one or more files as strings."""
-    if isinstance(files, str | PathLike):
-        return (fspath(files),)
-    return tuple(fspath(cast("str | PathLike[str]", file)) for file in cast(Iterable[Any], files))
+def files_in(name: str, files: object) -> tuple[str, ...]:
+    """Check that a value is the path of a file or several paths, and return them as strings."""
+    candidates: list[Any] = (
+        list(files) if isinstance(files, Iterable) and not isinstance(files, str) else [files]
+    )
+    if not all(isinstance(file, str | PathLike) for file in candidates):
+        raise InputError(f"{name} must be one or more paths of files, found {files!r}")
+    return tuple(map(fspath, candidates))
 
 
-def as_folder(folder: object) -> str | None:
-    """Return the path of a folder as a string. None remains None."""
-    return None if folder is None else fspath(cast("str | PathLike[str]", folder))
+def folder_in(name: str, folder: object) -> str | None:
+    """Check that a value is the path of a folder, and return it as a string. None remains None."""
+    if folder is None or isinstance(folder, str | PathLike):
+        return None if folder is None else fspath(folder)
+    raise InputError(f"{name} must be the path of a folder, found {folder!r}")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _label(value: object, expected: str = "labels must be whole numbers or names") -> Label:

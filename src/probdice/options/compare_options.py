@@ -23,6 +23,7 @@ from probdice.options.checks import (
     as_penalty,
     as_rule,
     as_tolerance,
+    number_in,
     numbers_in,
 )
 from probdice.options.declaration import Form, declarations, flag, option
@@ -92,9 +93,9 @@ class CompareOptions(ReadOptions):
     )
     boundaries: bool = flag(
         "Metrics",
-        "Also measure distances between boundaries: "
-        f"{', '.join(f'{name} ({one.help})' for name, one in BOUNDARY_DISTANCES.items())} and, "
-        "with --tolerance, "
+        "Also compute boundary measures: "
+        f"{', '.join(f'{name} ({one.help})' for name, one in BOUNDARY_DISTANCES.items())} "
+        "and, with --tolerance, "
         f"{', '.join(f'{name} ({one.title})' for name, one in BOUNDARY_SHARES.items())}.",
         "compare",
     )
@@ -117,8 +118,9 @@ class CompareOptions(ReadOptions):
         (),
         as_derived,
         Form("Metrics", "NAME=LABELS", COMPARING, repeated=True, advanced=True),
-        "Also compare a union of regions, given by labels or names, such as 'whole tumour=1,2,3', "
-        "or all unions that nnU-Net's dataset.json defines. Can be repeated.",
+        "Also compare a union of regions, given by labels or names, such as 'whole tumour=1,2,3'. "
+        "The path of nnU-Net's dataset.json selects all unions that this file defines. Can be "
+        "repeated.",
     )
     # The classes that are divided into components. None: no class; an empty tuple: all classes.
     components: tuple[Label, ...] | None = option(
@@ -138,7 +140,7 @@ class CompareOptions(ReadOptions):
     )
     minimum_size: float = option(
         0.0,
-        lambda size: numbers_in("minimum_size", size, "finite and at least 0")[0],
+        lambda size: number_in("minimum_size", size, "finite and at least 0"),
         Form("Metrics", "MM3", kind=float, advanced=True),
         "Minimum component size in mm³ (in voxels for 2-D images and images without geometry); "
         "smaller components of both sides are removed. Requires --components.",
@@ -173,7 +175,10 @@ class CompareOptions(ReadOptions):
     def check_combination(self, user_values: Mapping[str, Any]) -> None:
         """Reject options that cannot be combined, and options that have no effect."""
         if self.components is not None and self.background is None:
-            raise InputError("components require a background; pass ", Option("background", 0))
+            raise InputError(
+                "components require a background; pass its label or name, such as ",
+                Option("background", 0),
+            )
         if not self.boundaries:
             first = self.tolerance[0] if self.tolerance else None
             _reject_unused({"tolerance": first, "infinite": self.infinite}, BOUNDARIES)
@@ -237,7 +242,10 @@ class CompareOptions(ReadOptions):
         return words
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options as JSON data, without the additional fields of `EvaluateOptions`."""
+        """Return the options as JSON data.
+
+        `max_bytes` and the additional fields of `EvaluateOptions` are omitted.
+        """
         return stored_options(self, CompareOptions(), declarations(CompareOptions))
 
     @classmethod

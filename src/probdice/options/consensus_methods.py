@@ -21,7 +21,7 @@ class MethodWords:
     help : str
         Description in the help text of ``--method``.
     accepts_weights : bool
-        Whether the user may give the weights of the raters.
+        Whether the user can set the weights of the raters.
     """
 
     title: str

@@ -73,7 +73,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Declaration:
-    """An option of `compare`, `evaluate` and the commands.
+    """The declaration of an option.
 
     Attributes
     ----------

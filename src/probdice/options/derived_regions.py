@@ -32,10 +32,11 @@ def named_members(members: Members) -> dict[str, tuple[Label, ...]]:
             for label in label_tuple
         ):
             raise InputError(
-                f"derived region {name!r} must have labels or names of regions, found {labels!r}"
+                f"derived region {name!r} must consist of labels or names of regions, found "
+                f"{labels!r}"
             )
         if not str(name).strip():
-            raise InputError(f"derived regions must have names, found {name!r}")
+            raise InputError(f"the name of a derived region must not be empty, found {name!r}")
         members_of[str(name).strip()] = tuple(
             str(label) if isinstance(label, str) else index(label) for label in label_tuple
         )

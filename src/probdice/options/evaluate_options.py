@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from probdice.options.checks import (
-    as_files,
-    as_folder,
     as_scheduler,
     as_subjects,
     as_workers,
+    files_in,
+    folder_in,
+    number_in,
     numbers_in,
     texts_in,
 )
@@ -38,20 +39,20 @@ class EvaluateOptions(StatisticsOptions, CompareOptions):
     )
     mask: str | None = option(
         None,
-        as_folder,
+        lambda folder: folder_in("mask", folder),
         Form("Comparison", "DIR", path=True),
         "Folder with one mask per case. Only voxels where the mask is not 0 are compared.",
     )
     image: str | None = option(
         None,
-        as_folder,
+        lambda folder: folder_in("image", folder),
         Form("Output", "DIR", path=True),
         "Folder with the images that were segmented, one per case. The case pages show these "
         "images.",
     )
     surface: tuple[str, ...] = option(
         (),
-        as_files,
+        lambda files: files_in("surface", files),
         Form("Output", "FILE", repeated=True, path=True, advanced=True),
         "Surface on which to show values at vertices, such as lh.inflated or a .surf.gii file. "
         "Repeat the option for the other hemisphere.",
@@ -85,7 +86,7 @@ class EvaluateOptions(StatisticsOptions, CompareOptions):
     )
     component_threshold: float = option(
         0.5,
-        lambda value: numbers_in("component_threshold", value, "from 0 to 1")[0],
+        lambda value: number_in("component_threshold", value, "from 0 to 1"),
         Form("Metrics", "J", kind=float, advanced=True),
         "Minimum Jaccard index at which a component counts as found; 0.5 by default.",
     )

@@ -55,10 +55,12 @@ class ReadOptions:
         Form(
             *("Reading", "S", READING),
             by_side="reference:{0} or prediction:{0} always scales that side.",
+            without_sides="Value that means probability 1: 100 for percentages, 255 for 8-bit "
+            "maps. All values are read as probabilities, even those of a label map.",
             advanced=True,
         ),
         "Value that means probability 1: 100 for percentages, 255 for 8-bit maps. Label maps (one "
-        "whole number per voxel) and files without values above 1 are not scaled.",
+        "whole number per voxel) and files without values above 1.5 are not scaled.",
     )
     names: Both[Names | None] = option(
         Both(None, None),
@@ -74,7 +76,7 @@ class ReadOptions:
         "Regions in descending order of priority, such as tumour,kidney. Where masks overlap, each "
         "voxel is assigned to the region with the highest priority.",
     )
-    # The labels of nested channels, starting with the background; empty if channels are not nested.
+    # The labels of nested channels, the background first; empty if the channels are not nested.
     nested: Both[tuple[int, ...]] = option(
         Both((), ()),
         by_side("nested", as_nested, ()),

@@ -40,7 +40,7 @@ NO_OTHER = "#555555"  # outlines of regions that are absent from the other side
 
 
 def draw_boundaries(comparison: Comparison, request: PlotRequest) -> Figure:
-    """Draw both outlines, coloured by distance, and a histogram per group.
+    """Draw both outlines, coloured by distance, and histograms of at most `CURVES` groups.
 
     A region that is absent from the other side has grey outlines and no histogram.
     """

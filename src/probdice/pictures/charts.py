@@ -137,7 +137,8 @@ def _draw_agreement(comparison: Comparison, request: PlotRequest) -> Figure:
     """Draw the shares of pixels at which two label maps agree or differ."""
     canvas = canvas_for(request, (3.6, 3.0))
     ax = canvas.axes[0]
-    unit = comparison.overlap.unit  # 1 − f of a pixel that differs, which is 1 without a floor
+    # 1 − f of a pixel that differs, which is 1 unless the similarity has a floor.
+    unit = comparison.overlap.unit
     differing = round((1 - comparison.score) * comparison.pixels / unit)
     names = [f"f = {1 - unit:.2g}\ndiffer", "f = 1\nagree"]
     counts = [differing, comparison.pixels - differing]

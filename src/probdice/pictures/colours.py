@@ -1,9 +1,9 @@
-"""The colours of groups, which are the same in all pictures and on all pages.
+"""The colours of the groups of a comparison, by default the same in its pictures and on its page.
 
-The background is grey. Any other group has the colour that a file or a label table defines for its
-regions. If no colour is defined, or if an earlier group already has the colour, the group gets a
-colour from a colour-blind safe palette. The palette starts with the colours of Okabe and Ito
-(2008). The other colours were chosen one by one from a grid of saturated colours of medium
+By default, the background is grey. Any other group has the colour that a file or a label table
+defines for its regions. If no colour is defined, or if an earlier group already has the colour, the
+group gets a colour from a colour-blind safe palette. The palette starts with the colours of Okabe
+and Ito (2008). The other colours were chosen one by one from a grid of saturated colours of medium
 lightness, each with a large CIEDE2000 distance from the previous colours, black, white, the greys
 and the red of differences. Distances in deuteranopic and protanopic vision (Machado et al. 2009)
 were multiplied by 1.6, and distances from black and white by 1.3. Colours less than 8.2 CIELAB

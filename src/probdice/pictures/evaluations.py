@@ -136,7 +136,11 @@ def draw_regions(evaluation: Evaluation, measure: str | None, request: PlotReque
     from matplotlib.lines import Line2D
 
     if not evaluation.labels_agree:
-        raise InputError("kind='regions' requires labels with the same meaning in every case")
+        raise InputError(
+            "kind='regions' requires labels with the same meaning in every case, but the meaning "
+            "of the labels seems to differ between cases. If it is the same, assign names to the "
+            "labels."
+        )
     dice = {
         key: np.array(list(by_case.values())) for key, by_case in evaluation.region_dice().items()
     }
@@ -179,7 +183,7 @@ def draw_differences(evaluation: Evaluation, measure: str | None, request: PlotR
 
     pairs = evaluation.differences(measure)
     if not pairs:
-        raise InputError("kind='differences' requires at least two methods")
+        raise InputError("kind='differences' requires at least two methods, found one")
     values = evaluation.values(measure)
     visible_pairs = pairs[: max(int((PAGE - 1) / 0.5), 1)]
     rows = [
@@ -239,7 +243,7 @@ def draw_schemes(evaluation: Evaluation, measure: str | None, request: PlotReque
     from probdice.options import SCHEMES
 
     if len(evaluation.methods) < 2:
-        raise InputError("kind='schemes' requires at least two methods")
+        raise InputError("kind='schemes' requires at least two methods, found one")
     by_scheme = {
         scheme: {rank.method: rank for rank in evaluation.ranks(measure, scheme=scheme)}
         for scheme in SCHEMES

@@ -129,7 +129,7 @@ def _side_by_side(comparison: Comparison, request: PlotRequest, columns: Sequenc
 def _canvas(
     request: PlotRequest, shape: tuple[int, ...], planes: Sequence[Plane], columns: Sequence[str]
 ) -> Canvas:
-    """Return one row of axes per plane, with the heights of the images, within limits."""
+    """Return one row of axes per plane. Rows have the heights of their images, within limits."""
     width = 3.2
     ratios = [_ratio(plane, shape) for plane in planes]
     heights = [min(max(width * ratio, 0.5), 2 * width) for ratio in ratios]
@@ -236,7 +236,7 @@ def _place(comparison: Comparison, place: Place) -> tuple[int, ...]:
 
 
 def checked_place(shape: tuple[int, ...], place: Sequence[int]) -> tuple[int, ...]:
-    """Return the index of a pixel of an image, or raise an error if it is outside the image."""
+    """Return a pixel index as a tuple of int. Raise an error if the pixel is outside the image."""
     fits = len(place) == len(shape) and all(0 <= k < n for k, n in zip(place, shape, strict=False))
     if not fits:
         raise InputError(f"place must be a pixel index within the shape {shape}, found {place}")

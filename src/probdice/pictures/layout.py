@@ -59,7 +59,7 @@ class Link:
 class Layout:
     """Positions of all nodes and lines.
 
-    `hidden` is the number of groups that do not fit. `apart` is the number of joined pairs that
+    `hidden` is the number of groups that are not shown. `apart` is the number of joined pairs that
     have no pixel in common, including pairs of hidden groups. If groups were selected by their
     Dice, `floor` is the lowest Dice of the hidden matched groups, excluding faint groups.
     Otherwise, it is None.

@@ -137,7 +137,10 @@ def draw_overlap(comparison: Comparison, request: PlotRequest) -> Figure:
     matrix = matrix_of(comparison)
     rows, columns = (order.size for order in matrix.order)
     if min(rows, columns) == 0:
-        raise InputError("kind='overlap' requires regions on both sides")
+        raise InputError(
+            f"kind='overlap' requires non-empty regions on both sides, found {rows} in the "
+            f"reference and {columns} in the prediction"
+        )
     canvas = canvas_for(request, _size(rows, columns))
     ax = canvas.axes[0]
     step = matrix.step

@@ -20,7 +20,7 @@ __all__ = ["DISTANCE_COLOURS", "Outline", "distance_scale", "outlines_of", "stor
 
 DISTANCE_COLOURS = ("#3895FF", "#967AF0", "#D658C4", DIFFERENT)  # near to far
 MOST = 99.0  # percentile of the distances at which the scale ends if the largest is far above it
-CLOSE = 1.5  # the scale ends at the largest distance if it is at most this times the percentile
+CLOSE = 1.5  # the scale ends at the largest distance if this is at most CLOSE × the percentile
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ __all__ = ["SurfaceView", "painted", "views_of"]
 FINER = 2  # samples per pixel along each axis
 EMPTY = -1  # vertex of a pixel outside the surface
 AMBIENT = 0.55  # brightness of a surface that faces sideways
-BATCH = 1 << 21  # candidates per step, which limits memory
+BATCH = 1 << 21  # pairs of a triangle and a sample tested at once, which limits memory
 
 
 @dataclass(frozen=True, eq=False)

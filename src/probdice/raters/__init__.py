@@ -57,9 +57,10 @@ def consensus(
         the reliability of each rater for every region. For label maps with two regions, STAPLE
         returns the same result as ITK's STAPLEImageFilter.
     match : {"overlap", "labels"}, optional
-        How to match regions of different raters: by overlap or by equal labels.
+        How to match regions of different raters: by overlap, or by equal labels or names.
     weights : sequence or mapping of float, optional
-        The weight of each rater in the mean. All weights are equal by default.
+        The weight of each rater in the mean. All weights are equal by default. Weights cannot be
+        combined with ``method="staple"``.
     mask : array_like, Segmentation, path or image, optional
         The pixels to use (see `compare`).
     background : int or str, optional

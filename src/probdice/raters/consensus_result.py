@@ -264,8 +264,8 @@ class Consensus:
         Parameters
         ----------
         place : sequence of int, optional
-            For volumes, a pixel in the slice to show. By default, the slice with the most
-            disagreement is shown.
+            For volumes, the index of a voxel in the slice to show. By default, the slice with the
+            most disagreement is shown.
 
         Examples
         --------
@@ -380,7 +380,7 @@ def consensus_of(
         raise InputError(
             "weights cannot be combined with ",
             Option("method", method),
-            f", because {words.title} estimates the reliability of raters; omit weights",
+            f", because {words.title} estimates the reliability of raters. Omit weights.",
         )
     for note in panel.several.notes:
         if note.kind == "outside":  # the consensus has a value at every pixel

@@ -114,7 +114,7 @@ def likelihood(decision: Decision, theta: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The decisions of all raters, stored for repeated use.
+    """The decisions of all raters, for repeated use.
 
     If all raters are label maps, they are reduced to a table of combinations with their counts, and
     an iteration reads no pixels. Otherwise, all raters are read again in every iteration.
@@ -162,7 +162,8 @@ class Fusion:
     model : Model
         The model that computes the consensus.
     joint : ndarray or None
-        The result of `expected_counts` for this model; None if it was not computed.
+        The result of `expected_counts` for this model, within the tolerance of convergence; None if
+        it was not computed.
     iterations : int
         The number of iterations; 0 for methods without iterations.
     converged : bool
@@ -208,8 +209,8 @@ def expected_counts(evidence: Evidence, model: Model) -> Floats:
             f"the confusion matrices of {regions:,} common regions require "
             f"{raters * regions**2 * 8 / 2**30:.1f} GiB, more than the limit of "
             f"{LARGEST * 8 / 2**30:.1f} GiB. If only the consensus is needed, use ",
-            Option("method", "mean"),
-            " and do not access the performance of raters.",
+            Option("method", "mean", command='method="mean" in Python'),
+            ", and read only the segmentation of the result.",
         )
     return evidence.total(partial(_joint, model))
 

@@ -47,8 +47,8 @@ class Common:
     numbers : tuple of dict
         For each rater, a mapping of labels or channels to indices of common regions.
     region_labels : tuple of int or None
-        For each common region, the integer label that most raters use; None if the region has only
-        a name.
+        For each common region, a unique integer label, if possible the one that most raters use;
+        None if the region has only a name.
     region_names : mapping of int to str
         The names of common regions, by index. Regions without a name are omitted.
     """

@@ -44,7 +44,7 @@ class SetComparison:
     sample_diversity : float
         The mean distance between samples, E d(S, S′).
     volume_scores : dict
-        The continuous ranked probability score of the volume of every common region, in pixels.
+        The continuous ranked probability score of the volume of each of the `regions`, in pixels.
         The volumes S of the samples are a forecast of each rater's volume r. The score is
         E|S − r| − ½ E|S − S′|, averaged over the raters. The score does not assume a normal
         distribution.

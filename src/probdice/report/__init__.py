@@ -171,6 +171,6 @@ def write_evaluation(
         scripts=scripts,
     )
     write_page(file, text, alone=True)
-    # These pages are removed last, because the previous report links to them until it is replaced.
+    # Old case pages are removed last, because the old report links to them until it is replaced.
     remove_unlinked(file, pages)
     return pages

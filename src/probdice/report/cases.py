@@ -264,7 +264,8 @@ def _write_case_page(
         except (ProbdiceError, OSError, MemoryError) as error:
             reason = _reason(error, words)
             notice = (
-                f"The page shows only recorded numbers, because no images are available. {reason}"
+                "The page shows only recorded numbers, because the images cannot be shown. "
+                f"{reason}"
             )
             problem = f"{case} ({method}): the page has no images: {reason}"
     try:

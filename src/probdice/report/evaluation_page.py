@@ -167,7 +167,10 @@ def _headline(evaluation: Evaluation) -> str:
 
 
 def _chance(evaluation: Evaluation) -> dict[str, float | None]:
-    """Return the chance levels of the score (mean over all comparisons) and the adjusted score."""
+    """Return the chance levels of the score and of the adjusted score.
+
+    The level of the score is the mean over the comparisons with a known chance level, or None.
+    """
     levels = []
     for record in evaluation.records:
         with suppress(NeedsImages):

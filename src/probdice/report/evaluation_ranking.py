@@ -116,7 +116,10 @@ def _quartiles(entry: dict[str, Any]) -> Cell:
 
 
 def _differences(name: str, differences: list[dict[str, Any]], test: str) -> Table:
-    """Return the mean difference of every pair of methods, with 95 % CI and corrected p-value."""
+    """Return the mean difference of every pair of methods, with 95 % CI and corrected p-value.
+
+    If a difference is infinite, the median replaces the mean.
+    """
     columns = (
         Column("First", number=False),
         Column("Second", number=False),

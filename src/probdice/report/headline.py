@@ -42,6 +42,10 @@ __all__ = [
 
 DOUBTFUL = 0.4  # unrelated images can reach adjusted scores below this value
 MAX_NOTE_LENGTH = 2000  # characters of a note
+WITHOUT_IMAGES = (
+    ", because this comparison does not contain the images. Compare the segmentations again to "
+    "compute it."
+)
 NOTES_WITH_ICON = ("apart", "crossed", "unmatched")  # kinds of notes that have an icon
 
 
@@ -196,7 +200,7 @@ def _score_sentence(comparison: Comparison) -> str:
     """Return a sentence about the score and its distance from chance level."""
     score, chance = available(lambda: comparison.score), available(lambda: comparison.chance)
     if isnan(score):
-        return "The score can only be computed from the images."
+        return f"The score is not available{WITHOUT_IMAGES}"
     counts_pixels = comparison.overlap.crisp and comparison.similarity.disagreement == 1
     separable = comparison.similarity.separable
     words = words_of(comparison)
@@ -237,7 +241,7 @@ def _explained_sentence(comparison: Comparison, side: Side) -> str:
     try:
         share = comparison.explained[side]
     except NeedsImages:
-        return f"The explained share of the {side} requires the images."
+        return f"The explained share of the {side} is not available{WITHOUT_IMAGES}"
     if isnan(share):
         everywhere = f"the same at every {words_of(comparison).one}"
         return f"The {side} is {everywhere}, so its explained share is undefined."

@@ -84,7 +84,7 @@ def statistics_facts(statistics: StatisticsOptions) -> list[Fact]:
 
 
 def _other_options(options: Any, defaults: Any, unit: str = "") -> list[Fact]:
-    """Return all other options of `defaults` that change results and differ from the defaults."""
+    """Return the options that change results and differ from `defaults`, except `DESCRIBED`."""
     declared = declarations(type(defaults))  # type: ignore[arg-type]  # a class is hashable
     return [
         Fact(

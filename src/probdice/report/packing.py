@@ -1,10 +1,11 @@
 """The pixel data of a page, rounded and compressed. Large images are subsampled.
 
-For every pixel, a page contains the most probable regions of each side and the similarity f.
-Probabilities are rounded to the digits that the page displays. If the data exceed the size limit,
-the page stores fewer digits. If this is not sufficient, the page contains only every n-th pixel
-along every axis, and a sentence next to the images reports the subsampling. For two label maps with
-at most `NAMED` regions each, f is not stored, because the page computes it from the regions.
+For every pixel, a page contains the most probable regions of each side (at most `KEPT` per side)
+and the similarity f. Probabilities are rounded to the digits that the page displays. If the data
+exceed the size limit, the page stores fewer digits. If this is not sufficient, the page contains
+only every n-th pixel along every axis, and a sentence next to the images reports the subsampling.
+For two label maps with at most `NAMED` regions each, f is not stored, because the page computes it
+from the regions.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ DIGITS = ((2**21, 4), (2**23, 3))  # (largest number of stored values, digits); 
 
 @dataclass(frozen=True)
 class Pixels:
-    """The data of the viewer as JSON data, and sentences about omissions.
+    """The data of the viewer, to be written as JSON, and sentences about omissions.
 
     `left_out` is shown next to the images, and `omissions` is shown below the images.
     """
@@ -263,7 +264,7 @@ def _step_note(step: int, words: PixelWords) -> list[str]:
         return []
     return [
         f"The images show every {ordinal(step)} {words.one} along each axis. All results are "
-        f"computed from all {words.many}."
+        f"computed from all compared {words.many}."
     ]
 
 

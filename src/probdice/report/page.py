@@ -59,10 +59,10 @@ NO_SURFACE = (
     ".",
 )
 
-LISTED = 2000  # groups in the table
-PLOTTED = 500  # matched groups, and unmatched regions per side, in the plot of Dice
+LISTED = 2000  # largest number of groups in the table
+PLOTTED = 500  # largest number of matched groups, and of unmatched ones per side, in the plot
 APART = 3  # a side with more unmatched regions shows only the first; a list contains the others
-WARNED = 2  # notes on the first screen
+WARNED = 2  # largest number of notes at the top of the page
 MOST_JSON = 1_000_000  # largest compressed result in a page, in bytes before base64
 PRINTED = 30  # diagrams with more rows are not printed
 SHORT = 18  # largest number of characters of a name in the diagram
@@ -213,12 +213,12 @@ class Page:
 
     @property
     def axes(self) -> int:
-        """The number of axes of the images; 0 without images."""
+        """The number of axes of the displayed images; 0 if the page has no viewer."""
         return len(self.viewer["shape"]) if self.viewer else 0
 
     @property
     def crisp(self) -> bool:
-        """Whether both sides are label maps."""
+        """Whether both sides are label maps; False if the page has no viewer."""
         return bool(self.viewer and self.viewer["crisp"])
 
     @property
@@ -253,7 +253,7 @@ def page_of(
         for k in _groups_to_list(comparison.groups)
     )
     viewer, left_out = None, ""
-    omissions: tuple[str, ...] = ("The images of this comparison are no longer available.",)
+    omissions: tuple[str, ...] = ("The images of this comparison are not available.",)
     pictures = pictures_on(comparison, colours, surfaces, every=every_surface)
     if vertex_space_of(comparison.images) is not None:
         omissions = () if pictures else (in_words(NO_SURFACE, as_words(words)),)

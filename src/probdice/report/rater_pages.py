@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RatersPage", "raters_page", "write_consensus"]
 
-LISTED = 200  # common regions in the table
-NAMED = 6  # raters that the subtitle names
+LISTED = 200  # largest number of common regions in the table
+NAMED = 6  # largest number of raters that the subtitle names
 MATRIX_DIGITS = 3
 APART = 0.05  # smallest range of scores for which the verdict names the rater who agrees least
 ABSENT = "not used"  # remark on a region that a rater does not have

@@ -63,7 +63,8 @@ def rater_slices(
 ) -> RaterSlices:
     """Return the slices of all raters, and the outlines of the regions in `channels`.
 
-    The first slice shown is the slice where the raters disagree most on the first of these regions.
+    The first slice shown is the slice with the most disagreement at the pixels of the first of
+    these regions or, if the raters agree there, at all pixels.
     """
     stack = stack_of(consensus.segmentation, MOST)
     shape, ranges = consensus.segmentation.shape, stack.ranges

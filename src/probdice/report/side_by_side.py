@@ -243,7 +243,7 @@ def _panel(method: str, comparison: Comparison, number: int) -> MethodPanel:
 
 
 def _verdict(panels: Sequence[MethodPanel]) -> str:
-    """Return the methods with the highest and the lowest Dice, and the worst region."""
+    """Return sentences about the methods with the highest and the lowest Dice."""
     ranked = sorted((one for one in panels if not isnan(one.dice)), key=lambda one: -one.dice)
     if not ranked:
         return ""

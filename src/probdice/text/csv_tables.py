@@ -12,7 +12,7 @@ __all__ = ["as_csv"]
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Return the rows as CSV. Numbers keep full precision; NaN and None become empty cells.
 
-    Names that look like formulas are escaped as in `probdice.text.escaping.csv_text`.
+    Strings that a spreadsheet may read as formulas are escaped as in `csv_text`.
 
     Examples
     --------

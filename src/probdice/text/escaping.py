@@ -1,7 +1,8 @@
 r"""Escape text for terminals, CSV, Markdown and LaTeX.
 
 The names of files, regions, methods and cases are untrusted. Escaping prevents control sequences
-in terminals, formulas in spreadsheets, and HTML in Markdown. Jinja2 escapes text in HTML pages.
+in terminals, formulas in spreadsheets, HTML in Markdown, and commands in LaTeX. Jinja2 escapes text
+in HTML pages.
 """
 
 import json
@@ -39,7 +40,7 @@ def printable(text: str) -> str:
 def visible(text: str) -> str:
     r"""Escape unprintable characters, except line breaks, for a terminal.
 
-    JSON text remains valid, and its content does not change.
+    JSON text that is indented with spaces remains valid, and its content does not change.
 
     Examples
     --------
@@ -56,9 +57,9 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
 
     An apostrophe is added in front of strings that a spreadsheet may read as formulas. These are
     strings that start with ``=``, ``+``, ``-`` or ``@`` (or their full-width forms), with or
-    without leading spaces, and strings that start with a tab or a line break. An apostrophe is also
-    added in front of strings that start with an apostrophe. To restore the original string, remove
-    one leading apostrophe. Numbers are unchanged, including numbers given as strings.
+    without leading white space, and strings that start with a tab or a line break. An apostrophe is
+    also added in front of strings that start with an apostrophe. To restore the original string,
+    remove one leading apostrophe. Finite numbers are unchanged, including numbers given as strings.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""Escape a string for Markdown: HTML, links, table cells and line breaks.
+    r"""Escape a string so that Markdown displays it as plain text on one line.
 
     Examples
     --------

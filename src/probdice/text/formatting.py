@@ -1,4 +1,7 @@
-"""Format numbers and file names for display. Numbers below 1 are never rounded up to 1."""
+"""Format numbers and file names for display.
+
+`decimal` and `percent` never round a number below 1 up to 1.
+"""
 
 import re
 from math import isinf, isnan
@@ -10,7 +13,7 @@ ABSENT = "–"  # shown for undefined numbers
 INFINITE = "∞"
 CONTAINER = re.compile(
     r".*\.zarr|.*\.\w+:.*", re.IGNORECASE
-)  # part of a path; all later parts are inside this file
+)  # a part of a path that names a container; later parts are paths inside this container
 
 
 def decimal(value: float | None, digits: int = 4) -> str:
@@ -80,7 +83,7 @@ def percent(value: float | None, digits: int = 1) -> str:
     """
     if value is None or isnan(value):
         return ABSENT
-    # A fraction just below 1 may become 100 when multiplied, so `_round` gets the fraction.
+    # A fraction just below 1 may become exactly 100 when multiplied, so `_round` gets the fraction.
     return f"{_round(float(value), 100, digits)} %"
 
 

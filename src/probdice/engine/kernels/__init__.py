@@ -1,4 +1,7 @@
-"""Compiled loops over the pixels of contiguous arrays. Kernels import only `probdice.compiler`."""
+"""Compiled loops over the pixels of contiguous arrays.
+
+Within probdice, kernels import only `probdice.compiler` and each other.
+"""
 
 from probdice.compiler.jit import watch_compiler
 from probdice.engine.kernels import (

@@ -42,7 +42,7 @@ def pairs(
     """Add Σ min(p_i, q_j) to `savings`, and the sum of each row to `p_volumes` or `q_volumes`.
 
     For each region, the number of pixels at which it is the most probable is added to `p_likeliest`
-    or `q_likeliest`. Return, per side, whether the values are valid.
+    or `q_likeliest`. Return, per side, whether the values are known to be valid (see `survey`).
     """
     p_sound = q_sound = True
     p_step, q_step = np.empty(p.shape[0]), np.empty(q.shape[0])

@@ -2,11 +2,11 @@
 
 The distance between two vectors with two entries is the absolute difference of their logits,
 divided by √2. Logits have base 2, because base-2 logarithms can be computed from the bits of a
-floating-point number. In float32, the error of the logit of 1e-38 is 4e-6. The error of a score is
-this error times ln 2 / √2.
+floating-point number. In float32, the error of the logit of 1e-38 is 4e-6. An error of a logit
+changes f by at most this error times ln 2 / √2.
 
 `pairs` adds the saving of every pair of regions, and `joined` adds the losses 1 − f of groups with
-one additional region. `pixels` returns f at every pixel.
+one additional region. `pixels` writes f at every pixel.
 """
 
 import math
@@ -86,7 +86,7 @@ def pairs(
     `q_likeliest`. A pair saves ½ (ℓ(p_i, 0) + ℓ(0, q_j) − ℓ(p_i, q_j)) at every pixel where both
     regions are present. ℓ(a, b) is 1 − f of the vectors (a, 1 − a) and (b, 1 − b). Without a floor,
     ℓ(p_i, 0) is 1 at these pixels, so the saving is ½ (1 + f). Return, per side, whether the values
-    are valid.
+    are known to be valid (see `survey`).
     """
     p_sound = q_sound = True
     p_count, q_count = p.shape[0], q.shape[0]
@@ -166,9 +166,9 @@ def _logits(
     """Write the logits of the listed regions; return whether a region is absent from a pixel.
 
     `survey_rest` computes `largest` and `rest`. A region that is absent from a pixel has the logit
-    `absent`, which is infinite, with opposite signs on the two sides, so that f with any other
-    logit is exactly 0. The total loss of each listed region against an empty region is written to
-    `losses`. With a floor, the loss at every pixel is written to `alones`.
+    `absent`, which is infinite, with opposite signs on the two sides, so that f with any logit of
+    the other side is exactly 0. The total loss of each listed region against an empty region is
+    written to `losses`. With a floor, the loss at every pixel is written to `alones`.
     """
     real = rows.dtype.type
     one, none, unit = real(1), real(0), real(UNIT)
@@ -257,7 +257,7 @@ def _savings_floor(
 def _loss(p: Rows, p_at: int, q: Rows, q_at: int, size: int, floor: float) -> float:
     """Return the sum of 1 − f over the pixels of two rows of logits.
 
-    With a floor, a pixel from which the same region is absent on both sides adds 0.
+    With a floor, a pixel at which the same entry of both binary vectors is 0 adds 0.
     """
     p_logit, p_absent = p[2 * p_at], p[2 * p_at + 1]
     q_logit, q_absent = q[2 * q_at], q[2 * q_at + 1]

@@ -29,8 +29,8 @@ def histogram(rows: Rows, start: int, size: int, counts: NDArray[np.int64], sums
 def _add_runs(row: Rows, places: NDArray[np.int32], counts: NDArray[np.int64], sums: Sums) -> None:
     """Add the number and the sum of the values in each bin.
 
-    Neighbouring pixels are often in the same bin. The sum of this bin stays in a register, because
-    adding to a memory cell immediately after it was written is slow.
+    Neighbouring pixels are often in the same bin. The sum of the current bin stays in a register,
+    because adding to a memory cell immediately after it was written is slow.
     """
     size = np.uint64(row.size)
     first, place = np.uint64(0), np.uint64(places[0])

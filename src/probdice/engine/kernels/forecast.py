@@ -29,11 +29,11 @@ def calibrate(
 ) -> None:
     """Add the sums for groups of rows. p is the reference, and q is the prediction.
 
-    `moments` contains the sums for each group and each bin of q. Bins are open on the left.
-    `likely` contains the same sums for the group with the largest q at every pixel.
-    ``above[g, i, j]`` is the number of pixels at which p exceeds i thresholds and q exceeds j.
-    `losses` contains the sum of −Σ p log q over the pixels where this value is finite, and the
-    number of pixels where it is infinite.
+    `moments` contains the sums for each group and each bin of q. Bins are open on the left, except
+    the first bin. `likely` contains the same sums for the group with the largest q at every pixel.
+    ``above[g, i, j]`` is the number of pixels at which p exceeds exactly i thresholds and q exceeds
+    exactly j. `losses` contains the sum of −Σ p log q over the pixels where this value is finite,
+    and the number of pixels where it is infinite.
     """
     groups, bins = moments.shape[0], moments.shape[1]
     p_sums, q_sums = np.empty((groups, STEP), p.dtype), np.empty((groups, STEP), q.dtype)
@@ -82,7 +82,10 @@ def _join(rows: Rows, start: int, starts: Indices, members: Indices, step: int, 
 
 @inner
 def _bin(value: float, bins: int) -> int:
-    """Return the index of the bin of a value. A bin includes its right end but not its left end."""
+    """Return the index of the bin of a value.
+
+    A bin includes its right end but not its left end. The first bin also includes 0.
+    """
     return min(max(int(np.ceil(value * bins)) - 1, 0), bins - 1)
 
 

@@ -37,6 +37,7 @@ def pairs_absolute(
     """Add the pixel counts of codes, the volumes, and Σ min(q_j, 1) over the pixels of each code.
 
     For each region, the number of pixels at which it is the most probable is added to `likeliest`.
+    Return whether the values are known to be valid (see `survey`).
     """
     sound = True
     step_volumes = np.empty(q.shape[0])
@@ -71,7 +72,8 @@ def pairs_aitchison(
     """Add the pixel counts of labels, the volumes and losses of regions, and the savings of pairs.
 
     The loss of a region is Σ (1 − f) against an empty region. For each region, the number of pixels
-    at which it is the most probable is added to `likeliest`.
+    at which it is the most probable is added to `likeliest`. Return whether the values are known to
+    be valid (see `survey`).
     """
     sound = True
     size = aitchison.STEP

@@ -64,7 +64,8 @@ def _logarithm(ratio: float, like: Rows) -> float:
 def logit(a: Rows, b: Rows, floor: float, into: Rows, at: int) -> None:
     """Write the logit of (a, b) to two rows of `into`.
 
-    The first row is log₂(a/b). With a floor, the second row is −1 where a is 0 and 1 where b is 0.
+    The first row is log₂(a/b). With a floor, the second row is −1 where only a is 0, 1 where only b
+    is 0, and 0 elsewhere.
     """
     real = a.dtype.type
     log_ratio(a, b, floor, into[2 * at])

@@ -62,7 +62,7 @@ def _survey_four(
 ) -> int:
     """Process four rows at a time to reduce memory traffic.
 
-    Return a negative number if a value is negative.
+    Return a negative number if the sign bit of a value is set.
     """
     size = np.uint64(a.size)
     none = a.dtype.type(0)

@@ -49,8 +49,8 @@ def find_distances(
 ) -> None:
     """Write the distance from each element's centroid to another surface, and each element's size.
 
-    Both surfaces have the same box. Only the elements in the cells `first` to `last` of `part` are
-    processed.
+    Both surfaces have the same box. Only the elements in the cells of `part` from `first` up to,
+    but not including, `last` are processed.
     """
     most = shapes.neighbours.shape[0]
     near = _Neighbours(np.empty(most, np.int64), np.empty(most, np.uint8), np.empty((most, 3)))
@@ -256,7 +256,7 @@ def _closest_half(shifts: Integers, level: int, p: int, q: int, r: int, cell: Ce
 def _enter(
     other: Pyramid, shapes: Shapes, cell: Cell, element: int, best: float, stack: _Stack
 ) -> int:
-    """Push blocks that together contain all points closer than `best`, and return their number.
+    """Push blocks that together contain all points closer than √best, and return their number.
 
     The number is at most eight.
     """

@@ -152,7 +152,7 @@ def summarise_sets(
 ) -> None:
     """Write the statistics of many small pairs of sets.
 
-    Each pair is given by its cells and a box.
+    Each pair is given by the numbers of its two sets and by a box of cells.
     """
     for n in range(pairs.shape[0]):
         dense = boxes[n, 3] * boxes[n, 4] * boxes[n, 5]

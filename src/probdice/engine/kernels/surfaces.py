@@ -74,7 +74,7 @@ def collect(
     cells: Integers,
     configurations: Bytes,
 ) -> int:
-    """Write the cells in a box of pixels that contain the surface of a set. Return their number.
+    """Write the cells in a box of pixels that contain the surface of any set. Return their number.
 
     `sets[codes]` is the set number of each pixel. The box has `counts` cells, from cell `first` of
     an image with `sizes` cells. The pixels of the box start with the pixel before the first cell,

@@ -45,9 +45,9 @@ def pair_sums_of(value: Value, two: TwoValues | None = None) -> PairSums:
     ) -> None:
         """Sum the values of all pairs of rows, in tiles of four rows of p and four rows of q.
 
-        If fewer rows remain, the last row is repeated. Meanwhile, the same number of pixels of
-        `p_next` and `q_next` is loaded into the cache, a few lines at a time. Requesting all lines
-        at once would delay the sums.
+        If fewer rows remain, the last row is repeated. Between the sums, the same number of pixels
+        of `p_next` and `q_next` is loaded into the cache, a few lines at a time. Requesting all
+        lines at once would delay the sums.
         """
         last_p, last_q = p_rows.size - 1, q_rows.size - 1
         line, last_line = 0, -(-size * p_next.itemsize // LINE)
