@@ -55,7 +55,7 @@ def test_the_ranks_typed_on_a_sheet_are_read_by_rank(survey, visit, tmp_path):  
         assert page.inner_text("#status") == "14 of 14 ranks entered."
         file = f"answers-0{number}.csv"
         assert save(page, tmp_path / file) == file
-        assert page.inner_text("#status") == f"Saved as {file}. Thank you!"
+        assert page.inner_text("#status") == f"Saved as {file}. Thank you."
         with open(tmp_path / file, encoding="utf-8", newline="") as saved:
             expected = [row | {"rank": str(strengths[row["segmentation"]])} for row in rows]
             assert list(csv.DictReader(saved)) == expected

@@ -140,8 +140,8 @@ def test_the_terminal_and_the_page_show_inter_rater_agreement(folders, tmp_path)
     ("raters", "message"),
     [
         ({"anna": "anna"}, "raters: expected at least two, found 1"),
-        ({"anna": "anna", "good": "ben"}, "'good' is a method or a reserved name"),
-        ({"anna": "anna", "consensus": "ben"}, "'consensus' is a method or a reserved name"),
+        ({"anna": "anna", "good": "ben"}, "'good' is the name of a method or a reserved name"),
+        ({"anna": "anna", "consensus": "ben"}, "'consensus' is the name of a method or a reserved name"),
         ({"anna": "anna", "a/b": "ben"}, "'a/b' is not a valid folder name"),
     ],
 )

@@ -240,7 +240,7 @@ def test_a_corrupt_chunk_is_named(tmp_path):
             {"multiscales": [{"datasets": [{"path": 5}], "axes": []}]},
             "datasets or their paths are missing",
         ),
-        ({"multiscales": [{"datasets": [{"path": "0"}], "axes": ["x"]}]}, "name 1 axes"),
+        ({"multiscales": [{"datasets": [{"path": "0"}], "axes": ["x"]}]}, "define 1 axes"),
         (
             {
                 "multiscales": [

@@ -92,7 +92,7 @@ def test_one_channel_of_a_target_is_soft_if_requested():
     metric(soft, soft)
     assert metric.aggregate() == 1
     with pytest.raises(
-        InputError, match=r"must contain labels, found fractions\. .* use soft_target"
+        InputError, match=r"must contain labels, found values.* use num_classes=2 and soft_target"
     ):
         RegionDiceMetric(RegionDice(2))(soft, soft)
     with pytest.raises(InputError, match="y_pred has one channel, which must contain labels"):

@@ -131,7 +131,7 @@ def test_intervals_of_few_are_withheld() -> None:
     assert isnan(study.images["i0"].pearson_interval.low)
     assert study.overall.pearson_interval.kind == "percentile"
     few = rank_study(*_noisy(people=2, images=2), repeats=50)
-    assert few.overall.slope_interval.reason == "fewer than 6 people and images"
+    assert few.overall.slope_interval.reason == "fewer than 6 people and fewer than 6 images"
 
 
 def test_people_may_skip_an_image() -> None:
@@ -167,7 +167,7 @@ def test_a_stand_in_is_never_called_a_person() -> None:
         (answers_of({"Ann": (1, 2, 3)}), scores_of((0.9, 0.5)), "'c' of image 'cup' has no score"),
         (answers_of({"Ann": (1, 2)}) * 2, scores_of((0.9, 0.5)), "'a' of image 'cup' twice"),
         (answers_of({"Ann": (1, 2)}), scores_of((0.9, 0.5)) * 2, "occurs twice"),
-        (answers_of({"Ann": (1, 2)}), scores_of((0.9, np.nan)), "no finite score"),
+        (answers_of({"Ann": (1, 2)}), scores_of((0.9, np.nan)), "must have a finite score, found nan"),
         (answers_of({"Ann": (1, 2)}), [], "the table is empty"),
         ([], scores_of((0.9, 0.5)), "no person ranked image 'cup'"),
         (answers_of({"Ann": (1, 2)}), scores_of((1, 0)) + scores_of((1, 0), "hat"), "image 'hat'"),

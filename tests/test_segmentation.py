@@ -123,8 +123,8 @@ def test_plain_lists_are_arrays():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Segmentation.from_labels(np.zeros(3, complex)), "whole numbers of at most 64 bits, found complex128"),
-        (lambda: Segmentation.from_labels(np.array(["a"])), "whole numbers of at most 64 bits, found <U1"),
+        (lambda: Segmentation.from_labels(np.zeros(3, complex)), "at most 64 bits, found complex128"),
+        (lambda: Segmentation.from_labels(np.array(["a"])), "at most 64 bits, found <U1"),
         (lambda: Segmentation.from_probabilities(np.zeros((2, 3), object)), "found object"),
         (lambda: Segmentation.from_probabilities(np.zeros((0, 3))), "no regions: axis 0"),
         (lambda: Segmentation.from_probabilities(np.zeros((2, 3)), axis=2), "have no axis 2"),
@@ -366,7 +366,7 @@ def test_blocks_without_labels_add_no_label(monkeypatch):
             "keys of names must be channel indices from 0 to 1",
         ),
         (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), reading="sum"), "reading must"),
-        (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), ignore=(1,)), "Use from_labels"),
+        (lambda: Segmentation([[1.0]], crisp=False, labels=(0,), ignore=(1,)), "use from_labels"),
         (lambda: Segmentation([[1]], crisp=False, labels=(0,), reading="softmax"), "floating"),
         (lambda: Segmentation(1.0, crisp=False, labels=(0,)), "found a single number"),
         (

@@ -477,7 +477,7 @@ def test_metrics_without_pixels_are_nan(correspondence):
     assert torch.isnan(values["iou_1"])
     assert torch.isnan(values["chance"])
     if correspondence == "set":
-        with pytest.raises(InputError, match="no pixels were added, or all pixels are ignored"):
+        with pytest.raises(InputError, match="no pixels were added, or mask and ignore_index exclude all"):
             metric.result  # noqa: B018
 
 
@@ -757,7 +757,7 @@ def test_tensors_that_do_not_fit_are_rejected(preds, target, message):
 
 
 def test_soft_targets_have_no_label_to_ignore():
-    with pytest.raises(InputError, match=r"ignore_index=255 is a label, but target contains prob"):
+    with pytest.raises(InputError, match=r"ignore_index=255 selects labels, but target contains prob"):
         metric_for(ignore_index=255).update(made()[0]["logits"], made()[1]["soft"])
 
 

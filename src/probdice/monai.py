@@ -21,8 +21,8 @@ __all__ = ["RegionDiceHandler", "RegionDiceMetric"]
 class RegionDiceMetric(CumulativeIterationMetric):
     """A MONAI metric that computes a `RegionDice`.
 
-    The buffer has one row, which contains the sums of `RegionDice` over all images. MONAI gathers
-    the buffers of all processes.
+    The buffer has one row, which contains the sums of `RegionDice` over all images of this process.
+    MONAI gathers the buffers of all processes.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class RegionDiceMetric(CumulativeIterationMetric):
     def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **kwargs: Any) -> Tensor:
         """Return the sums of a batch, as one row."""
         if y is None:
-            raise InputError("y is missing: expected labels or probabilities")
+            raise InputError("y is missing. Pass the target as labels or probabilities.")
         preds = _without_channel(y_pred, "y_pred", self.metric.regions[1] == 2)
         target = _without_channel(y, "y", self.metric.regions[0] == 2 and self.soft_target)
         self.metric.reset()
@@ -187,7 +187,7 @@ class RegionDiceHandler(IgniteMetricHandler):
         engine : ignite.engine.Engine
             The engine, such as a MONAI evaluator.
         name : str, optional
-            Name of the stored value; by default, the name of the handler.
+            Name that replaces the name of the handler.
         """
         super().attach(engine, name or self.name)
 
@@ -200,7 +200,7 @@ class RegionDiceHandler(IgniteMetricHandler):
 
 
 def _without_channel(tensor: Tensor, name: str, foreground: bool) -> Tensor:
-    """Remove the channel axis of labels; return other tensors unchanged."""
+    """Remove the channel axis of labels with one channel; return other tensors unchanged."""
     if tensor.dim() < 2 or tensor.shape[1] != 1:
         return tensor
     if not tensor.is_floating_point():
@@ -209,8 +209,9 @@ def _without_channel(tensor: Tensor, name: str, foreground: bool) -> Tensor:
         return tensor
     labels = tensor.to(torch.int64)
     if not bool((labels == tensor).all()):
-        hint = ". For the probability of a foreground, use soft_target=True." if name == "y" else ""
+        option = "num_classes=2 and soft_target=True" if name == "y" else "num_clusters=2"
         raise InputError(
-            f"{name} has one channel, which must contain labels, found fractions{hint}"
+            f"{name} has one channel, which must contain labels, found values that are not "
+            f"integers. For the probability of a foreground, use {option}."
         )
     return labels[:, 0]

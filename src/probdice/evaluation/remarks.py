@@ -146,9 +146,9 @@ def _scale_note(
     if not 0 < len(unscaled_cases) < len(is_scaled):
         return
     text = (
-        f"{len(is_scaled) - len(unscaled_cases)} of {len(is_scaled)} probability maps of {name} "
-        f"were divided by {scale:g}. The others have no values above 1.5 and were not divided "
-        f"({listed(unscaled_cases, EXAMPLES)}). To divide all of them, use "
+        f"The scale {scale:g} was applied to {len(is_scaled) - len(unscaled_cases)} of "
+        f"{len(is_scaled)} probability maps of {name}. It was not applied to maps without values "
+        f"above 1.5 ({listed(unscaled_cases, EXAMPLES)}). To apply it to all of them, use "
     )
     fix = Option("scale", f"{option_side}:{scale:g}", f'scale={{"{option_side}": {scale:g}}}')
     yield Note("scaled", (text, fix, "."))

@@ -63,7 +63,8 @@ class ComparisonWidget(QWidget):
     Attributes
     ----------
     outcome : Outcome or None
-        The result of the last comparison; None while a comparison runs and after it has failed.
+        The result of the last comparison; None before the first comparison, while a comparison
+        runs, and after it has failed.
 
     Examples
     --------

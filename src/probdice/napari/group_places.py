@@ -1,4 +1,4 @@
-"""Find the position where the two sides of each group differ most."""
+"""For each group, find a pixel in the image part where the sides of the group differ most."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,12 +30,13 @@ AGREEING = 1e-12
 
 
 def group_places(comparison: "Comparison") -> Integers:
-    """Return one pixel per group, in the image part where both sides of the group differ most.
+    """Return one pixel per group, in the image part where the sides of the group differ most.
 
     The image is divided into parts, eight along each axis. For each group, the part with the
     largest sum of |p − q| is chosen. The result is a pixel of that part: for two label maps, a
-    pixel that differs; otherwise, a pixel with a large difference. For a group without any
-    difference, the result is a pixel in the part that contains most of the group.
+    pixel that belongs to the group on one side only; otherwise, a pixel with a large difference.
+    For a group without any difference, the result is a pixel in the part that contains most of the
+    group.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ class Outcome:
     layers : tuple
         The data, arguments and type of each new layer.
     places : ndarray of int
-        For each group, a pixel where the two sides differ, as found by `group_places`.
+        For each group, the pixel that `group_places` returns.
     """
 
     comparison: Comparison

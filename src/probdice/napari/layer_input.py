@@ -117,8 +117,8 @@ def segmentations_of(
     Returns
     -------
     Both of Segmentation
-        The segmentations. They have no geometry if neither layer has a transform or a physical
-        unit.
+        The segmentations. They have no geometry if both layers have the default transform and no
+        physical unit.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def _check_stack(layer: "Layer", array: Any) -> None:
 
 
 def _lazy(array: Any) -> Any:
-    """Convert a chunked store to a Dask array, so that new layers are computed when shown."""
+    """Convert a chunked store to a Dask array, so that derived layers are computed when shown."""
     if isinstance(array, np.ndarray) or has_type(array, "dask", "Array"):
         return array
     if chunks_of(array) is None:

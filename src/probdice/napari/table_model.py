@@ -121,7 +121,7 @@ def _tool_tip(group: Group) -> str:
         lines.append(f"{side}: {', '.join(labels) or '–'}")
     if group.faint:
         lines.append(
-            "This region is not the most probable region of any pixel, so the mean Dice excludes "
-            "it."
+            "No region of this group is the most probable region of any pixel, so the mean Dice "
+            "excludes the group."
         )
     return "\n".join(lines)

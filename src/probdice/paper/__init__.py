@@ -1,6 +1,7 @@
 """Reproduce the paper: draw its figures, check its claims, and repeat its study.
 
-`run_paper` runs all experiments. `rank_study` compares human ranks with ranks by score.
+The paper is Andrews & Hamarneh, arXiv:1509.07244. `run_paper` runs all experiments. `rank_study`
+compares human ranks with ranks by score.
 """
 
 from probdice.paper.answers import Answer, Scored, read_rankings, read_scores

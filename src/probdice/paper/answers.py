@@ -15,7 +15,7 @@ RANKING = ("person", "image", "segmentation", "rank")
 
 @dataclass(frozen=True)
 class Answer:
-    """The rank that a person gave to one segmentation. Rank 1 means the most similar one."""
+    """The rank that a person gave to one segmentation. Rank 1: most similar to the reference."""
 
     person: str
     image: str

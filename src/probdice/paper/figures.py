@@ -42,7 +42,7 @@ def compare_quietly(
     match: Rule = "labels",
     merge: Literal["none", "prediction", "both"] = "none",
 ) -> Comparison:
-    """Compare without the warning about infinite distances, which these experiments expect."""
+    """Compare without warnings. These experiments expect the warning about infinite distances."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbdiceWarning)
         return compare(reference, prediction, similarity=similarity, match=match, merge=merge)
@@ -170,7 +170,7 @@ class Sweep:
     scores: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
 
     def spearman(self, coefficient: str) -> Floats:
-        """Return the correlations between score and strength.
+        """Return the rank correlations between score and strength.
 
         The result has one row per image and one column per degradation.
         """
@@ -210,7 +210,11 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class PairWeight:
-    """The auxiliary segmentations of a pair of regions, their similarity f, and all weights."""
+    """The weights of all pairs of regions, and the details of one pair.
+
+    `auxiliaries` are the binary segmentations of the two regions (see `auxiliary`), and `f` is the
+    similarity of these segmentations at every pixel.
+    """
 
     reference: Segmentation
     prediction: Segmentation

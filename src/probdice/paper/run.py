@@ -134,7 +134,7 @@ def _write_numbers(
 
 
 def _save_figure(section: Section, out: Path) -> dict[str, str]:
-    """Write the figure of a section to a file, and return its texts and a data URL for the page."""
+    """Write the figure of a section to a file. Return the texts and a data URL for the page."""
     buffer = BytesIO()
     section.figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     with replacing(out / "figures" / f"{section.name}.png") as partial:

@@ -33,13 +33,13 @@ class Fit:
     ----------
     slope : float
         Slope of the line that predicts the rank by score from the average human rank, or NaN if
-        all human ranks are equal.
+        all average human ranks are equal.
     intercept : float
-        Intercept of the regression line, or NaN if all human ranks are equal.
+        Intercept of the regression line, or NaN if all average human ranks are equal.
     pearson : float
-        Pearson's correlation, or NaN if all human ranks or all ranks by score are equal.
+        Pearson's correlation, or NaN if all average human ranks or all ranks by score are equal.
     spearman : float
-        Spearman's correlation, or NaN if all human ranks or all ranks by score are equal.
+        Spearman's correlation, or NaN in the same cases as `pearson`.
     slope_interval : Interval
         95 % percentile bootstrap confidence interval of the slope.
     pearson_interval : Interval
@@ -196,7 +196,9 @@ def _fit(
     columns = np.concatenate(images)
     values = _line(_mean_ranks(ranks)[columns], by_score[columns])
     if max(len(ranks), len(images)) < FEWEST:
-        reason = f"fewer than {FEWEST} people" + (" and images" if len(images) > 1 else "")
+        reason = f"fewer than {FEWEST} people" + (
+            f" and fewer than {FEWEST} images" if len(images) > 1 else ""
+        )
         return Fit(*values, *[Interval(nan, nan, "withheld", reason)] * 3)
     samples = []
     for _ in range(repeats):
@@ -252,7 +254,7 @@ def _score_table(scores: Iterable[Scored]) -> dict[str, dict[str, float]]:
     for entry in scores:
         description = f"scores: {entry.segmentation!r} of image {entry.image!r}"
         if not isfinite(entry.score):
-            raise InputError(f"{description} has no finite score")
+            raise InputError(f"{description} must have a finite score, found {entry.score}")
         if entry.segmentation in images.setdefault(entry.image, {}):
             raise InputError(f"{description} occurs twice")
         images[entry.image][entry.segmentation] = entry.score

@@ -343,7 +343,7 @@ def _with_regions(
 ) -> Segmentation:
     """Apply a change to the probabilities and regions, unless the strength is 0."""
     if not (isfinite(strength) and strength >= 0):
-        raise InputError(f"strength must be a non-negative number, found {strength}")
+        raise InputError(f"strength must be a finite non-negative number, found {strength}")
     segmentation = as_segmentation(segmentation, "segmentation")
     if strength == 0:
         return segmentation

@@ -231,7 +231,7 @@ def soften(
     doubt: float = DOUBT,
     names: Sequence[Label] | None = None,
 ) -> Segmentation:
-    """Convert a label map to probabilities that are blurred and not certain.
+    """Convert a label map to probabilities: blur the boundaries, and add doubt to every pixel.
 
     Parameters
     ----------
@@ -256,7 +256,9 @@ def soften(
         raise InputError(f"doubt must be at least 0 and below 1, found {doubt}")
     labels = np.asarray(labels)
     if labels.size and not 0 <= labels.min() <= labels.max() < regions:
-        raise InputError(f"labels must be between 0 and {regions - 1}")
+        raise InputError(
+            f"labels must be between 0 and {regions - 1}, found {labels.min()} to {labels.max()}"
+        )
     channels = np.stack([labels == k for k in range(regions)]).astype(np.float64)
     if softness > 0:
         from scipy import ndimage

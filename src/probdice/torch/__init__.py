@@ -2,7 +2,8 @@
 
 `RegionDice` accumulates sums over batches and processes. By default, it matches regions once for
 the whole data set, and computes scores for this match. `RegionDiceLoss` computes 1 − Dice or 1 −
-score. The minimum of the loss is exactly at the target, even for soft targets.
+score. With the default similarity, the minimum of the loss is exactly at the target, even for soft
+targets.
 """
 
 from probdice.errors import imports_of_extra

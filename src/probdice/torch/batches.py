@@ -157,7 +157,7 @@ def reject_ignored_labels(ignored_labels: Sequence[int], name: str) -> None:
     if ignored_labels:
         labels = ignored_labels[0] if len(ignored_labels) == 1 else tuple(ignored_labels)
         raise InputError(
-            f"ignore_index={labels} is a label, but {name} contains probabilities. "
+            f"ignore_index={labels} selects labels, but {name} contains probabilities. "
             f"Use mask instead of ignore_index."
         )
 
@@ -177,7 +177,7 @@ def check_mask(mask: object, shape: Sequence[int]) -> Tensor:
 
 
 def renormalise(values: Tensor) -> Tensor:
-    """Divide the probabilities of a pixel by their sum if it is 1 except for bfloat16 rounding."""
+    """Divide the probabilities of each pixel by their sum if it is 1 within bfloat16 rounding."""
     total = values.sum(dim=1, keepdim=True)
     return torch.where((total - 1).abs() <= ROUGH, values / total, values)
 

@@ -34,8 +34,8 @@ class RegionDiceLoss(nn.Module):
     """A loss that is 1 minus the Dice or 1 minus the score, for labels or probabilities as targets.
 
     The absolute loss uses ``Σ|p − q|``, so its minimum is exactly where prediction and target are
-    equal. (A Dice loss that uses products does not have this property: for a target of 0.5, the
-    minimum of such a loss is at a prediction of 1.)
+    equal. (The loss ``1 − 2 Σpq / (Σp + Σq)`` does not have this property: for a target of 0.5, its
+    minimum is at a prediction of 1.)
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class RegionDiceLoss(nn.Module):
     match : {"labels", "overlap"}, optional
         ``"labels"``: channel k is class k. ``"overlap"``: channels have no fixed classes. They are
         matched one to one to target regions, per image or per batch, so that the total overlap is
-        as large as possible. An unmatched target region has Dice 0. An unmatched channel
-        contributes its mean probability. With ``measure="score"``, an unmatched channel is compared
-        with an empty region.
+        as large as possible. With ``measure="dice"``, an unmatched target region has Dice 0, and an
+        unmatched channel contributes its mean probability. With the other measures, every unmatched
+        region or channel is compared with an empty region.
     activation : {"softmax", "sigmoid"} or None, optional
         Converts `preds` to probabilities. Use ``"sigmoid"`` for a single foreground channel, and
         None for probabilities.
@@ -84,8 +84,8 @@ class RegionDiceLoss(nn.Module):
     -----
     `forward` accepts `preds` (N, C, …) and a `target` of labels (N, …) or probabilities (N, C, …).
     A single floating-point channel belongs to class 1, and class 0 is its complement. An image
-    without pixels inside the mask has a loss of 0. Sums of float16 and bfloat16 tensors are
-    computed in float32. Because a check synchronises with the device, probabilities are checked
+    whose pixels are all excluded has a loss of 0. Sums of float16 and bfloat16 tensors are computed
+    in float32. Because a check synchronises with the device, probabilities are checked
     only with ``match="overlap"``, and labels are checked only on the CPU.
 
     For deep supervision, `preds` is a list of outputs from fine to coarse. The losses of the
@@ -242,7 +242,7 @@ class RegionDiceLoss(nn.Module):
     def _read(
         self, preds: Tensor, target: Any, mask: Any, resize: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return logits or probabilities, the target, and the included pixels (None for all).
+        """Return logits or probabilities, the target, and the mask (None to include all pixels).
 
         The logits or probabilities have the axes (images, channels, pixels), and the target has the
         axes (images, regions, pixels).
@@ -393,8 +393,8 @@ def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Te
         or not sum(foreground_weights) > 0
     ):
         raise InputError(
-            f"class_weights must be non-negative numbers, at least one of them positive, found "
-            f"{weights!r}"
+            f"class_weights must be non-negative, and positive for at least one class other than the "
+            f"background, found {weights!r}"
         )
     return tensor
 
@@ -405,7 +405,7 @@ def _one_per_output(values: Any, count: int, name: str) -> Sequence[Any]:
         return [values] * count
     if len(values) != count:
         raise InputError(
-            f"{name} must be one tensor, or {count} tensors for {count} outputs of preds, "
-            f"found {len(values)}"
+            f"{name} must be one tensor, or {count} tensors for the {count} outputs in preds, "
+            f"found {len(values)} tensors"
         )
     return values

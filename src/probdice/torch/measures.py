@@ -94,10 +94,11 @@ def mean_loss(f: Tensor, inside: Tensor | None, pixels: Tensor, batch: bool) -> 
 def aitchison_similarity(logits: Tensor, q: Tensor, unmatched: Tensor, floor: float) -> Tensor:
     """Return the similarity f₂ = 1 / (1 + ‖clr(softmax z) − clr(q)‖) at every pixel.
 
-    clr(softmax z) is z − mean z. Target values below the floor are raised to the floor. If the
-    floor is 0, f₂ is 0 at pixels where any target value is 0. `unmatched` (images, regions, pixels)
-    contains the unmatched target regions, whose prediction is 0. Where the target of an unmatched
-    region is also 0, this region is excluded.
+    clr(softmax z) is z − mean z. Target values below the floor are raised to the floor. `unmatched`
+    (images, regions, pixels) contains the unmatched target regions, whose prediction is 0, raised
+    to the floor. Where the target of an unmatched region is also 0, this region is excluded. If the
+    floor is 0, f₂ is 0 at pixels where the target of any channel is 0 or that of any unmatched
+    region is positive.
     """
     smallest = floor or torch.finfo(q.dtype).tiny
     if unmatched.shape[1]:

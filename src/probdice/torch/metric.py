@@ -108,15 +108,17 @@ class RegionDice(Metric):
     - ``chance`` and ``adjusted_score`` (NaN if both sides are soft);
     - ``explained_reference``, the share of the reference that the prediction explains (1 if the
       prediction only subdivides reference regions), and ``explained_prediction``, the same with the
-      sides exchanged; both are NaN unless both sides are label maps;
+      sides exchanged; both are NaN unless both sides are label maps, and the share of a side with
+      one region is always NaN;
     - ``accuracy`` (share of pixels that agree), and the means ``mean_accuracy``, ``mean_dice`` and
       ``mean_iou`` over the classes. Unlike ``result.mean_dice`` and ``foreground_dice``, these
       means include unmatched clusters only if ``match="labels"``;
     - with a background, ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
       ``adjusted_foreground_score``, and the means ``foreground_accuracy`` and ``foreground_iou``
       over the other classes;
-    - per class, ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. The values are NaN for a class
-      that does not occur, and 0 for an unmatched class.
+    - per class, ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. The values are 0 for an unmatched
+      class, and NaN for a class that does not occur in the target. With ``match="labels"``, the
+      Dice and IoU of such a class are 0 if it occurs in the prediction.
 
     The sums remain in float64 and int64: ``.to(torch.float16)`` and half-precision trainers do not
     convert them. `update` and `compute` run outside compiled graphs.
@@ -416,7 +418,8 @@ class RegionDice(Metric):
         self.compute()
         if self._result is None:
             raise InputError(
-                "there is no result yet: no pixels were added, or all pixels are ignored"
+                "there is no result: no pixels were added, or mask and ignore_index exclude all "
+                "pixels. Call update with pixels to include."
             )
         return self._result
 

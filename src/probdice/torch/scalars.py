@@ -36,8 +36,9 @@ def scalars(result: Comparison, classes: Sequence[Label]) -> dict[str, float]:
     """Return the scores of a comparison, and the values of every class of the reference.
 
     A measure that requires another pass over the pixels is NaN. The values of a class that does not
-    occur, or whose group is faint (`Group.faint`), are NaN and excluded from the means. The values
-    of an unmatched class are 0. Foreground measures require a background.
+    occur in the reference, or whose group is faint (`Group.faint`), are NaN and excluded from the
+    means. The values of an unmatched class are 0. If regions are matched by label, a class that
+    occurs only in the prediction has Dice and IoU 0. Foreground measures require a background.
     """
     values = dict.fromkeys(keys(classes, foreground=result.background is not None), nan)
     values |= {"score": result.score, "matched_score": result.matched_score}

@@ -23,7 +23,7 @@ from probdice.method.sides import Both
 from probdice.method.similarity import Absolute, Similarity
 from probdice.torch.batches import Batch, check_side, compared_pixels, reject
 
-FEW_PIXELS = 2**14  # in the smallest block; a call per block takes as long as copying them
+FEW_PIXELS = 2**14  # in the smallest block; one call takes about as long as copying them
 
 __all__ = ["Sums", "images_of", "overlap_of", "sums_in_torch", "sums_of"]
 

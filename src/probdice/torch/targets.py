@@ -92,6 +92,6 @@ def _check_labels(labels: Tensor, regions: int) -> None:
     for label in torch.aminmax(labels):
         if not 0 <= int(label) < regions:
             raise InputError(
-                f"target: found label {int(label)}, but preds has channels for the labels 0 to "
-                f"{regions - 1} only. To exclude pixels with this label, use ignore_index."
+                f"target: found label {int(label)}, expected labels from 0 to {regions - 1}. To "
+                f"exclude pixels with this label, use ignore_index."
             )

@@ -55,7 +55,7 @@ document.getElementById("save").addEventListener("click", () => {
   status.textContent = missing.length
     ? `Saved as ${key.file}, without task${missing.length > 1 ? "s" : ""} ${missing.join(", ")}: ` +
       "ranks are missing, are out of range, or are not whole numbers."
-    : `Saved as ${key.file}. Thank you!`;
+    : `Saved as ${key.file}. Thank you.`;
 });
 
 window.addEventListener("beforeunload", (event) => {
