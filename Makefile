@@ -1,4 +1,5 @@
-# Each target sets up and reuses .venv. You need Python 3.11 or newer, pip and make.
+# Most targets create .venv when it is first needed, and reuse it. You need Python 3.11 or newer, pip
+# and make.
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help

@@ -1,1 +1,1 @@
-"""Benchmarks whose results are ratios to memory bandwidth or to the times of other tools."""
+"""Benchmarks. Most results are ratios to memory bandwidth or to the times of other tools."""

@@ -1,4 +1,4 @@
-"""Time and memory of boundary distances, compared with other tools.
+"""Time and memory of boundary distances, and the times of other tools.
 
     python -m benchmarks.boundaries [FOLDER] [--only TEXT] [--json FILE]
     python -m benchmarks.boundaries --values REFERENCE PREDICTION
@@ -9,8 +9,9 @@ measured only once. The processor time of all threads shows the influence of oth
 may contain the folders kits21 (with files such as
 case_*/kidney_instance-1_annotation-1.nii.gz) and TotalSegmentator (with example_seg.nii.gz and
 example_seg_fast.nii.gz). surface-distance, MONAI and pymeshmetrics are compared if they are
-installed. Deviations are relative to pymeshmetrics. --only selects the rows whose names contain
-TEXT. --values prints the distances between two masks according to every installed tool.
+installed. Deviations are relative to pymeshmetrics. --only selects the rows whose function and
+arguments, such as `kidney (0,)`, contain TEXT. --values prints the distances between two masks
+according to every installed tool.
 """
 
 import argparse
@@ -137,7 +138,7 @@ def kidney(seed: int) -> Row:
 
 
 def parcels() -> Row:
-    """Measure two parcellations of a brain with 1000 parcels each."""
+    """Measure two parcellations of an ellipsoid with 1000 parcels each."""
     reference, prediction = (_nearest_centre(BRAIN, 1000, moved) for moved in (0.0, 1.0))
     sides = [reference, prediction]
     return _row("1000 parcels, 91×109×91", sides, 1000, (2.0, 2.0, 2.0), "below 2 s")
@@ -183,7 +184,7 @@ def _texture(rng: np.random.Generator, shape: tuple[int, ...], grain: tuple[int,
 
 
 def _nearest_centre(shape: tuple[int, ...], count: int, moved: float) -> Image:
-    """Return the nearest random centre of every pixel in an ellipsoid, and −1 for other pixels."""
+    """Return the index of the nearest random centre in an ellipsoid, and −1 for other pixels."""
     from scipy.spatial import cKDTree
 
     rng = np.random.default_rng(0)
@@ -241,7 +242,7 @@ def structures(folder: Path) -> Row:
     shared = [k for k in range(count) if all((side == k).any() for side in labels)]
     pairs = [[side == k for side in labels] for k in shared]
     work = f"TotalSegmentator, {count} labels"
-    goal = "3 × faster than surface-distance, 10 × than MONAI"
+    goal = "3 × faster than surface-distance, 10 × faster than MONAI"
     return _beside_others(_row(work, labels, count, spacing, goal), labels, pairs, shared, spacing)
 
 

@@ -5,8 +5,8 @@
 The first run is undisturbed. Its time and the time to read the two files of every comparison are
 measured. The second run writes to another folder. It is killed several times, each time after a
 random number of comparisons, and started again. At the end, all result files of both runs must be
-equal, byte for byte. The lines of the journals are in the order of completion, so the journals must
-only contain the same cases.
+equal, byte for byte. The lines of the journals are in the order of completion, so the journals only
+need to contain the same cases.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Chunked stores: number of decoded chunks, time with threads and with Dask, and memory.
+"""Chunked stores: how often chunks are decoded, time with threads and with Dask, and memory.
 
     python -m benchmarks.chunks [--edge 1024] [--only decoded threads …] [--json FILE]
 
@@ -36,7 +36,7 @@ from probdice.data.segmentation import Segmentation
 from probdice.engine.blocks import Blocks
 
 WORKERS = 2
-CELL, SHIFT = 22, 7  # pixels: 1024³ has 97,336 cells
+CELL, SHIFT = 22, 7  # pixels; a volume of 1024³ pixels has 103,823 cells
 CHUNK = 64
 
 

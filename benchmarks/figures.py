@@ -6,7 +6,8 @@ The command takes about a minute on an idle machine. Figures that require downlo
 minutes are not checked; their pages name the command that prints them. Each figure is read from its
 page with a pattern, so a change to the sentence may require a change to this script. A time or a
 ratio of times may be worse than its figure by the factor `FACTOR`, because machines differ. Other
-numbers must agree. Times in seconds are not checked while other processes use the cores.
+numbers must agree. A time in seconds that exceeds its limit is not judged while other processes use
+the cores.
 """
 
 import os
@@ -134,7 +135,7 @@ def background_figure() -> Figure:
     """Return the adjusted score if the pixels of the common background are left out."""
     page = "docs/explanation/method.md"
     stated = read_number(page, r"10 % foreground would have an adjusted score of (−\d\.\d+)")
-    reference = np.array([1] * 10 + [0] * 9)  # 19 of 100 pixels have foreground on a side
+    reference = np.array([1] * 10 + [0] * 9)  # 19 of 100 pixels are foreground on at least one side
     prediction = np.array([1] + [0] * 9 + [1] * 9)
     measured = probdice.compare(reference, prediction, match="labels").adjusted_score
     return equal(page, "adjusted score without the common background", stated, measured, 0.005)
@@ -169,7 +170,7 @@ def main() -> None:
         numbers = f"{figure.stated:9.3f} {figure.measured:9.3f}"
         print(f"{numbers}  {figure.verdict:16}  {figure.page}: {figure.what}", flush=True)
     if failed:
-        sys.exit(f"{failed} figures do not hold (stated, measured)")
+        sys.exit(f"{failed} figures do not hold (columns: stated, measured)")
 
 
 if __name__ == "__main__":

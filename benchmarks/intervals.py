@@ -2,7 +2,7 @@
 
 Values are drawn from distributions whose means are known, and which resemble the distributions of
 segmentation scores. The second table is about subjects with four cases each. It compares intervals
-that resample subjects with intervals that resample cases as if cases were independent:
+from resampled subjects with intervals from resampled cases, as if cases were independent:
 
     python benchmarks/intervals.py [--rounds 2000] [--json intervals.json]
 

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _write(file: Path, size: int) -> float:
-    """Write the page of two synthetic segmentations and a noisy scan, and return the seconds."""
+    """Write the page of two synthetic segmentations and a scan. Return the time in seconds."""
     shape = (size,) * 3
     rng = np.random.default_rng(0)
     seeds = rng.uniform(0.15, 0.85, (REGIONS - 1, 3)).astype(np.float32)

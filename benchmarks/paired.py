@@ -3,9 +3,9 @@
     python -m benchmarks.paired REVISION [--only soft_pairs …] [--rounds 3]
 
 Both versions run the benchmarks alternately, each in a new process. Without --only, these are the
-benchmarks of `benchmarks/speed.py`. `--only updates` runs the updates of `benchmarks/training.py`.
-The ratio of a row is the shortest time of the working tree, divided by the shortest time of the
-revision. Rows without a time, such as memory, are left out.
+benchmarks of `benchmarks/speed.py`, except `likeliest`. `--only updates` runs the updates of
+`benchmarks/training.py`. The ratio of a row is the shortest time of the working tree, divided by
+the shortest time of the revision. Rows without a time, such as memory, are left out.
 """
 
 import argparse

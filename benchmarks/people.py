@@ -6,9 +6,9 @@ FOLDER and its subfolders contain the human segmentations of the Berkeley data s
 .mat file per photograph. For every index, the first table shows the area under the ROC curve for
 pairs of raters of one photograph and pairs of raters of two photographs of the same size, with a 95
 % CI from a bootstrap over photographs, and the 10 %, 50 % and 90 % quantiles of both kinds of pairs
-(errors and distances have a minus sign). The next line shows the number of pairs that share no
-pixel although the paper's rule matches them. The second table shows the score of one rater with the
-mean of 1, 2, … other raters, and the score of the best label map.
+(errors and distances have a minus sign). The next line shows the number of pairs of regions that
+share no pixel although the paper's rule matches them. The second table shows the score of one rater
+with the mean of 1, 2, … other raters, and the score of the best label map.
 """
 
 import argparse
@@ -64,7 +64,10 @@ def main() -> None:
         interval = f"[{row['low']:.4f}, {row['high']:.4f}]"
         print(f"{row['index']:28} {row['auc']:6.4f}   {interval}   {spread}")
     apart, made = paper_pairs(photographs)
-    print(f"\n{apart} of {made} pairs by the paper's rule ({apart / made:.0%}) share no pixel")
+    print(
+        f"\n{apart} of {made} pairs of regions that the paper's rule matches ({apart / made:.0%}) "
+        f"share no pixel"
+    )
     reached = by_number(photographs)
     print(
         f"\none rater against the mean of others, {reached[0]['photographs']} photographs; best is"

@@ -246,7 +246,7 @@ def parts(
 ) -> Iterator[Row]:
     """Yield the time of a kernel per pixel, and of its parts.
 
-    A part with two functions takes the difference of their times.
+    The time of a part with two functions is the difference of their times.
     """
     flat: list[Work] = [whole]
     for work in works.values():

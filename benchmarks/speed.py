@@ -2,7 +2,8 @@
 
     python -m benchmarks.speed [--only soft_pairs …] [--into PAGE]
 
-Functions that are compared run alternately on the same arrays. Each time is the least of several.
+Functions that are compared run on the same arrays, most of them alternately. Each time is the least
+of several runs, or the time of the only run of a slow tool.
 """
 
 import os
@@ -167,7 +168,7 @@ def compact_probabilities(shape: tuple[int, ...], regions: int, seed: int) -> ND
 
 
 def compact_labels(size: int, labels: int, seed: int) -> NDArray[Any]:
-    """Return a label map with cells of 13 pixels."""
+    """Return a label map of cubic cells with an edge of 13 pixels."""
     rng = np.random.default_rng(seed)
     dtype = np.uint8 if labels <= 256 else np.uint16
     cells = rng.integers(0, labels, (size // 13 + 1,) * 3, dtype=dtype)
@@ -209,7 +210,7 @@ def label_maps() -> list[Row]:
 
 
 def small_maps() -> list[Row]:
-    """Compare label maps of typical image sizes with hand-written code."""
+    """Measure comparisons of label maps of typical sizes, relative to hand-written code."""
     rows = []
     for shape, compare_goal, overlap_goal in (((321, 481), 1.0, 0.7), ((64, 64), 3.0, None)):
         for dtype in (np.uint8, np.int64):
@@ -241,7 +242,7 @@ def photograph_labels(shape: tuple[int, int], labels: int, seed: int) -> NDArray
 
 
 def small_soft() -> list[Row]:
-    """Measure the numbers of a small crop, as in a training loop."""
+    """Measure the adjusted score and the explained shares of a small crop, as in training."""
     p, q = (soft(4, 96 * 96, seed).reshape(4, 96, 96) for seed in (0, 1))
 
     def work() -> tuple[float, dict[str, float]]:

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Combine the results of all methods. The journals contain every finished case, so no case is
-# computed again. Only the ranking, the tables and the pages are created.
+# Combine the results of all methods. The journals contain every finished case, so finished cases are
+# not computed again. The ranking, the tables and the pages are created.
 set -euo pipefail
 mkdir -p results/all
 for folder in predictions/*/; do

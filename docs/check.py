@@ -49,7 +49,7 @@ class Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """Return the problems of a site, one sentence per problem."""
+    """Return the problems of a site, one line per problem."""
     pages = {
         path: Page(path.read_text(encoding="utf-8"))
         for path in sorted(site.rglob("*.html"))
@@ -76,7 +76,7 @@ def faults(site: Path) -> list[str]:
                 problems.append(f"{name}: {address}: anchor not found")
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
     if size > MAX_BYTES:
-        problems.append(f"{size / 1e6:.1f} MB, expected at most {MAX_BYTES / 1e6:.0f}")
+        problems.append(f"the site has {size / 1e6:.1f} MB, expected at most {MAX_BYTES / 1e6:.0f}")
     return problems
 
 

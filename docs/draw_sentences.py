@@ -29,7 +29,7 @@ BLOCKS = re.compile(r"</?(?:p|div|li|ul|ol|td|th|tr|h\d|section|figure|br|option
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield every text of the project with the file that contains it."""
+    """Yield the texts of the package and the documentation, with the files that contain them."""
     for path in sorted((ROOT / "src").rglob("*.py")):
         for text in python_texts(path.read_text(encoding="utf-8")):
             yield str(path.relative_to(ROOT)), text

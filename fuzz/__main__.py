@@ -24,7 +24,7 @@ from typing import Any
 from fuzz.child import Counts
 from fuzz.targets import TARGETS
 
-PATIENCE = 60  # a process hangs after this many seconds of processor time without an execution
+PATIENCE = 60  # a process hangs if it uses this many seconds of processor time for one execution
 START = 240  # the same limit for imports and compilation before the first execution
 
 
@@ -81,7 +81,7 @@ def _memory() -> str | None:
 
 
 def _watched(command: list[str], counts: Counts, deadline: float, folder: Path) -> str:
-    """Run a process until its end or the time limit. Return how it crashed; "" if it did not."""
+    """Run a process until its end or the time limit. Return its crash or hang; "" without these."""
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     last, moved, begun = counts["executions"], 0.0, False
@@ -154,7 +154,9 @@ def _gather(result: Result, folder: Path, found: Path) -> None:
 def main() -> None:
     """Fuzz the requested targets and print the results."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"any of {', '.join(TARGETS)}")
+    parser.add_argument(
+        "targets", nargs="*", metavar="TARGET", help=f"all by default: {', '.join(TARGETS)}"
+    )
     parser.add_argument("--executions", type=int, default=100_000, help="mutants per target")
     parser.add_argument("--seconds", type=float, default=1e9, help="time limit per target")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,7 +1,7 @@
 """`python -m fuzz.advisories`: list known security advisories of installed packages.
 
-The command runs pip-audit. If the database of advisories cannot be reached, the command reports
-that nothing was checked.
+The command runs pip-audit. If pip-audit fails, for example because the database of advisories
+cannot be reached, the command reports that nothing was checked.
 """
 
 import json
@@ -29,7 +29,7 @@ def main() -> None:
     """Print known advisories, and exit with code 1 if there are any."""
     packages, unknown = audited()
     if not packages:
-        print("advisories were not checked: the database cannot be reached")
+        print("advisories were not checked")
         return
     found = [(package, entry) for package in packages for entry in package["vulns"]]
     for package, entry in found:

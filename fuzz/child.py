@@ -147,7 +147,7 @@ def by_number(child: Child, seed: int, start: int, stop: int) -> None:
         random = Random(f"{seed} {child.target.name} {number}")
         chosen = random.randrange(len(child.seeds))
         own = child.contents[chosen]
-        # A file spliced from two valid files at the end of a checksum may be accepted.
+        # If two valid files are spliced at the end of a checksum, the result may be accepted.
         others = [own] if child.seeds[chosen].summed else child.contents
         child.execute(chosen, mutated(own, others, random))
 
@@ -160,7 +160,7 @@ def guided(child: Child, seed: int, count: int, corpus: Path) -> None:
     for number, content in enumerate(child.contents):
         (corpus / f"seed-{number}").write_bytes(bytes([number]) + content)
 
-    child.valid_results = []  # mutants also combine parts of seeds without checksums
+    child.valid_results = []  # a mutant joined from parts of several seeds may be accepted
 
     def once(data: bytes) -> None:
         child.execute(data[0] % len(child.seeds) if data else 0, data[1:])

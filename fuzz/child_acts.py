@@ -1,7 +1,8 @@
-"""A reader for the child process that misbehaves as the first line of its file requests.
+"""A reader that misbehaves in the child process, as the first line of its file requests.
 
-The reader crashes, does not finish, allocates memory, prints, forks, ignores signals, stops, or
-sends the rest of the file to the parent process as its answer.
+The reader crashes, exits, raises an error, does not finish, allocates memory, prints, forks,
+ignores signals, stops, closes the connection, or sends the rest of the file to the parent process
+as its answer.
 """
 
 import ctypes

@@ -39,7 +39,7 @@ def as_it_is(content: bytes) -> bytes:
 
 
 def never(content: bytes) -> bool:
-    """Return False: a good 32-bit checksum differs for changed contents."""
+    """Return False, because changed contents almost never have the same 32-bit checksum."""
     return False
 
 
@@ -100,7 +100,7 @@ def _summed(path: str, whole: bytes, start: int, size: int) -> Seed:
     own = whole[start : start + size]
 
     def wrap(content: bytes) -> bytes:
-        # The Fletcher checksum of zeros is zero.
+        # Zeros are replaced, because the Fletcher checksum of zeros is zero.
         part = content[:size].ljust(size, b"\xa5") if any(content[:size]) else own
         return whole[:start] + part + whole[start + size :]
 
@@ -460,7 +460,7 @@ def _by_itk(name: str, array: NDArray[Any], *, packed: bool) -> dict[str, bytes]
 
 
 def _split_packed(mark: bytes, pack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    """Compress the values that follow a text header."""
+    """Return a function that compresses the values after a text header."""
 
     def wrap(content: bytes) -> bytes:
         header, found, values = content.partition(mark)
@@ -532,7 +532,7 @@ def other_itk() -> Iterator[Seed]:
 def by_highdicom(
     values: NDArray[Any], kind: str, segments: int | None = None, **options: Any
 ) -> bytes:
-    """Return DICOM SEG files of labels, or of `segments` maps along the last axis (x, y, z)."""
+    """Return a DICOM SEG file of labels (x, y, z), or of `segments` maps along the last axis."""
     import highdicom
     import pydicom
     from pydicom.sr.codedict import codes
@@ -607,7 +607,7 @@ def dicom() -> Iterator[Seed]:
 
 
 def unsupported() -> Iterator[Seed]:
-    """Yield files of unsupported formats, with the names of all formats."""
+    """Yield files of unsupported formats, with the suffixes of all supported formats."""
     from probdice.files import FORMATS
 
     starts = (b"%PDF-1.4\n", b"PK\3\4", b"<!doctype html><p>", b"\x80\4\x95", b"{}", b"a,b\n1,2\n")
@@ -691,7 +691,7 @@ def subjects() -> Iterator[Seed]:
 
 
 def manifest() -> Iterator[Seed]:
-    """Yield a manifest with two kinds of references."""
+    """Yield a manifest for label maps and a manifest for probabilities."""
     from probdice.evaluation.manifest import Manifest
 
     for array in (LABELS, SHARES):

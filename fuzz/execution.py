@@ -25,7 +25,7 @@ from probdice.errors import ProbdiceError, ProbdiceWarning
 
 __all__ = ["Execution", "Fault", "executed", "lines_of", "traced"]
 
-ALLOWED = 64 << 20  # bytes that reading may use, besides the idle process
+ALLOWED = 64 << 20  # bytes that reading may use in addition to the memory of the idle process
 MULTIPLE = 3  # and this multiple of the size of the values
 SECONDS = 10  # of processor time
 SOURCE = Path(probdice.__file__).parent

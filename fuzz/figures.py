@@ -67,7 +67,7 @@ def _runs(lines: Sequence[dict[str, Any]]) -> str:
 
 
 def put(page: Path, name: str, table: str) -> None:
-    """Insert a table between the two comments of a page with this name."""
+    """Replace the text between the two comments with this name on a page by a table."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, _, rest = page.read_text().partition(start)
     page.write_text(f"{before}{start}\n{table}\n{end}{rest.partition(end)[2]}")

@@ -1,13 +1,13 @@
 """`python -m fuzz.kills`: kill `evaluate` at random, fill its disk, and change its inputs.
 
-A small folder with raters is evaluated once without disturbance, with components and boundaries.
-Then runs with another output folder are disturbed, one after the other. The run or one of its
+A small folder with raters is evaluated without disturbance, with components and boundaries. Then
+runs with another output folder are disturbed, one after the other. The run or one of its
 workers is killed, or the size of files is limited to a random number. For some of these runs, files
 of methods, raters or the reference are deleted, truncated or changed while they are read, or a
 second run with the same output folder is started. After a disturbed run, every file must be
 complete. The only exceptions are the journal, which may end within a line, and partial files after
-a kill. Now and then, and at the end, an undisturbed run must write the same files as the first run,
-byte for byte, and no process that a run started may remain.
+a kill. Now and then, and at the end, an undisturbed run must write the same files as before the
+disturbances, byte for byte, and no process that a run started may remain.
 
 Half of the kills wait until the run has opened its results. A kill is counted if it ended a
 running process. It is also counted separately if this process or its parent had the results open.
@@ -74,7 +74,7 @@ class Run:
 
 
 def files_in(out: Path) -> dict[str, bytes]:
-    """Return the contents of the result files by path, without files that store file times."""
+    """Return the contents of result files by path, except the lock and files with file times."""
     return {
         str(file.relative_to(out)): file.read_bytes()
         for file in sorted(out.rglob("*"))
@@ -269,7 +269,7 @@ def children(parent: int) -> list[int]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Wait, then return the commands of processes that runs in a folder left running (Linux)."""
+    """Wait for the processes of all runs in a folder. Return the commands that remain (Linux)."""
     mark = f"{small_run.MARK}={folder}".encode()
     deadline = time.monotonic() + 60
     while True:

@@ -208,7 +208,7 @@ def label_numbers(case: Case) -> Found:
 def command_line(case: Case) -> Found:
     """Check the score and the mean Dice that `probdice compare` prints for files."""
     if any(not is_label_map(side) and len(side) == 1 for side in case.sides):
-        return  # a file with a single map contains the probability of the foreground
+        return  # a single map in a file is read as the probability of the foreground
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         names = [f"{folder}/{name}.npy" for name in ("reference", "prediction", "mask")]
         for name, array in zip(names, (*case.sides, case.mask), strict=True):

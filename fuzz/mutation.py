@@ -7,7 +7,7 @@ from random import Random
 
 __all__ = ["mutated"]
 
-HEADER = 512  # at least half of all changes are in this number of first bytes
+HEADER = 512  # half of the random positions are in this number of bytes at the start
 NUMBERS = (0, 1, 2, 3, 7, 8, 16, 127, 128, 255, 256, 1000, 4096, 32767, 32768, 65535, 65536)
 NUMBERS += (2**20, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 TEXTS = (b"", b"0", b"-1", b"1e999", b"nan", b"inf", b"1.5", b"99999999999999999999", b"\0", b"%d")

@@ -19,7 +19,7 @@ RATERS = ("first", "second")
 
 
 def make(folder: Path, *, contained: bool) -> None:
-    """Write label maps. With `contained`, the child process must read one case."""
+    """Write label maps. With `contained`, one case has a format that the child process reads."""
     generator = np.random.default_rng(0)
     for name in ("truth", *METHODS, *RATERS):
         (folder / name).mkdir(parents=True)

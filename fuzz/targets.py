@@ -25,7 +25,7 @@ LARGEST = 1 << 24  # largest number of values that are read from a mutant
 class Target:
     """One kind of input: its name, a function that uses the file at a path, and the tested modules.
 
-    If checksums cover the file, the result of `use` is compared with that of the valid file.
+    If checksums cover the file, the result of `use` is compared with those of the valid files.
     """
 
     name: str

@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from probdice import Aitchison, Comparison, InputError, ProbdiceError, Segmentation, compare
+from probdice import (
+    Aitchison,
+    Comparison,
+    InputError,
+    Overlap,
+    ProbdiceError,
+    Segmentation,
+    Similarity,
+    compare,
+)
 from probdice.comparison.requested_metrics import STORED_METRICS, StoredMetric, compute_requested
 
 REFERENCE = [1, 1, 1, 1, 2, 2, 2, 2]
@@ -242,3 +251,19 @@ def test_a_metric_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> 
     assert result.numbers.known("corners").images is not None
     assert result.detach().numbers.known("corners") == Corners((4, 7))
     assert Comparison.from_json(result.to_json()).numbers.known("corners") == Corners((4, 7))
+
+
+def test_overlaps_of_a_user_defined_separable_similarity_are_restored(tmp_path):
+    class Total(Similarity):
+        """The absolute similarity, without compiled kernels."""
+
+        name = "total"
+        separable = True
+
+        def __call__(self, p, q, *, axis=0):
+            return 1 - np.abs(np.asarray(p) - np.asarray(q)).sum(axis=axis) / 2
+
+    result = compare(SOFT_REFERENCE, SOFT_SPLIT, similarity=Total())
+    result.overlap.save(tmp_path / "overlap.npz")
+    assert Overlap.load(tmp_path / "overlap.npz").compare().score == pytest.approx(result.score)
+    assert result.score == pytest.approx(compare(SOFT_REFERENCE, SOFT_SPLIT).score)

@@ -128,7 +128,8 @@ def test_references_and_raters_with_different_scales_are_noted(tmp_path: Path) -
     result = evaluate(soft, labels, scale=100)
     assert notes(result, "scaled") == [text.format("the reference", 'scale={"reference": 100}')]
     raters = {"anna": soft, "ben": labels}
-    rated = evaluate(None, labels, raters=raters, scale=100, out=tmp_path / "out")
+    mine = save(tmp_path / "mine", a=LABELS[0], d=LABELS[0])
+    rated = evaluate(None, mine, raters=raters, scale=100, out=tmp_path / "out")
     assert notes(rated, "scaled") == [text.format("anna", 'scale={"reference": 100}')]
     against_ben = Evaluation.load(tmp_path / "out" / "raters" / "ben")
     assert notes(against_ben, "scaled") == notes(rated, "scaled")

@@ -141,7 +141,7 @@ def test_the_terminal_and_the_page_show_inter_rater_agreement(folders, tmp_path)
     [
         ({"anna": "anna"}, "raters: expected at least two, found 1"),
         ({"anna": "anna", "good": "ben"}, "'good' is the name of a method or a reserved name"),
-        ({"anna": "anna", "consensus": "ben"}, "'consensus' is the name of a method or a reserved name"),
+        ({"anna": "anna", "consensus": "ben"}, "'consensus' is the name of a method or a reserved"),
         ({"anna": "anna", "a/b": "ben"}, "'a/b' is not a valid folder name"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from probdice import compare
+from probdice import Segmentation, compare
 from probdice.errors import in_command
 
 
@@ -54,3 +54,18 @@ def test_boundaries_of_a_volume_with_one_slice_get_a_note():
     assert slab.boundaries()["hd95"][1] < 1
     assert "slice" in kinds(slab)
     assert "slice" not in kinds(compare(reference[None], prediction[None]))
+
+
+def test_the_note_on_unmatched_regions_keeps_the_merging_of_the_other_side():
+    reference = np.repeat([1, 2, 3], [6, 2, 8])
+    prediction = np.repeat([5, 6, 7], [8, 5, 3])  # 2 and 7 are unmatched
+    result = compare(reference, prediction, merge="prediction")
+    (note,) = [str(note) for note in result.notes if note.kind == "unmatched"]
+    assert note.endswith('use merge="both".')
+
+
+def test_negative_labels_with_names_are_no_sign_of_an_intensity_image():
+    unnamed = Segmentation.from_labels([-1, 0, 1])
+    named = Segmentation.from_labels([-1, 0, 1], names={-1: "unlabelled"})
+    notes = [str(note) for note in compare(unnamed, named).notes if note.kind == "negative"]
+    assert len(notes) == 1 and notes[0].startswith("The reference has negative labels (-1).")

@@ -217,7 +217,7 @@ def test_pairs_that_share_no_pixel_are_dashed_and_counted(tmp_path):
         ("overlap", "matched by largest total overlap"),
         ("paper", "matched by the paper's rule"),
         ("labels", "equal labels matched, by number"),
-        ({5: 1}, "5 ↔ 1 as given, other regions by overlap"),
+        ({5: 1}, "1 ↔ 5 as given, other regions by overlap"),
         (compare([1, 2], [5, 6]), "as in an earlier comparison"),
     ],
 )

@@ -536,10 +536,10 @@ def test_raters_on_other_grids_use_the_smallest_pixels():
     )
     np.testing.assert_array_equal(several.mask[...], [0, 1, 1, 1])
     assert [str(note) for note in several.notes] == [
-        "a was resampled onto the grid of b.",
+        "a was interpolated linearly onto the grid of b.",
         "1 pixel outside the field of view of c has no value. To count them as "
         "background, use background=….",
-        "c was resampled onto the grid of b.",
+        "c was cropped or padded, without interpolation, to the grid of b.",
     ]
 
 

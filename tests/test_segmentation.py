@@ -123,8 +123,8 @@ def test_plain_lists_are_arrays():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Segmentation.from_labels(np.zeros(3, complex)), "at most 64 bits, found complex128"),
-        (lambda: Segmentation.from_labels(np.array(["a"])), "at most 64 bits, found <U1"),
+        (lambda: Segmentation.from_labels(np.zeros(3, complex)), "64 bits, found complex128"),
+        (lambda: Segmentation.from_labels(np.array(["a"])), "64 bits, found <U1"),
         (lambda: Segmentation.from_probabilities(np.zeros((2, 3), object)), "found object"),
         (lambda: Segmentation.from_probabilities(np.zeros((0, 3))), "no regions: axis 0"),
         (lambda: Segmentation.from_probabilities(np.zeros((2, 3)), axis=2), "have no axis 2"),

@@ -185,7 +185,7 @@ def _broken() -> Pair:
 
 
 def _grown() -> Pair:
-    """Every cell is two pixels too wide."""
+    """Every cell is two pixels too wide on every side."""
     from scipy import ndimage
 
     rows, columns = np.indices((96, 96))
@@ -209,7 +209,7 @@ def _renumbered() -> Pair:
 
 
 def _tiny() -> Pair:
-    """Specks of 2 × 2 pixels, each shifted by one pixel."""
+    """Specks of 2 × 2 pixels, each shifted by one pixel along both axes."""
     reference = np.zeros((96, 96), np.int64)
     prediction = reference.copy()
     for number, (row, column) in enumerate(np.ndindex(5, 5), 1):
@@ -245,7 +245,7 @@ def _barely_sure() -> Pair:
 
 
 def _over_confident() -> Pair:
-    """A reference with probability 60 %, a prediction with 99 %."""
+    """A reference with a probability of 55 %, and a prediction with 98.5 %."""
     one_hot = np.eye(4)[_hard(stripes((96, 96), regions=4))].transpose(2, 0, 1)
     reference, prediction = (sure * one_hot + (1 - sure) / 4 for sure in (0.4, 0.98))
     return (
@@ -255,7 +255,7 @@ def _over_confident() -> Pair:
 
 
 def _certain() -> Pair:
-    """Equal except for 0.001, which the prediction rounds to 0."""
+    """Equal, except that the prediction rounds probabilities of 0.001 to 0."""
     one_hot = np.eye(4)[_hard(stripes((96, 96), regions=4))].transpose(2, 0, 1)
     reference = 0.996 * one_hot + 0.001
     return Segmentation.from_probabilities(reference), Segmentation.from_probabilities(one_hot)

@@ -136,7 +136,7 @@ def _entry(command: str, parameter: Any) -> Entry:
 
 
 def _add(entries: list[Entry], new: Entry) -> None:
-    """Join an entry to one with the same text."""
+    """Add an entry, or join it to an entry with the same value, default and text."""
     for k, old in enumerate(entries):
         if (old.value, old.default, old.help) == (new.value, new.default, new.help):
             commands = (*old.commands, *new.commands)
@@ -146,14 +146,14 @@ def _add(entries: list[Entry], new: Entry) -> None:
 
 
 def _details(text: str) -> dict[str, str]:
-    """The details of each option, by the line that starts them."""
+    """The details of each option, by option name."""
     parts = re.split(r"^(--[\w-]+)$", text, flags=re.MULTILINE)
     return {word: body.strip() for word, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def _metavar(entry: Any) -> str:
     word: str = entry.metavar or ("" if entry.opts[0].startswith("-") else entry.name.upper())
-    return word.replace("|", "\\|")  # which would end a cell
+    return word.replace("|", "\\|")  # a bar would end a cell
 
 
 def _plain(text: str | None) -> str:

@@ -121,7 +121,7 @@ class Run(Executed):
     def figure(self, figure: Figure) -> nodes.image:
         """Save the figure as an image with alternative text."""
         if "alt" not in self.options:
-            raise ExtensionError(f"{self.env.docname}: the figure at {self.lineno} needs :alt:")
+            raise ExtensionError(f"{self.env.docname}: figure in line {self.lineno} lacks :alt:")
         count = self.names().setdefault("__figures__", [])
         count.append(figure)
         path = self.folder() / f"figure-{len(count)}.png"

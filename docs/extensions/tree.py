@@ -2,7 +2,7 @@
 
 The page contains a nested list, which is readable as plain Markdown. A question has one item for
 yes and one for no; an item is another question or a link to the section about a number. The site
-shows a drawing of the list instead, one for wide screens and one for narrow ones.
+shows two drawings instead of the list, one for wide screens and one for narrow screens.
 """
 
 import textwrap

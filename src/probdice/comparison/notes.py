@@ -14,7 +14,7 @@ from probdice.errors import Note, Option
 from probdice.method.background import named_background
 from probdice.method.label_matching import label_pairs
 from probdice.method.matching import GivenGroups
-from probdice.method.merging import sides_to_merge
+from probdice.method.merging import Merging, sides_to_merge
 from probdice.method.region_labels import Label, listed
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES, Both
@@ -52,10 +52,12 @@ def _misread_notes(result: Comparison) -> list[Note]:
         regions = result.overlap.side(side)
         if not regions.crisp:
             continue
-        if regions.keys.size and int(regions.keys[0]) < 0:
+        negative: list[int] = regions.keys[regions.keys < 0].tolist()
+        unnamed = [label for label in negative if label not in regions.names]
+        if unnamed:
             text = (
-                f"The {side} has negative labels ({listed(regions.keys[regions.keys < 0].tolist())}"
-                f"). Check that it is a segmentation, not an intensity image."
+                f"The {side} has negative labels ({listed(unnamed)}). Check that it is a "
+                f"segmentation, not an intensity image."
             )
             notes.append(Note("negative", (text,)))
         scale = scale_of_labels(regions.keys, regions.volumes)
@@ -197,7 +199,8 @@ def _unmatched_notes(result: Comparison) -> list[Note]:
             message = (f"{text} {reason} no matched region into which merging is allowed.",)
         elif not result.options.matching.fixes_groups:
             targets = "it into a matched region" if is_single else "them into matched regions"
-            message = (f"{text} To merge {targets}, use ", Option("merge", side), ".")
+            sides: Merging = "both" if sides_to_merge(result.merge) else side
+            message = (f"{text} To merge {targets}, use ", Option("merge", sides), ".")
         notes.append(Note("unmatched", message))
     return notes
 

@@ -16,8 +16,8 @@ def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
     """Return the regions between nested channels.
 
     The regions are the background, the differences between successive channels, and the last
-    channel. Channels and regions are along the first axis. For masks, return a label map in which
-    the label of a pixel is the number of channels that contain the pixel.
+    channel. Channels and regions are along the first axis. For booleans and integers, return a
+    label map in which the label of a pixel is the number of channels that contain the pixel.
     """
     if channels.dtype.kind not in "biuf":
         raise InputError(f"channels must be booleans, integers or floats, found {channels.dtype}")

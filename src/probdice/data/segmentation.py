@@ -367,10 +367,11 @@ class Segmentation:
         """Create a segmentation from nested channels, such as whole tumour ⊇ core ⊇ enhancing.
 
         The regions are the background (1 minus the first channel), the differences between
-        successive channels, and the last channel. If the channels are masks, the result is a label
-        map. If the channels are probabilities, such as sigmoid outputs, the result is
-        probabilistic. To compare the channels themselves, use `Comparison.derived`. The first
-        channel is the union of regions 1, 2, …; the second channel is the union of regions 2, 3, ….
+        successive channels, and the last channel. If the channels are booleans or integers, the
+        result is a label map. If the channels are floating-point numbers, such as sigmoid outputs,
+        the result is probabilistic. To compare the channels themselves, use `Comparison.derived`.
+        The first channel is the union of regions 1, 2, …; the second channel is the union of
+        regions 2, 3, ….
 
         Parameters
         ----------

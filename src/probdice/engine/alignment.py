@@ -74,12 +74,12 @@ def moved_onto(
     tolerance: float,
     interpolation: Interpolation | None,
     background: Label | None,
-) -> tuple[Segmentation, FieldOfView | None, tuple[Note, ...]]:
+) -> tuple[Segmentation, FieldOfView | None, str]:
     """Return the prediction on the grid of the reference, resampled if necessary and allowed.
 
     The second value is the field of view of the prediction if pixels outside it are excluded, and
-    None otherwise. The third value contains a note if the prediction was resampled, cropped or
-    padded.
+    None otherwise. The third value describes how the prediction was resampled, cropped or padded,
+    such as "interpolated linearly onto the grid". It is "" if the prediction was not changed.
     """
     target, geometry = reference.geometry, prediction.geometry
     if (
@@ -101,9 +101,9 @@ def moved_onto(
             *_misread(reference, prediction),
         )
     if interpolation is None or target is None or geometry is None:
-        return aligned(reference, prediction, tolerance=tolerance), None, ()
+        return aligned(reference, prediction, tolerance=tolerance), None, ""
     if geometry.steps_onto(target)[2] <= tolerance:
-        return prediction.onto(target, tolerance=tolerance), None, ()
+        return prediction.onto(target, tolerance=tolerance), None, ""
     try:
         resampled, view = resample(
             prediction, target, interpolation, background=background, tolerance=tolerance
@@ -111,13 +111,10 @@ def moved_onto(
     except ProbdiceError as error:
         raise error.prefixed(f"prediction{file_of(prediction, reference)}: ") from None
     if same_lattice(placed(geometry, target), tolerance) is not None:
-        action = "cropped or padded to the grid of the reference, without interpolation"
-    elif interpolation == "nearest":
-        nearest = f"the nearest {words_for_axes(len(target.shape)).one}"
-        action = f"resampled onto the grid of the reference by {nearest}"
-    else:
-        action = "interpolated linearly onto the grid of the reference"
-    return resampled, view, (Note("resampled", (f"The prediction was {action}.",)),)
+        return resampled, view, "cropped or padded, without interpolation, to the grid"
+    if interpolation == "nearest":
+        return resampled, view, "resampled, by nearest-neighbour interpolation, onto the grid"
+    return resampled, view, "interpolated linearly onto the grid"
 
 
 def mask_notes(unknown: int, reference: Segmentation) -> tuple[Note, ...]:

@@ -230,8 +230,12 @@ def _soft_overlap(
     result = Overlap(
         similarity,
         p.size,
-        _soft_regions(sides.reference, sums.volumes[0], sums.likeliest[0], sums.losses[0]),
-        _soft_regions(sides.prediction, sums.volumes[1], sums.likeliest[1], sums.losses[1]),
+        _soft_regions(
+            sides.reference, similarity, sums.volumes[0], sums.likeliest[0], sums.losses[0]
+        ),
+        _soft_regions(
+            sides.prediction, similarity, sums.volumes[1], sums.likeliest[1], sums.losses[1]
+        ),
         Pairs(rows, columns, sums.savings[rows, columns]),
     )
     return result, sums.sound
@@ -248,7 +252,7 @@ def _mixed_overlap(
     ascending[places] = np.arange(places.size)
     crisp_side, soft_side = sides if crisp is p else reversed(list(sides))
     labels = Regions(keys, sums.counts[ascending], True, crisp_side.names)
-    regions = _soft_regions(soft_side, sums.volumes, sums.likeliest, sums.losses)
+    regions = _soft_regions(soft_side, similarity, sums.volumes, sums.likeliest, sums.losses)
     savings = sums.savings[ascending]
     if crisp is q:
         savings = savings.T
@@ -260,8 +264,14 @@ def _mixed_overlap(
 
 
 def _soft_regions(
-    side: Segmentation, volumes: Floats, likeliest: Integers, losses: Floats | None
+    side: Segmentation,
+    similarity: Similarity,
+    volumes: Floats,
+    likeliest: Integers,
+    losses: Floats | None,
 ) -> Regions:
+    if similarity.separable:
+        losses = None  # the volumes are the losses
     numbers = {channel: label for channel, label in enumerate(side.labels) if label is not None}
     keys = np.arange(volumes.size)
     return Regions(keys, volumes, False, side.names, losses, likeliest=likeliest, numbers=numbers)

@@ -107,15 +107,17 @@ class Images:
                 ".",
             )
         view: Array | None = None
-        moves: tuple[Note, ...] = ()
+        action = ""
         if reference.geometry is not prediction.geometry or reference.shape != prediction.shape:
-            prediction, view, moves = moved_onto(
+            prediction, view, action = moved_onto(
                 reference, prediction, tolerance, interpolation, background
             )
         for side, segmentation in (("reference", reference), ("prediction", prediction)):
             for note in segmentation.notes:
                 notes = (*notes, Note(note.kind, (f"{side}: ", *note.message)))
-        notes = (*notes, *moves)
+        if action:
+            text = f"The prediction was {action} of the reference."
+            notes = (*notes, Note("resampled", (text,)))
         if mask is None:
             return cls(reference, prediction, None, workers, notes, view=view)
         array, unknown = mask_on(reference, mask, tolerance)

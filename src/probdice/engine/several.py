@@ -140,7 +140,7 @@ class Several:
         label_masks: list[Array] = []
         for name, side in segmentations.items():
             try:
-                aligned, view, moves = moved_onto(
+                aligned, view, action = moved_onto(
                     segmentations[first], side, tolerance, interpolation, background
                 )
             except ProbdiceError as error:
@@ -151,10 +151,8 @@ class Several:
             if view is not None:
                 views.append(view)
                 notes.append(_outside_note(name, view))
-            if moves:
-                notes.append(
-                    Note("resampled", (f"{name} was resampled onto the grid of {first}.",))
-                )
+            if action:
+                notes.append(Note("resampled", (f"{name} was {action} of {first}.",)))
         array = None
         if mask is not None:
             array, unknown = mask_on(segmentations[first], mask, tolerance)

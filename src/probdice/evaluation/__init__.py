@@ -2,11 +2,12 @@
 
 `evaluating` contains `evaluate`. `one_reference` first checks the options and finds the
 cases: `case_files` uses `patterns` to find the files of every case, and `pairing` pairs references
-with predictions. `finishing` reads finished cases from the `journal`, and `running` scores the
-remaining cases (`case_scoring`) in worker processes (`worker`). `results` computes statistics from
-the records. `exchanged_labels` finds exchanged labels, `rater_comparison` computes inter-rater
-agreement, and `tables` and `publishing` create the result files. `manifest` describes the required
-form of a submission, and `submission_check` checks a submission.
+with predictions. `finishing` reads finished cases from the `journal`, unless a user's similarity
+has changed (`similarity_fingerprint`), and `running` scores the remaining cases (`case_scoring`) in
+worker processes (`worker`). `results` computes statistics from the records. `exchanged_labels`
+finds exchanged labels, `rater_comparison` computes inter-rater agreement, and `tables` and
+`publishing` create the result files. `manifest` describes the required form of a submission, and
+`submission_check` checks a submission.
 """
 
 from probdice.evaluation.evaluating import evaluate, evaluate_folders

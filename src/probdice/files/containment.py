@@ -1,8 +1,8 @@
 """Run the readers of some formats in one disposable child process.
 
-Other libraries parse HDF5, DICOM, MATLAB, GIFTI and ITK files. A corrupt file can make a library
-crash, run forever, or allocate more memory than the machine has. `run_in_child` runs a reader in a
-child process, so a corrupt file causes only an error message.
+Third-party libraries parse HDF5, DICOM, MATLAB, GIFTI and ITK files. A corrupt file can make a
+library crash, run forever, or allocate more memory than the machine has. `run_in_child` runs a
+reader in a child process, so a corrupt file causes only an error message.
 
 The child starts when the first file requires it. Starting takes 0.3 to 0.7 seconds of CPU time,
 mostly for importing NumPy and the library. The child reads all later files, one at a time. The
@@ -291,7 +291,7 @@ class _Child:
         raise error
 
     def _arrays(self, descriptions: Any, descriptor: int | None) -> tuple[NDArray[Any], ...]:
-        """Return the arrays of an answer, with the axis order of the arrays of the reader."""
+        """Return the arrays of an answer, with their axes ordered as in the reader's result."""
         if not isinstance(descriptions, list):
             raise Malformed
         parts = [SharedLayout.checked(description) for description in descriptions]

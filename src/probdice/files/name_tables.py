@@ -54,9 +54,9 @@ EXPECTED = (
 def with_names(segmentation: Segmentation, names: Names, *, required: bool = True) -> Segmentation:
     """Add names to the labels or regions of a segmentation.
 
-    If the names are from a table, labels that do not occur in a label map are ignored. If they are
-    from a mapping or a list, these labels become empty regions. For a label map, an error is raised
-    if none of its labels has a name, unless `required` is False.
+    If the names are from a table, labels that do not occur in a label map are ignored. If the names
+    are from a mapping or a list, these labels become empty regions. For a label map, an error is
+    raised if none of its labels has a name, unless `required` is False.
     """
     table = isinstance(names, str | os.PathLike)
     entries = _entries(names, channels=not segmentation.crisp)

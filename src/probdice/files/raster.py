@@ -1,9 +1,10 @@
 """Read and write TIFF (with tifffile) and PNG (with Pillow), and read BMP (with Pillow).
 
 Grey values and palette indices are labels. Palette colours are the display colours of labels. TIFF
-may also contain probabilities. Colour images are rejected because a colour is not a label. The last
-two axes are (row, column). In a file with several planes, the axes that number the planes come
-first. `write` stores the geometry in the description. The spacing in other metadata is ignored.
+may also contain probabilities. Colour images are rejected because a colour is not a label. Apart
+from the region axis, the last two axes are (row, column). In a file with several planes, the axes
+that number the planes come first. `write` stores the geometry in the description. The spacing in
+other metadata is ignored.
 """
 
 import io

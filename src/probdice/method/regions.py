@@ -284,9 +284,12 @@ def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[
                 f"{side}: overlaps of a label map and of probabilities cannot be added"
             )
         if not first.crisp and (regions.numbers, regions.labels) != (first.numbers, first.labels):
+            found = f"{first.labels} and {regions.labels}"
+            if regions.labels == first.labels:
+                found = f"{first.labels} with the labels {first.numbers} and {regions.numbers}"
             raise InputError(
                 f"{side}: overlaps of probabilities with different regions cannot be added: found "
-                f"{first.labels} and {regions.labels}"
+                f"{found}"
             )
         for key, name in regions.names.items():
             if names.setdefault(key, name) != name:

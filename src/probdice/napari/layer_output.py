@@ -16,11 +16,9 @@ from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Soft
 from probdice.engine.executors import image_from_blocks
 from probdice.engine.grids import Block
-from probdice.method.background import background_group
 from probdice.method.region_labels import Label
 from probdice.napari.layer_input import LayerGrid
-from probdice.pictures.colours import background_group as drawn_as_background
-from probdice.pictures.colours import colours_of
+from probdice.pictures.colours import background_group, colours_of
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -179,9 +177,7 @@ def _colormap(comparison: "Comparison", numbers: Mapping[Label, int], labels: Se
         comparison.reference_labels, colours.regions["reference"], strict=True
     ):
         by_label[numbers[label]] = colour
-    background = background_group(comparison.correspondence.groups, comparison.background_regions)
-    if background is None:  # no background was given
-        background = drawn_as_background(comparison.groups)
+    background = background_group(comparison)
     if background is not None:
         by_label[labels[background]] = TRANSPARENT
     return DirectLabelColormap(color_dict=by_label)

@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.errors import InputError
+from probdice.method.background import background_group as given_background
 from probdice.method.sides import SIDES, Side
 
 if TYPE_CHECKING:
-    from probdice.comparison.result import Comparison, Group
+    from probdice.comparison.result import Comparison
     from probdice.method.region_labels import Label
 
 __all__ = [
@@ -154,7 +155,7 @@ def _group_colours(comparison: Comparison, palette: Palette) -> tuple[str, ...]:
     if palette not in ("given", "safe"):
         raise InputError(f"palette must be 'given', 'safe' or 'rgb', found {palette!r}")
     colours = _file_colours(comparison) if palette == "given" else [None] * len(groups)
-    background = background_group(groups)
+    background = background_group(comparison)
     free = cycle([colour for colour in PALETTE if colour not in colours] or PALETTE)
     return tuple(
         NEUTRAL if k == background else colour or next(free) for k, colour in enumerate(colours)
@@ -185,13 +186,17 @@ def _file_colours(comparison: Comparison) -> list[str | None]:
     return result
 
 
-def background_group(groups: tuple[Group, ...]) -> int | None:
+def background_group(comparison: Comparison) -> int | None:
     """Return the group to draw in grey as background, or None.
 
-    It is the group with the largest reference volume, if one of its reference labels is 0 or
-    "background". The comparison itself does not require a background, but a strong colour over most
-    of an image would hide the other regions.
+    If the comparison has no background, it is the group with the largest reference volume, provided
+    that one of its reference labels is 0 or "background". A strong colour over most of an image
+    would hide the other regions.
     """
+    given = given_background(comparison.correspondence.groups, comparison.background_regions)
+    if given is not None:
+        return given
+    groups = comparison.groups
     largest = max(range(len(groups)), key=lambda k: groups[k].reference_volume)
     names = {str(label).strip().lower() for label in groups[largest].reference}
     return largest if names & {"0", "background"} else None

@@ -82,7 +82,7 @@ def outlines_of(comparison: Comparison, boundaries: Boundaries, most: int) -> li
     """
     largest = boundaries["hd"]
     groups = [k for k in np.argsort(-largest, kind="stable").tolist() if not np.isnan(largest[k])]
-    background = background_group(comparison.groups)
+    background = background_group(comparison)
     groups = [k for k in groups if k != background] or groups
     level = min(boundaries.levels, key=lambda level: abs(level - 0.5), default=None)
     outlines = (_outline(comparison, boundaries, k, level) for k in groups[:most])

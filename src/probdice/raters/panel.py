@@ -16,7 +16,7 @@ from probdice.comparison.result import Comparison
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Segmentation
 from probdice.engine.several import Content, Several
-from probdice.errors import InputError, Note, Option
+from probdice.errors import InputError, Note, Option, ProbdiceError
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.background import named_background
 from probdice.method.overlap import Floats, Pairs, Regions
@@ -104,10 +104,13 @@ class Panel:
     def comparisons(self) -> dict[tuple[str, str], Comparison]:
         """The comparison of every pair of raters, in the given order."""
         _ = self.contents  # checks values, with rater names in error messages
-        return {
-            pair: compare_images(self.several.pair(*pair), self.options)
-            for pair in combinations(self.names, 2)
-        }
+        return {pair: self._compare(*pair) for pair in combinations(self.names, 2)}
+
+    def _compare(self, first: str, second: str) -> Comparison:
+        try:
+            return compare_images(self.several.pair(first, second), self.options)
+        except ProbdiceError as error:
+            raise error.prefixed(f"{first} (reference) and {second} (prediction): ") from None
 
     @property
     def notes(self) -> tuple[Note, ...]:

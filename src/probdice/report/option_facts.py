@@ -41,9 +41,13 @@ class Fact:
 def rule_words(options: CompareOptions, labels_by: LabelsBy | None = None) -> str:
     """Return the matching rule in words."""
     if isinstance(options.match, GivenPairs):
-        pairs = ", ".join(f"{first} ↔ {second}" for first, second in options.match.pairs)
+        pairs = ", ".join(
+            f"{reference} ↔ {prediction}" for prediction, reference in options.match.pairs
+        )
         return shortened(f"{pairs} as given, other regions by overlap", 300)
     if isinstance(options.match, GivenGroups):
+        if options.correspondence == "set":
+            return "matched over all cases of the method"
         return "as in an earlier comparison"
     words = RULES[options.match].words
     return words if labels_by is None else f"{words}, by {labels_by}"

@@ -85,7 +85,7 @@ def pixels_of(
             f = "" if _f_follows(comparison) else encoded(_rounded_values(view.f[None], number))
             size = len(f) + sum(len(s["codes"]) + len(s["values"]) for s in sides.values())
             if size <= MOST_BYTES * 4 / 3 or prod(map(len, view.ranges)) <= 1:
-                background = background_group(comparison.groups)
+                background = background_group(comparison)
                 foreground = _foreground(comparison, view, background)
                 content = _content(comparison, view, number, background, foreground)
                 limit = (MOST_BYTES_WITH_IMAGES - size * 3 // 4) // max(len(layers), 1)

@@ -119,7 +119,7 @@ class CaseSlices:
             self.content["image"] = image_layer(stack, image)
         self.left_out, self._stack = stack.left_out, stack
         colours = colours_of(comparison).by_label(comparison)
-        background = background_group(comparison.groups)
+        background = background_group(comparison)
         names = {
             str(label): (group.reference_volume, colours["reference", label])
             for number, group in enumerate(comparison.groups)
@@ -132,7 +132,7 @@ class CaseSlices:
 
     def _extend_frame(self, comparison: Comparison, stack: Stack, view: View) -> None:
         """Extend the displayed part of the slices to the foreground of a method."""
-        background = background_group(comparison.groups)
+        background = background_group(comparison)
         foreground = np.zeros(view.inside.shape, np.bool_)
         for side in SIDES:
             numbers = np.array([*group_numbers(comparison, side), background])
@@ -151,7 +151,7 @@ class CaseSlices:
         own_colours = colours_of(comparison).by_label(comparison)
         for label in comparison.reference_labels:
             self._colours.setdefault(label, own_colours["reference", label])
-        background = background_group(comparison.groups)
+        background = background_group(comparison)
         sides: dict[Side, dict[Label, str]] = {"reference": {}, "prediction": {}}
         for number, group in enumerate(comparison.groups):
             is_hidden = number == background and self.content["image"] is not None

@@ -393,8 +393,8 @@ def _as_weights(weights: Sequence[float] | Tensor, background: int | None) -> Te
         or not sum(foreground_weights) > 0
     ):
         raise InputError(
-            f"class_weights must be non-negative, and positive for at least one class other than the "
-            f"background, found {weights!r}"
+            f"class_weights must be non-negative numbers, and positive for at least one class "
+            f"other than the background, found {weights!r}"
         )
     return tensor
 
