@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from probdice import InputError
-from probdice.files.atomic_files import null_for_nan, replacing
+from probdice.files.atomic_files import null_for_nan, replacing, replacing_folder
 
 
 def test_the_written_file_replaces_the_target(tmp_path):
@@ -65,6 +65,34 @@ def test_folders_and_devices_are_rejected_as_files(tmp_path):
     os.mkfifo(fifo)
     with pytest.raises(InputError, match="device or a pipe"), replacing(fifo):
         pass
+
+
+def test_a_folder_that_cannot_be_replaced_is_restored(tmp_path, monkeypatch):
+    target = tmp_path / "store.zarr"
+    target.mkdir()
+    (target / "values").write_text("old")
+    rename = os.replace
+
+    def fail_for_the_new_folder(source, destination):
+        if (source / "values").read_text() == "new":
+            raise OSError(28, "No space left on device")
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "replace", fail_for_the_new_folder)
+    with pytest.raises(OSError, match="No space left"), replacing_folder(target) as partial:
+        partial.mkdir()
+        (partial / "values").write_text("new")
+    assert (target / "values").read_text() == "old"
+    assert os.listdir(tmp_path) == ["store.zarr"]
+
+
+def test_a_folder_is_replaced_or_created(tmp_path):
+    for text in ("first", "second"):
+        with replacing_folder(tmp_path / "store.zarr") as partial:
+            partial.mkdir()
+            (partial / "values").write_text(text)
+        assert (tmp_path / "store.zarr" / "values").read_text() == text
+        assert os.listdir(tmp_path) == ["store.zarr"]
 
 
 def test_json_has_null_for_nan():

@@ -62,7 +62,7 @@ def test_probabilities_come_back(name: str, tmp_path: Path) -> None:
 def test_a_map_comes_back_with_its_nan(name: str, tmp_path: Path) -> None:
     values = SHARES.astype(np.float64)
     values[1, 2, 0] = np.nan
-    write(tmp_path / name, values, HERE)
+    write(tmp_path / name, values, HERE if name in PLACED else None)
     if name in ("a.npy", "a.tif"):  # read as NumPy and tifffile have them
         stored = np.load(tmp_path / name) if name == "a.npy" else tifffile.imread(tmp_path / name)
     else:
@@ -143,6 +143,31 @@ def test_flat_images(tmp_path: Path) -> None:
     assert again.geometry.spacing == (0.5, 0.25)
     write(tmp_path / "a.png", LABELS[:, :, 0] * 300)
     assert np.array_equal(np.asarray(Pillow.open(tmp_path / "a.png")), LABELS[:, :, 0] * 300)
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_maps_keep_their_geometry(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name, SHARES, HERE)
+    stored = read(tmp_path / name)
+    assert np.array_equal(stored.probabilities()[1], SHARES)
+    assert stored.geometry is not None
+    assert stored.geometry.affine == pytest.approx(AFFINE, abs=1e-5)
+
+
+def test_maps_keep_their_shape_and_get_no_geometry(tmp_path: Path) -> None:
+    for suffix in (".nii", ".mgz", ".mha", ".npz", ".tif"):
+        write(tmp_path / f"a{suffix}", SHARES[:, :, 0])
+        stored = read(tmp_path / f"a{suffix}")
+        assert stored.shape == (4, 3)
+        assert stored.geometry is None
+
+
+def test_npy_rejects_a_map_with_a_geometry(tmp_path: Path) -> None:
+    message = r"a\.npy: NPY stores only an array, so the geometry would be lost\. Write \.npz"
+    with pytest.raises(InputError, match=message):
+        write(tmp_path / "a.npy", SHARES, HERE)
+    write(tmp_path / "a.npy", SHARES)
+    assert os.listdir(tmp_path) == ["a.npy"]
 
 
 def test_data_that_a_format_cannot_store_are_rejected(tmp_path: Path) -> None:

@@ -745,3 +745,14 @@ def test_outlines_of_a_missed_region_are_grey_and_have_no_histogram():
     ]
     assert [len(outline.get_offsets()) for outline in greys] == [16]
     assert len(figure.axes[2].patches) == 1
+
+
+def test_a_given_background_is_grey_whatever_its_label():
+    labels = np.array([[5, 5, 5], [1, 2, 2]])
+    result = compare(labels, labels, background=5)
+    colours = dict(
+        zip(result.reference_labels, colours_of(result).regions["reference"], strict=True)
+    )
+    assert [label for label, colour in colours.items() if colour == NEUTRAL] == [5]
+    without = compare(labels, labels)
+    assert NEUTRAL not in colours_of(without).regions["reference"]

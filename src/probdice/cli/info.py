@@ -263,7 +263,7 @@ def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str 
         ready = blocks.ready(block)
         side, fault = ready.sides[0], ready.faults[0]
         assert isinstance(side, Soft)
-        rows = side.rows[:, side.start : side.start + side.size]
+        rows = side.values
         if has_one_region:
             rows = rows[1:]
         else:

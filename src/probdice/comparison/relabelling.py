@@ -190,7 +190,7 @@ def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
     assert isinstance(side, Soft)
     rows = np.empty((len(groups), *block.shape), blocks.dtype)  # cast when the block is stored
     for row, channels in zip(rows, groups, strict=True):
-        members = side.rows[list(channels), side.start : side.start + side.size]
+        members = side.values[list(channels)]
         row[...] = members.sum(axis=0).reshape(block.shape)
     return rows
 

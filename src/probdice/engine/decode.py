@@ -39,11 +39,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Soft:
-    """The pixels of a probabilistic side: ``rows[:, start : start + size]``."""
+    """The pixels of a probabilistic side, as a part of rows that contain more pixels."""
 
     rows: NDArray[Any]
     start: int
     size: int
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The probabilities of the pixels, with one row per region."""
+        return self.rows[:, self.start : self.start + self.size]
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def _faults(
     for side, fault, side_sound in zip(ready.sides, ready.faults, sound, strict=True):
         if fault is None and not side_sound:
             assert isinstance(side, Soft)
-            fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
+            fault = examine_values(side.values, "error")
         faults.append(fault and blocks.located(fault, block, ready.inside))
     return tuple(faults)
 

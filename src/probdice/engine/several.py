@@ -277,7 +277,7 @@ def _decision(side: Soft | Crisp, number_of: Mapping[int, int], classes: int) ->
     into = np.zeros((classes, side.size))
     for key, number in number_of.items():
         if number >= 0:
-            into[number] += side.rows[key, side.start : side.start + side.size]
+            into[number] += side.values[key]
     return into
 
 
@@ -373,7 +373,7 @@ def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _BlockCont
     ready = blocks.ready(block)
     for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
         if fault is None and isinstance(side, Soft):
-            fault = examine_values(side.rows[:, side.start : side.start + side.size], "error")
+            fault = examine_values(side.values, "error")
         if fault is not None:
             located_fault = blocks.located(fault, block, ready.inside)
             first, worst = (
@@ -385,7 +385,7 @@ def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _BlockCont
 
 def _pattern(side: Soft | Crisp) -> _Pattern | _Rows:
     if isinstance(side, Soft):
-        rows = side.rows[:, side.start : side.start + side.size]
+        rows = side.values
         return _Rows(
             [[blake2b(np.ascontiguousarray(row).data, digest_size=16).digest()] for row in rows]
         )

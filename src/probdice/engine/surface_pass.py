@@ -110,7 +110,7 @@ def _set_codes(
         for group, channels in enumerate(layer.lists):
             if not channels:
                 continue
-            rows = side.rows[list(channels), side.start : side.start + side.size]
+            rows = side.values[list(channels)]
             probabilities = rows.sum(axis=0, dtype=dtype)
             for k, level in enumerate(levels):
                 inside = probabilities > level + ABOVE

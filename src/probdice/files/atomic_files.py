@@ -50,8 +50,9 @@ def replacing(target: Path, suffix: str = "", *, alone: bool = False) -> Iterato
 def replacing_folder(target: Path) -> Iterator[Path]:
     """Yield the path of a temporary folder, and replace the target with this folder at the end.
 
-    The caller creates the folder. An existing target is renamed and later removed, so the
-    replacement is not atomic.
+    The caller creates the folder. An existing target is renamed, and removed once the new folder is
+    in its place, so the replacement is not atomic. If the new folder cannot be renamed, the
+    existing target is restored.
     """
     target = Path(os.path.realpath(target))
     stem, suffix = target.stem, target.suffix
@@ -61,12 +62,18 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     )
     try:
         yield partial
-        if target.exists():
-            replace(target, before)
-        replace(partial, target)
+        if not target.exists():
+            replace(partial, target)
+            return
+        replace(target, before)
+        try:
+            replace(partial, target)
+        except BaseException:
+            replace(before, target)
+            raise
+        shutil.rmtree(before, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(before, ignore_errors=True)
 
 
 def null_for_nan(value: Any) -> Any:

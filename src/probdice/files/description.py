@@ -1,11 +1,11 @@
 """The description: one line of JSON with properties for which a format has no field.
 
-`write` stores the kind of segmentation and the shape of the image in the description and, for
+`write` stores the kind of values and the shape of the image in the description and, for
 probabilities, the labels, names and colours of regions. If the format cannot store the geometry or
-the names and colours of a label map, the description includes them too. A label map has no
-description if the format can store all its properties. Another program may change the values of a
-file and keep the description. Therefore, `read` ignores a description that does not match the shape
-and the type of the values.
+the names and colours of a label map, the description includes them too. A label map, or a map such
+as a similarity map, has no description if the format can store all its properties. Another program
+may change the values of a file and keep the description. Therefore, `read` ignores a description
+that does not match the shape and the type of the values.
 """
 
 import json
@@ -42,10 +42,8 @@ def description_of(
     shape : bool, optional
         Whether the format would change the shape of the image.
     """
-    if payload.kind == "map":
-        return ""
     content: dict[str, Any] = {"kind": payload.kind, "shape": payload.shape}
-    if payload.kind != "labels":
+    if payload.kind in ("probabilities", "foreground"):
         content["labels"], content["names"] = payload.region_labels, payload.region_names
         content["colours"] = dict(payload.colours)
     elif names and (payload.label_names or payload.colours):
@@ -75,7 +73,7 @@ def with_description(image: Image, text: object) -> Image:
         if kind == "labels":
             names = {int(label): str(name) for label, name in content.get("names", {}).items()}
             image = replace(image, label_names={**image.label_names, **names})
-        else:
+        elif kind != "map":
             image = replace(
                 image,
                 kind="regions" if kind == "probabilities" else "foreground",
@@ -123,7 +121,7 @@ def _shaped(
     if kind == "probabilities":
         fits = floating and count == len(content["labels"]) == len(content["names"])
     else:
-        expected = {"labels": False, "foreground": True}.get(kind)
+        expected = {"labels": False, "foreground": True, "map": True}.get(kind)
         fits = axis is None and floating == expected
     lengths = list(array.shape)
     if axis is not None:

@@ -71,8 +71,7 @@ def _read_npy(source: Source) -> Image:
 
 def _write_npy(path: Path, payload: Payload) -> None:
     array = payload.array
-    if payload.kind != "map":
-        _check_plain(payload)
+    _check_plain(payload)
     if payload.kind == "foreground":  # the first axis of a floating-point array is the region axis
         array = np.stack([np.clip(1 - array, 0, 1), array])
     with path.open("wb") as stream:
@@ -80,7 +79,7 @@ def _write_npy(path: Path, payload: Payload) -> None:
 
 
 def _check_plain(payload: Payload) -> None:
-    """Reject a segmentation with properties that an NPY file cannot store."""
+    """Reject a segmentation or a map with properties that an NPY file cannot store."""
     labels, names = payload.region_labels, payload.region_names
     properties = {
         "the geometry": payload.geometry is not None,

@@ -361,9 +361,8 @@ def _rows(images: Images) -> NDArray[Any]:
         ready = blocks.ready(block)
         side = ready.sides[SIDES.index("prediction")]
         assert isinstance(side, Soft)
-        for row, values in zip(rows, side.rows, strict=True):
-            block_values = values[side.start : side.start + side.size]
-            row[block.box] = block.shaped(block_values, ready.inside, 0)
+        for row, values in zip(rows, side.values, strict=True):
+            row[block.box] = block.shaped(values, ready.inside, 0)
     return blocks.image(rows)
 
 

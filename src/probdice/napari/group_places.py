@@ -165,7 +165,7 @@ def _probabilities(side: Crisp | Soft, members: Members, group: int, ready: Read
     keys = members.lists[group]
     if isinstance(side, Crisp):
         return np.isin(side.labels, np.asarray(keys, np.int64)).astype(np.float64)[side.codes]
-    rows = side.rows[list(keys), side.start : side.start + side.size]
+    rows = side.values[list(keys)]
     return np.asarray(rows.sum(axis=0, dtype=np.float64))
 
 

@@ -405,7 +405,7 @@ def _one_per_output(values: Any, count: int, name: str) -> Sequence[Any]:
         return [values] * count
     if len(values) != count:
         raise InputError(
-            f"{name} must be one tensor, or {count} tensors for the {count} outputs in preds, "
-            f"found {len(values)} tensors"
+            f"{name} must be one tensor, or {count} tensors for {count} outputs of preds, "
+            f"found {len(values)}"
         )
     return values

@@ -112,13 +112,15 @@ class RegionDice(Metric):
       one region is always NaN;
     - ``accuracy`` (share of pixels that agree), and the means ``mean_accuracy``, ``mean_dice`` and
       ``mean_iou`` over the classes. Unlike ``result.mean_dice`` and ``foreground_dice``, these
-      means include unmatched clusters only if ``match="labels"``;
+      means include an unmatched cluster only if ``match="labels"`` and the cluster has the label of
+      a class;
     - with a background, ``foreground_dice``, ``pooled_dice``, ``foreground_score``,
       ``adjusted_foreground_score``, and the means ``foreground_accuracy`` and ``foreground_iou``
       over the other classes;
     - per class, ``accuracy_0``, ``dice_0``, ``iou_0`` and so on. The values are 0 for an unmatched
-      class, and NaN for a class that does not occur in the target. With ``match="labels"``, the
-      Dice and IoU of such a class are 0 if it occurs in the prediction.
+      class, and NaN for a class that does not occur in the target or whose group is faint
+      (`Group.faint`). With ``match="labels"``, a class that occurs only in the predictions has Dice
+      and IoU 0.
 
     The sums remain in float64 and int64: ``.to(torch.float16)`` and half-precision trainers do not
     convert them. `update` and `compute` run outside compiled graphs.
