@@ -36,6 +36,18 @@ def test_consensus_writes_probabilities_and_entropy(files, tmp_path):
     assert np.allclose(np.load(bits), consensus.entropy())
 
 
+def test_consensus_checks_the_format_of_the_entropy_first(tmp_path):
+    files = [tmp_path / f"{name}.nii.gz" for name in RATERS]
+    geometry = probdice.Geometry((6,), [[2, 0], [0, 1]])
+    for file, labels in zip(files, RATERS.values(), strict=True):
+        probdice.write(file, np.ravel(labels), geometry)
+    out, bits = tmp_path / "out.nii.gz", tmp_path / "bits.npy"
+    done = run("consensus", *files, "-o", out, "--entropy", bits)
+    assert done.code == 1
+    assert "bits.npy: NPY stores only an array, so the geometry would be lost" in done.message
+    assert not out.exists() and not bits.exists()
+
+
 def test_consensus_prints_the_json_of_the_library(files):
     done = run("consensus", *files, "--method", "staple", "--json", "-")
     assert json.loads(done.out) == json.loads(probdice.consensus(RATERS, method="staple").to_json())
@@ -160,10 +172,10 @@ def test_max_bytes_limits_decompressed_files(tmp_path, command):
     np.savez_compressed(mask, np.ones((2, 3), np.uint16))
     assert run(command, *paths, "--quiet", "--max-bytes", "6").code == 0
     done = run(command, *paths, "--max-bytes", "5")
-    assert done.code == 1 and "anna.npz: contains an image" in done.message
+    assert done.code == 1 and "anna.npz: contains an array" in done.message
     assert "--max-bytes 6" in done.message
     done = run(command, *paths, "--mask", mask, "--max-bytes", "6")
-    assert done.code == 1 and "mask.npz: contains an image" in done.message
+    assert done.code == 1 and "mask.npz: contains an array" in done.message
 
 
 def test_an_empty_mask_is_named(files, tmp_path):

@@ -195,8 +195,9 @@ def test_data_that_a_format_cannot_store_are_rejected(tmp_path: Path) -> None:
     for name in ("a.dcm", "a.mhd", "a.hdr", "a.jpg", "a"):
         with pytest.raises(InputError, match=rf"{name}: unsupported file name suffix.* \.nii\.gz,"):
             write(tmp_path / name, LABELS)
-    with pytest.raises(InputError, match="labels must be whole numbers, found a fraction or NaN"):
-        write(tmp_path / "a.nii", Segmentation.from_labels(SHARES))
+    for invalid in (0.25, np.inf, -np.inf, np.nan):
+        with pytest.raises(InputError, match=f"labels must be whole numbers, found {invalid:g}"):
+            write(tmp_path / "a.nii", Segmentation.from_labels([[0.0, 3.0, invalid, 0.5]]))
     with pytest.raises(InputError, match=r"geometry has shape \(4, 3, 2\)"):
         write(tmp_path / "a.nii", LABELS[1:], HERE)
     with pytest.raises(InputError, match="expected labels or a numeric map, found <U1"):

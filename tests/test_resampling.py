@@ -291,12 +291,21 @@ def test_pixels_outside_need_a_background():
     labels = Segmentation.from_labels([1, 2], geometry=grid((2,)))
     with pytest.raises(GeometryError, match="does not contain 3 pixels of the grid"):
         labels.resampled(grid((5,)))
-    with pytest.raises(InputError, match="background 'air' is not a region"):
+    message = "background 'air' is not a region of the image. Its"
+    with pytest.raises(InputError, match=f"{message} labels have no names, so set .* to a label"):
         labels.resampled(grid((5,)), background="air")
+    named = Segmentation.from_labels(
+        [1, 2], names={0: "rest", 1: "mass", 2: "mass"}, geometry=grid((2,))
+    )
+    with pytest.raises(InputError, match=rf"{message} regions are rest, mass \(1\), mass \(2\)"):
+        named.resampled(grid((5,)), background="air")
     with pytest.raises(GeometryError, match="do not overlap"):
         labels.resampled(grid((5,), origin=9), background=0)
-    with pytest.raises(InputError, match="resample must be 'linear', 'nearest' or None"):
-        labels.resampled(grid((2,)), "cubic")
+    for invalid in ("cubic", None, 1):
+        with pytest.raises(
+            InputError, match=f"resample must be 'linear' or 'nearest', found {invalid!r}"
+        ):
+            labels.resampled(grid((2,)), invalid)
 
 
 def test_linear_background_may_be_a_new_label():
@@ -332,8 +341,10 @@ def test_labels_that_are_not_integers_are_reported():
 
 def test_ignored_labels_are_not_mixed():
     labels = Segmentation.from_labels([1, 2], ignore=2, geometry=grid((2,)))
-    with pytest.raises(InputError, match="mixes the ignored labels"):
+    with pytest.raises(InputError, match=r'mixes the ignored labels .*resample="nearest"'):
         labels.resampled(grid((1,), origin=0.5))
+    moved = labels.resampled(grid((1,), origin=0.25), resample="nearest")
+    assert np.asarray(moved.array).tolist() == [1]
 
 
 def test_too_many_labels_for_linear_interpolation():

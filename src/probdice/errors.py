@@ -283,3 +283,7 @@ class ProbdiceWarning(UserWarning):
     >>> caught[0].category.__name__
     'ProbdiceWarning'
     """
+
+
+class EnvironmentWarning(ProbdiceWarning):
+    """A warning about the machine or a folder, which no note repeats. Commands print it."""

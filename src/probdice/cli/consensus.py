@@ -101,16 +101,21 @@ def consensus(
             raise typer.BadParameter("requires --output FILE", param_hint="--labels")
         options = run.check(user_options, match, {"--output": output, "--entropy": entropy})
         with progress(visible=not quiet) as display:
+            import numpy as np
+
             from probdice.files import write
             from probdice.raters.consensus_result import consensus_of
 
             display.begin("reading")
             panel, layer = run.read(options, workers)
+            any_side = panel.several.any
             if output is not None:
-                any_side = panel.several.any
                 check_format(
                     output, sample_segmentation(any_side.shape, any_side.geometry, crisp=labels)
                 )
+            if entropy is not None:
+                pixel = np.zeros((1,) * len(any_side.shape), np.float32)
+                check_format(entropy, pixel, any_side.geometry)
             display.begin("comparing")
             result = consensus_of(panel, as_method(str(method)), None)
             agreement = result.agreement

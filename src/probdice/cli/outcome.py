@@ -10,7 +10,7 @@ import typer
 
 from probdice.cli import ERROR, INTERRUPTED
 from probdice.cli.streams import is_plain, print_message
-from probdice.errors import ProbdiceError, ProbdiceWarning
+from probdice.errors import EnvironmentWarning, ProbdiceError, ProbdiceWarning
 
 __all__ = ["ERROR", "INTERRUPTED", "reporting_errors"]
 
@@ -19,9 +19,10 @@ __all__ = ["ERROR", "INTERRUPTED", "reporting_errors"]
 def reporting_errors(*, debug: bool = False) -> Iterator[None]:
     """Run the body of a command. If the body raises an error, print one message and exit."""
     with warnings.catch_warnings():
-        # Warnings of probdice are not shown, because most of them are also printed as notes.
+        # Warnings about results are not shown, because they are also printed as notes.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.simplefilter("ignore", ProbdiceWarning)
+        warnings.simplefilter("default", EnvironmentWarning)
         warnings.showwarning = _show_warning  # catch_warnings restores it
         try:
             yield
@@ -48,7 +49,10 @@ def _show_warning(
     file: object = None,
     line: str | None = None,
 ) -> None:
-    print_message(warnings.formatwarning(message, category, filename, lineno, line))
+    if issubclass(category, EnvironmentWarning):
+        print_message(f"warning: {message}")
+    else:
+        print_message(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _message(error: Exception) -> str:

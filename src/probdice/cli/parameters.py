@@ -203,7 +203,8 @@ def _reject_sides(
         for word in (
             value if name in declared_options and declared_options[name].form.by_side else ()
         ):
-            if word.partition(":")[0] in SIDES:
+            side, colon, _ = word.partition(":")
+            if side in SIDES and colon:
                 raise typer.BadParameter(
                     f"this command has neither a reference nor a prediction, found {word!r}; use "
                     f"{word.partition(':')[2]}",

@@ -291,12 +291,13 @@ def _worst_cases(statistics: dict[str, Any], title: str) -> list[RenderableType]
 
 
 def _difference_table(rows: Sequence[dict[str, Any]]) -> FittingTable:
-    table = plain_table("difference", ">cases", ">mean", "95 % CI", ">p", ">corrected p")
+    centre = "median" if any(row["mean"] is None for row in rows) else "mean"  # infinite values
+    table = plain_table("difference", ">cases", f">{centre}", "95 % CI", ">p", ">corrected p")
     for row in rows:
         table.add_row(
             Text(f"{row['first']} − {row['second']}"),
             str(row["n"]),
-            _signed_decimal(row["median"] if row["mean"] is None else row["mean"]),
+            _signed_decimal(row[centre]),
             _interval(row["interval"], _signed_decimal),
             _probability(row["p"]),
             _probability(row["p_corrected"]),

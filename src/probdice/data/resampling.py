@@ -211,16 +211,16 @@ def _outside(segmentation: Segmentation, background: Label | None) -> int:
     if segmentation.crisp:
         if not isinstance(background, str):
             return whole_number(background, "background")
-        candidates = [
-            label for label in segmentation.names if segmentation.label(label) == background
-        ]
+        regions = [segmentation.label(label) for label in segmentation.names]
+        pairs = zip(segmentation.names, regions, strict=True)
+        candidates = [label for label, name in pairs if name == background]
     else:
-        pairs = enumerate(zip(segmentation.labels, segmentation.regions, strict=True))
-        candidates = [k for k, names in pairs if background in names]
+        regions = list(segmentation.regions)
+        channels = enumerate(zip(segmentation.labels, regions, strict=True))
+        candidates = [k for k, names in channels if background in names]
     if len(candidates) != 1:
-        regions = list(segmentation.names.values() if segmentation.crisp else segmentation.regions)
-        raise InputError(
-            f"background {background!r} is not a region of the image. Its regions are "
-            f"{listed(regions)}."
-        )
+        known = f"Its regions are {listed(regions)}."
+        if not regions:
+            known = "Its labels have no names, so set background to a label."
+        raise InputError(f"background {background!r} is not a region of the image. {known}")
     return candidates[0]

@@ -673,7 +673,7 @@ class Segmentation:
     def resampled(
         self,
         geometry: Geometry,
-        how: "Interpolation" = "linear",
+        resample: "Interpolation" = "linear",
         *,
         background: Label | None = None,
     ) -> "Segmentation":
@@ -687,7 +687,7 @@ class Segmentation:
         ----------
         geometry : Geometry
             The target grid, including its shape.
-        how : {"linear", "nearest"}, optional
+        resample : {"linear", "nearest"}, optional
             "linear" interpolates probabilities or the indicators of labels, so a label map
             becomes probabilistic. "nearest" copies the values of the nearest pixel.
         background : int or str, optional
@@ -706,12 +706,11 @@ class Segmentation:
         >>> np.asarray(labels.resampled(longer, background=0).array)
         array([0, 1, 1, 2, 2, 0])
         """
-        from probdice.data.resampling import as_interpolation, resample
+        from probdice.data import resampling
 
-        interpolation = as_interpolation(how)
-        if interpolation is None:
-            raise InputError("how must be 'linear' or 'nearest', found None")
-        resampled, view = resample(self, geometry, interpolation, background=background)
+        if not isinstance(resample, str) or resample not in get_args(resampling.Interpolation):
+            raise InputError(f"resample must be 'linear' or 'nearest', found {resample!r}")
+        resampled, view = resampling.resample(self, geometry, resample, background=background)
         if view is not None:
             outside = int(np.prod(view.shape)) - int(np.count_nonzero(view[...]))
             if outside:

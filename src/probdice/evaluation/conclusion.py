@@ -147,8 +147,8 @@ def _separation(
     untested_methods = [method for method in other_methods if tests[method] is None]
     if len(untested_methods) == len(other_methods):
         return other_methods, [
-            f"There are too few cases to test whether {_quoted(winners[0])} differs from other "
-            f"methods."
+            f"There are too few {_units(summary)} to test whether {_quoted(winners[0])} differs "
+            f"from other methods."
         ]
     similar_methods = [
         method for method in other_methods if (p := tests[method]) is not None and p >= ALPHA
@@ -171,8 +171,14 @@ def _separation(
     untested_list = join_names([_quoted(method) for method in untested_methods])
     return similar_methods, [
         sentence,
-        f"There are too few cases to test whether {winner} differs from {untested_list}.",
+        f"There are too few {_units(summary)} to test whether {winner} differs from "
+        f"{untested_list}.",
     ]
+
+
+def _units(summary: Mapping[str, Any]) -> str:
+    """Return the word for the independent units of the tests."""
+    return "cases" if summary["subjects"] is None else "subjects"
 
 
 def _test(summary: Mapping[str, Any]) -> str:

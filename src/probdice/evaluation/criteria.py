@@ -224,7 +224,7 @@ def _check_options(name: Name, extra_columns: ExtraColumns) -> None:
             f"{measure} requires boundary distances at this tolerance; pass ",
             Option("boundaries", python="boundaries=True"),
             " and ",
-            Option("tolerance", tolerance),
+            Option("tolerance", float(tolerance)),
         )
     if measure in DISTANCES and measure not in extra_columns.distances:
         raise InputError(

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Literal, TypeGuard
 
 from probdice.data.machine import BINARY, flush_folder, lock
-from probdice.errors import InputError, ProbdiceWarning
+from probdice.errors import EnvironmentWarning, InputError
 from probdice.evaluation.pairing import ROLES
 from probdice.files.atomic_files import replacing
 
@@ -127,7 +127,7 @@ def locked(out: Path) -> Iterator[None]:
             warnings.warn(
                 f"{out}: cannot lock this folder ({error.strerror}), so a second run would not be "
                 f"detected. Start only one run at a time in this folder.",
-                ProbdiceWarning,
+                EnvironmentWarning,
                 stacklevel=3,
             )
         yield

@@ -494,7 +494,12 @@ class Evaluation:
         """Return the record of one case and one method."""
         record = self._by_name.get((as_name(case), as_name(method or "")))
         if record is None:
-            of_method = " (no method given)" if method is None else f" of method {method!r}"
+            if method is None and case in self.cases:
+                raise InputError(
+                    f"method: expected one of {', '.join(self.methods)}, because case {case!r} has "
+                    f"several methods"
+                )
+            of_method = "" if method is None else f" of method {method!r}"
             raise InputError(
                 f"no case {case!r}{of_method}; the methods are "
                 f"{', '.join(self.methods)}, and the cases are {listed(self.cases, NAMED)}"

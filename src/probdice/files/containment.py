@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data import machine
-from probdice.errors import ProbdiceWarning
+from probdice.errors import EnvironmentWarning
 from probdice.files.child_messages import (
     LONGEST,
     Filling,
@@ -182,7 +182,7 @@ def _in_this_process(
         warnings.warn(
             "No child process can be started, so files are parsed in this process. A corrupt file "
             "can crash it.",
-            ProbdiceWarning,
+            EnvironmentWarning,
             stacklevel=2,
         )
     answer = reader(os.path.abspath(path), *arguments)

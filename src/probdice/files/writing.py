@@ -137,8 +137,10 @@ def _probabilities(value: Segmentation) -> NDArray[Any]:
 
 def _smallest(labels: NDArray[Any]) -> NDArray[Any]:
     """Convert labels to the first type in `INTEGERS` that can represent them."""
-    if labels.dtype.kind == "f" and not np.all(labels == np.trunc(labels)):
-        raise InputError("labels must be whole numbers, found a fraction or NaN")
+    if labels.dtype.kind == "f":
+        invalid = labels[~np.isfinite(labels) | (labels != np.trunc(labels))]
+        if invalid.size:
+            raise InputError(f"labels must be whole numbers, found {invalid[0]:g}")
     low, high = (int(labels.min()), int(labels.max())) if labels.size else (0, 0)
     for candidate in INTEGERS:
         if np.iinfo(candidate).min <= low and high <= np.iinfo(candidate).max:

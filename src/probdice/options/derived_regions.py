@@ -35,9 +35,12 @@ def named_members(members: Members) -> dict[str, tuple[Label, ...]]:
                 f"derived region {name!r} must consist of labels or names of regions, found "
                 f"{labels!r}"
             )
-        if not str(name).strip():
+        stripped_name = str(name).strip()
+        if not stripped_name:
             raise InputError(f"the name of a derived region must not be empty, found {name!r}")
-        members_of[str(name).strip()] = tuple(
+        if stripped_name in members_of:
+            raise InputError(f"two derived regions have the name {stripped_name!r}; rename one")
+        members_of[stripped_name] = tuple(
             str(label) if isinstance(label, str) else index(label) for label in label_tuple
         )
     return members_of
