@@ -150,6 +150,31 @@ def test_names_that_one_side_has_apply_to_both_sides(named):
     assert derived.values() == {"liver": 0.8, "both": 1.0}
 
 
+@pytest.mark.parametrize("is_soft", [False, True])
+@pytest.mark.parametrize("member", [2, "spleen"])
+def test_a_name_that_only_the_prediction_has_selects_a_region_that_it_misses(member, is_soft):
+    labels = np.array([0, 1, 1, 1, 1, 1])
+    if is_soft:
+        one_hot = (labels == np.arange(3)[:, None]).astype(float)
+        prediction = Segmentation.from_probabilities(
+            one_hot, labels=[0, 1, 2], names=["background", "liver", "spleen"]
+        )
+    else:
+        prediction = Segmentation.from_labels(labels, names=ORGANS)
+    result = compare([0, 1, 1, 2, 2, 2], prediction, match="labels", background=0)
+    derived = result.derived({"spleen": member, "both": (1, member)})
+    assert derived.values() == {"spleen": 0.0, "both": 1.0}
+    assert numbers(derived["spleen"])[2:] == [3, 0]
+
+
+def test_a_missing_region_does_not_select_a_region_with_its_number_and_another_name():
+    reference = Segmentation.from_labels([0, 1, 2], names=ORGANS | {2: "kidney"})
+    prediction = Segmentation.from_labels([0, 1, 1], names=ORGANS)
+    derived = compare(reference, prediction, match="labels").derived({"spleen": "spleen"})
+    assert derived["spleen"].reference == ()
+    assert isnan(derived["spleen"].dice)
+
+
 def test_equal_numbers_with_different_names_are_different_members():
     reference = Segmentation.from_labels([0, 0, 0, 0, 2, 2], names=ORGANS)
     kidney = Segmentation.from_labels([0, 0, 1, 1, 2, 2], names=ORGANS | {1: "kidney"})

@@ -336,3 +336,23 @@ def test_a_scheme_in_which_all_methods_share_a_place_has_no_other_winner(tmp_pat
     assert [rank.place for rank in tested] == [1, 1]
     assert result.conclusion.startswith("“good” is first by score")
     assert "depends on the ranking scheme" not in result.conclusion
+
+
+def test_the_conclusion_reports_that_no_difference_can_be_significant(tmp_path):
+    """With 6 cases, the smallest p-value of 3 tests is 3 · 2 / 2⁶ = 0.094; with 7 cases, 0.047."""
+    for case in range(7):
+        labels = np.zeros(20, int)
+        labels[: 8 + case] = 1
+        for name, shift in {"truth": 0, "near": 1, "middle": 2, "far": 3}.items():
+            (tmp_path / name).mkdir(exist_ok=True)
+            np.save(tmp_path / name / f"case{case}.npy", np.roll(labels, shift))
+    methods = {name: tmp_path / name for name in ("near", "middle", "far")}
+    seven = evaluate(tmp_path / "truth", methods, match="labels", background=0)
+    assert "“near” differs significantly from all other methods" in seven.conclusion
+    assert "no difference can be significant" not in seven.conclusion
+    for name in ("truth", *methods):
+        (tmp_path / name / "case6.npy").unlink()
+    six = evaluate(tmp_path / "truth", methods, match="labels", background=0)
+    assert six.conclusion.startswith("“near” is first by foreground Dice (mean rank 1.00; mean")
+    text = "With 6 cases and 3 tests, no difference can be significant (p is at least 0.094)."
+    assert text in six.conclusion

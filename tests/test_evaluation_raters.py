@@ -198,6 +198,7 @@ def summary_of(means):
         "rater_comparison": rater_comparison.to_dict(),
         "test": "Wilcoxon signed-rank test",
         "correction": "Holm's correction",
+        "scheme": "aggregate-then-rank",
         "subjects": None,
     }
 

@@ -59,6 +59,7 @@ def agree(
         run = RaterRun(files, mask, image, report, json, csv, quiet)
         options = run.check(user_options, match, {})
         with progress(visible=not quiet) as display:
+            from probdice.data.pixel_words import pixel_words
             from probdice.raters.agreements import agreement_of
             from probdice.raters.consensus_result import consensus_of
 
@@ -69,18 +70,16 @@ def agree(
             file_lines = run.write(
                 agreement, agreement, lambda: consensus_of(panel, "mean", None), layer, display
             )
-        parts = _parts(agreement, len(panel.several.any.shape), all_regions=all_)
+        parts = _parts(agreement, pixel_words(panel.several.any).many, all_regions=all_)
         run.print(agreement, agreement, parts, file_lines)
 
 
-def _parts(agreement: "Agreement", axes: int, *, all_regions: bool) -> "list[RenderableType]":
+def _parts(agreement: "Agreement", pixels: str, *, all_regions: bool) -> "list[RenderableType]":
     """Return the printed text: means over all pairs, tables of pairs, raters and regions, notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
-    from probdice.data.pixel_words import words_for_axes
     from probdice.errors import in_command
 
-    pixels = words_for_axes(axes).many
     parts: list[RenderableType] = [
         f"{len(agreement.names)} raters over {agreement.pixels:,} {pixels}",
         f"mean of all pairs: Dice {decimal(agreement.mean_dice)}, adjusted score "

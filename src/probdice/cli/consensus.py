@@ -103,6 +103,7 @@ def consensus(
         with progress(visible=not quiet) as display:
             import numpy as np
 
+            from probdice.data.pixel_words import pixel_words
             from probdice.files import write
             from probdice.raters.consensus_result import consensus_of
 
@@ -128,19 +129,17 @@ def consensus(
                 write(entropy, result.entropy(), geometry=result.segmentation.geometry)
                 file_lines.append(f"{entropy}: entropy of the consensus")
             file_lines += run.write(result, agreement, lambda: result, layer, display)
-            axes = len(panel.several.any.shape)
-            tables = _parts(result, axes, all_regions=all_) if run.prints_tables else []
+            pixels = pixel_words(any_side).many
+            tables = _parts(result, pixels, all_regions=all_) if run.prints_tables else []
         run.print(result, agreement, tables, file_lines)
 
 
-def _parts(result: "Consensus", axes: int, *, all_regions: bool) -> "list[RenderableType]":
+def _parts(result: "Consensus", pixels: str, *, all_regions: bool) -> "list[RenderableType]":
     """Return the printed text: means over all pairs, tables of raters and regions, and notes."""
     from probdice.cli.display import note_line
     from probdice.cli.terminal_tables import plain_table
-    from probdice.data.pixel_words import words_for_axes
     from probdice.errors import in_command
 
-    pixels = words_for_axes(axes).many
     agreement = result.agreement
     table = plain_table(
         "rater", ">regions", ">score vs the others", ">adjusted", ">expected accuracy"

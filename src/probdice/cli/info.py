@@ -131,7 +131,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     from probdice.cli.display import MAX_ROWS, note_line
     from probdice.cli.terminal_tables import plain_table
     from probdice.comparison.notes import intensities
-    from probdice.data.pixel_words import words_for_axes
+    from probdice.data.pixel_words import pixel_words
     from probdice.data.value_checks import scale_of_labels
     from probdice.engine.blocks import Blocks
     from probdice.engine.decode import Crisp
@@ -155,7 +155,7 @@ def _labels(segmentation: "Segmentation") -> "list[RenderableType]":
     pixel_volume = _pixel_volume(segmentation)
     millilitre_column = () if pixel_volume is None else (">volume",)
     colour_column = ("colour",) if segmentation.colours else ()
-    pixels = words_for_axes(len(segmentation.shape)).many
+    pixels = pixel_words(segmentation).many
     table = plain_table(
         ">label", "name", *colour_column, f">{pixels}", *millilitre_column, ">share"
     )
@@ -199,7 +199,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
     """Return the description of probabilities: volumes of regions, and sums over regions."""
     from probdice.cli.display import MAX_ROWS
     from probdice.cli.terminal_tables import plain_table
-    from probdice.data.pixel_words import words_for_axes
+    from probdice.data.pixel_words import pixel_words
     from probdice.errors import in_command
     from probdice.text.formatting import millilitres, percent
 
@@ -216,7 +216,7 @@ def _probabilities(segmentation: "Segmentation") -> "list[RenderableType]":
         sums = f"from {statistics.sums[0]:.6g} to {statistics.sums[1]:.6g}"
         if statistics.wrong_sums:
             share = statistics.wrong_sums / max(statistics.count // count, 1)
-            pixels = words_for_axes(len(segmentation.shape)).many
+            pixels = pixel_words(segmentation).many
             sums += f"; not 1 at {percent(share, 2)} of the {pixels}"
         head.add_row("sums", sums)
     zeros, ones = (
@@ -247,6 +247,7 @@ def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str 
     """Return statistics of the stored values, and a message on invalid values or None."""
     import numpy as np
 
+    from probdice.data.pixel_words import pixel_words
     from probdice.data.value_checks import TOLERANCE, examine_values
     from probdice.engine.blocks import Blocks
     from probdice.engine.decode import Soft
@@ -287,7 +288,7 @@ def _examine(segmentation: "Segmentation") -> "tuple[_ValueStatistics, list[str 
     if statistics.fault is None:
         return statistics, None
     places = blocks.place(statistics.fault.first), blocks.place(statistics.fault.worst)
-    return statistics, statistics.fault.message(*places)
+    return statistics, statistics.fault.message(*places, pixel_words(segmentation))
 
 
 def _head(segmentation: "Segmentation", kind: str) -> "tuple[Text, Table]":

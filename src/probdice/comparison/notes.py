@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison.result import Comparison
-from probdice.data.pixel_words import words_for_axes
+from probdice.data.pixel_words import pixel_words
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import scale_of_labels
 from probdice.engine.alignment import file_of, one_hot_axis
@@ -147,7 +147,7 @@ def intensities(
         return None
     return (
         f"the image has {labels.size} labels, and {percent(changes)} of neighbouring "
-        f"{words_for_axes(len(shape)).many} have different labels. It looks like a scan or a "
+        f"{pixel_words(segmentation).many} have different labels. It looks like a scan or a "
         f"photograph, not a label map. Use the segmentation of this image."
     )
 

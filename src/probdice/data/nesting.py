@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.pixel_words import words_for_axes
+from probdice.data.pixel_words import PixelWords
 from probdice.data.value_checks import TOLERANCE
 from probdice.errors import InputError
 
 __all__ = ["partition_of"]
 
 
-def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
-    """Return the regions between nested channels.
+def partition_of(channels: NDArray[Any], words: PixelWords) -> NDArray[Any]:
+    """Return the regions between nested channels. Errors use `words` for elements of the image.
 
     The regions are the background, the differences between successive channels, and the last
     channel. Channels and regions are along the first axis. For booleans and integers, return a
@@ -21,8 +21,8 @@ def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
     """
     if channels.dtype.kind not in "biuf":
         raise InputError(f"channels must be booleans, integers or floats, found {channels.dtype}")
-    _check_range(channels)
-    _check_nested(channels)
+    _check_range(channels, words)
+    _check_nested(channels, words)
     if channels.dtype.kind != "f":
         counts: NDArray[np.int64] = channels.sum(axis=0, dtype=np.int64)
         return counts
@@ -35,7 +35,7 @@ def partition_of(channels: NDArray[Any]) -> NDArray[Any]:
     return regions
 
 
-def _check_range(channels: NDArray[Any]) -> None:
+def _check_range(channels: NDArray[Any], words: PixelWords) -> None:
     with np.errstate(invalid="ignore"):
         outside = ~((channels >= 0) & (channels <= 1 + TOLERANCE))
     if channels.dtype.kind in "iu":
@@ -43,13 +43,13 @@ def _check_range(channels: NDArray[Any]) -> None:
     if outside.any():
         channel, *place = (int(k) for k in np.argwhere(outside)[0])
         raise InputError(
-            f"channel {channel} is {channels[(channel, *place)]} at "
-            f"{words_for_axes(len(place)).one} {tuple(place)}, expected masks of 0 and 1 or "
-            f"probabilities. If the channels are logits, apply a sigmoid first."
+            f"channel {channel} is {channels[(channel, *place)]} at {words.one} {tuple(place)}, "
+            f"expected masks of 0 and 1 or probabilities. If the channels are logits, apply a "
+            f"sigmoid first."
         )
 
 
-def _check_nested(channels: NDArray[Any]) -> None:
+def _check_nested(channels: NDArray[Any], words: PixelWords) -> None:
     excess = channels[1:].astype(np.float64) - channels[:-1]
     if not excess.size or excess.max() <= TOLERANCE:
         return
@@ -57,6 +57,6 @@ def _check_nested(channels: NDArray[Any]) -> None:
     values = channels[(inner + 1, *place)], channels[(inner, *place)]
     raise InputError(
         f"channels are not nested: channel {inner + 1} is {values[0]:g} and channel {inner} is "
-        f"{values[1]:g} at {words_for_axes(len(place)).one} {tuple(place)}. Order the channels so "
-        f"that each channel is inside the previous channel."
+        f"{values[1]:g} at {words.one} {tuple(place)}. Order the channels so that each channel is "
+        f"inside the previous channel."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from probdice.data.geometry import Geometry
     from probdice.data.segmentation import Segmentation
 
 __all__ = ["PixelWords", "pixel_words", "words_for_axes"]
@@ -43,11 +44,11 @@ def pixel_words(segmentation: Segmentation | None, axes: int | None = None) -> P
     """
     if segmentation is None:
         return PIXELS if axes is None else words_for_axes(axes)
-    if segmentation.geometry is not None and not segmentation.geometry.on_grid:
-        return VERTICES
-    return words_for_axes(len(segmentation.shape))
+    return words_for_axes(len(segmentation.shape), segmentation.geometry)
 
 
-def words_for_axes(axes: int) -> PixelWords:
+def words_for_axes(axes: int, geometry: Geometry | None = None) -> PixelWords:
     """Return the words for the elements of an image with this number of axes."""
+    if geometry is not None and not geometry.on_grid:
+        return VERTICES
     return VOXELS if axes > 2 else PIXELS

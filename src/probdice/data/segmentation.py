@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from probdice.data.arrays import AnyArray, Array, as_array, in_memory, region_dimension
 from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import reordered
-from probdice.data.pixel_words import words_for_axes
+from probdice.data.pixel_words import pixel_words, words_for_axes
 from probdice.data.value_checks import (
     Fault,
     Reading,
@@ -404,7 +404,8 @@ class Segmentation:
 
         channels = in_memory(_regions_first(array, axis, "channels"))
         numbers, channel_names = as_channels(labels, names, len(channels) + 1)
-        regions = partition_of(channels)
+        place = geometry if isinstance(geometry, Geometry) else None  # `cls` checks the type
+        regions = partition_of(channels, words_for_axes(channels.ndim - 1, place))
         if channels.dtype.kind == "f":
             return cls(regions, crisp=False, labels=numbers, names=channel_names, geometry=geometry)
         keys = [k if number is None else number for k, number in enumerate(numbers)]
@@ -583,7 +584,7 @@ class Segmentation:
         p = np.maximum(p, floor)
         if not p.all():
             place = tuple(int(k) for k in np.argwhere(~(p > 0).all(axis=0))[0])
-            pixel = words_for_axes(len(place)).one
+            pixel = pixel_words(self).one
             raise InputError(
                 f"probability 0 at {pixel} {place} has no logarithm and no coordinates. To replace "
                 f"small probabilities by a minimum, use ",
@@ -603,7 +604,7 @@ class Segmentation:
                 for pixel in (fault.first, fault.worst)
             )
             prefix = f"{short_paths(self.source)[0]}: " if self.source else ""
-            raise InputError(prefix, *fault.message(first, worst))
+            raise InputError(prefix, *fault.message(first, worst, pixel_words(self)))
 
     def components(
         self, *, background: Label | None, connectivity: int | None = None

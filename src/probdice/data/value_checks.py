@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from probdice.data.pixel_words import words_for_axes
+from probdice.data.pixel_words import PixelWords
 from probdice.errors import InputError, Option
 
 __all__ = [
@@ -155,16 +155,18 @@ class Fault:
         """Return the same invalid values with renumbered pixels."""
         return replace(self, first=number(self.first), worst=number(self.worst))
 
-    def message(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> list[str | Option]:
+    def message(
+        self, place: tuple[int, ...], worst_place: tuple[int, ...], words: PixelWords
+    ) -> list[str | Option]:
         """Return a message with the problem, its position and the fix."""
-        unit = words_for_axes(len(place)).one
-        return [f"{self.problem(place, worst_place)}. ", *self._remedy(unit), "."]
+        return [f"{self.problem(place, worst_place, words)}. ", *self._remedy(words), "."]
 
-    def problem(self, place: tuple[int, ...], worst_place: tuple[int, ...]) -> str:
+    def problem(
+        self, place: tuple[int, ...], worst_place: tuple[int, ...], words: PixelWords
+    ) -> str:
         """Describe the problem and its position."""
-        unit = words_for_axes(len(place)).one
-        count_text = f" (the first of {self.count} such {unit}s)" if self.count > 1 else ""
-        at = f"at {unit} {place}{count_text}"
+        count_text = f" (the first of {self.count} such {words.many})" if self.count > 1 else ""
+        at = f"at {words.one} {place}{count_text}"
         problem = {
             "fraction": f"label {self.value:g} {at} is not a 64-bit whole number",
             "infinite": f"found {self.value:g} {at}, expected a finite number",
@@ -175,17 +177,17 @@ class Fault:
         }[self.kind]
         worst_sum = f"{self.worst_sum:.6g}"
         if self.kind == "sum" and worst_sum != f"{self.value:.6g}":
-            problem += f"; the worst sum is {worst_sum} at {unit} {worst_place}"
+            problem += f"; the worst sum is {worst_sum} at {words.one} {worst_place}"
         return problem
 
-    def _remedy(self, unit: str) -> list[str | Option]:
+    def _remedy(self, words: PixelWords) -> list[str | Option]:
         if self.kind == "fraction" and isnan(self.value):
-            return [f"Replace NaN by a label, or exclude these {unit}s with ", MASK]
+            return [f"Replace NaN by a label, or exclude these {words.many} with ", MASK]
         if self.kind == "fraction":
             command = "A label map contains whole numbers. Check that the file is a label map"
             return [_either("Use Segmentation.from_probabilities for probabilities", command)]
         if self.kind == "infinite":
-            return [f"Replace NaN and infinite values, or exclude their {unit}s with ", MASK]
+            return [f"Replace NaN and infinite values, or exclude their {words.many} with ", MASK]
         if self.kind == "negative":
             python = "Use Segmentation.from_logits for logits, or clip rounding errors to 0"
             command = "Clip rounding errors to 0, and store probabilities instead of logits"
@@ -195,13 +197,13 @@ class Fault:
             BACKGROUND,
         ]
         if self.kind == "nothing":
-            return [*missing, f". To exclude these {unit}s, use ", MASK]
+            return [*missing, f". To exclude these {words.many}, use ", MASK]
         remedies: list[list[str | Option]] = []
         if self.kind == "sum" and self.all_whole and self.highest <= 1 and self.value < 1:
             remedies.append(missing)  # masks of 0 and 1 that do not cover the image
         if self.all_whole:
             python = "Use Segmentation.from_labels if these whole numbers are labels"
-            command = f"Store one label per {unit} if these whole numbers are labels"
+            command = f"Store one label per {words.one} if these whole numbers are labels"
             remedies.append([_either(python, command)])
         for full, name in ((100, "percentages"), (255, "values up to 255")):
             if full / 2 < self.highest <= full:
@@ -243,11 +245,16 @@ class InvalidValues(InputError):
 
     @classmethod
     def of(
-        cls, prefix: str, fault: Fault, place: tuple[int, ...], worst_place: tuple[int, ...]
+        cls,
+        prefix: str,
+        fault: Fault,
+        place: tuple[int, ...],
+        worst_place: tuple[int, ...],
+        words: PixelWords,
     ) -> Self:
         """Create the error for invalid values. `prefix` is the name of the file or the side."""
-        error = cls(prefix, *fault.message(place, worst_place))
-        error.kind, error.problem = fault.kind, fault.problem(place, worst_place)
+        error = cls(prefix, *fault.message(place, worst_place, words))
+        error.kind, error.problem = fault.kind, fault.problem(place, worst_place, words)
         return error
 
 

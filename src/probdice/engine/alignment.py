@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import Intersection
-from probdice.data.pixel_words import words_for_axes
+from probdice.data.pixel_words import PixelWords, pixel_words, words_for_axes
 from probdice.data.resampled_arrays import FieldOfView
 from probdice.data.resampling import Interpolation, placed, resample, same_lattice
 from probdice.data.segmentation import Array, Segmentation
@@ -62,7 +62,7 @@ def aligned(
         raise InputError(
             f"reference{file_of(reference, prediction)} has shape {reference.shape} but "
             f"prediction{file_of(prediction, reference)} has shape {prediction.shape}: both must "
-            f"cover the same {words_for_axes(len(reference.shape)).many}",
+            f"cover the same {pixel_words(reference).many}",
             *_misread(reference, prediction),
         )
     return prediction
@@ -91,7 +91,7 @@ def moved_onto(
             f"reference has shape {reference.shape} and prediction has shape {prediction.shape}, "
             f"but neither has a geometry: ",
             Option("resample", interpolation),
-            f" needs the positions of the {words_for_axes(len(reference.shape)).many}. ",
+            f" needs the positions of the {pixel_words(reference).many}. ",
             Option(
                 "geometry",
                 python="Give both sides a geometry, as in Segmentation.from_labels(array, "
@@ -121,7 +121,7 @@ def mask_notes(unknown: int, reference: Segmentation) -> tuple[Note, ...]:
     """Return a note if a mask contains NaN at `unknown` pixels."""
     if not unknown:
         return ()
-    pixels = words_for_axes(len(reference.shape)).of(unknown)
+    pixels = pixel_words(reference).of(unknown)
     verb = "is" if unknown == 1 else "are"
     text = f"{unknown} {pixels} of the mask {verb} NaN and counted as outside the mask."
     return (Note("mask", (text,)),)
@@ -220,10 +220,10 @@ def mask_on(
         raise InputError(
             f"mask has shape {tuple(array.shape)} but the images have shape {reference.shape}"
         )
-    return _boolean_mask(array) if array.dtype.kind == "f" else (array, 0)
+    return _boolean_mask(array, pixel_words(reference)) if array.dtype.kind == "f" else (array, 0)
 
 
-def _boolean_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
+def _boolean_mask(mask: Array, words: PixelWords) -> tuple[NDArray[np.bool_], int]:
     """Convert a floating-point mask to booleans, and return it with its number of NaN values.
 
     Pixels with NaN are outside the mask. Fractions and infinite values are rejected.
@@ -234,8 +234,7 @@ def _boolean_mask(mask: Array) -> tuple[NDArray[np.bool_], int]:
     if wrong.any():
         place = tuple(int(k) for k in np.unravel_index(int(np.argmax(wrong)), values.shape))
         raise InputError(
-            f"mask must contain integers, found {values[place]:g} at "
-            f"{words_for_axes(len(place)).one} {place}. "
+            f"mask must contain integers, found {values[place]:g} at {words.one} {place}. "
             f"Use a threshold, as in mask > 0.5."
         )
     return finite & (values != 0), int(np.isnan(values).sum())

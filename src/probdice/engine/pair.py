@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.data.lazy_arrays import Complement
-from probdice.data.pixel_words import words_for_axes
+from probdice.data.pixel_words import pixel_words
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
 from probdice.data.value_checks import Fault, InvalidValues
@@ -94,7 +94,7 @@ class Images:
         notes: tuple[Note, ...] = ()
         if ignore_geometry:
             if reference.geometry is not None or prediction.geometry is not None:
-                pixels = words_for_axes(len(reference.shape)).many
+                pixels = pixel_words(reference).many
                 text = f"Geometry was ignored: {pixels} were compared in array order."
                 notes = (Note("geometry", (text,)),)
             reference, prediction = reference.without_geometry(), prediction.without_geometry()
@@ -202,7 +202,7 @@ class Images:
         order = sorted(regions.occupied.tolist(), key=lambda k: -regions.volumes[k])
         digits = "d" if regions.crisp else ".1f"
         counts = listed([f"{regions.label(k)}: {regions.volumes[k]:{digits}}" for k in order])
-        pixels = words_for_axes(len(self.reference.shape)).of(overlap.pixels)
+        pixels = pixel_words(self.reference).of(overlap.pixels)
         verb = "is" if overlap.pixels == 1 else "are"
         where = "outside the field of view of the prediction"
         return f"{overlap.pixels} {pixels} {verb} {where} ({counts})"
@@ -313,10 +313,11 @@ class Images:
     def _fault_error(self, side: Side, fault: Fault) -> InvalidValues:
         segmentation = self.side(side)
         first, worst = self.blocks.place(fault.first), self.blocks.place(fault.worst)
-        return InvalidValues.of(f"{side}{file_of(segmentation)}: ", fault, first, worst)
+        prefix = f"{side}{file_of(segmentation)}: "
+        return InvalidValues.of(prefix, fault, first, worst, pixel_words(segmentation))
 
     def _why_empty(self) -> list[str | Option]:
-        pixels = words_for_axes(len(self.reference.shape)).many
+        pixels = pixel_words(self.reference).many
         if self.view is not None:
             where = "" if self.mask is None else f" inside the mask{self.mask_file}"
             return [f"no {pixels}{where} are in the field of view of the prediction"]

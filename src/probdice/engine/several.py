@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from probdice.data.lazy_arrays import WithoutLabels
 from probdice.data.machine import cores
-from probdice.data.pixel_words import words_for_axes
+from probdice.data.pixel_words import PixelWords, pixel_words, words_for_axes
 from probdice.data.resampled_arrays import FieldOfView
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Array, Segmentation
@@ -203,25 +203,26 @@ class Several:
         """Return the `Content` of each segmentation. This pass also checks the values."""
         contents: dict[str, Content] = {}
         if self._blocks.blocks:
-            task = Pass(partial(_described, names=self.names), _BlockContents.total)
+            visit = partial(_described, names=self.names, words=pixel_words(self.any))
+            task = Pass(visit, _BlockContents.total)
             description = run_pass(task, self._blocks, self.workers)
             contents = dict(zip(self.names, description.contents(), strict=True))
         if not any(content.keys.size for content in contents.values()):
-            pixels = words_for_axes(len(self.any.shape)).many
+            pixels = pixel_words(self.any).many
             raise InputError(f"there are no {pixels} to compare: {self._reason_for_no_pixels()}")
         return contents
 
     def _reason_for_no_pixels(self) -> str:
         if self.ignored_labels:
             return (
-                f"every {words_for_axes(len(self.any.shape)).one} has one of the ignored labels "
+                f"every {pixel_words(self.any).one} has one of the ignored labels "
                 f"{self.ignored_labels} in a segmentation, or is outside the mask{self.mask_file} "
                 f"or outside the field of view of a segmentation"
             )
         if self.mask is not None:
             return (
-                f"every {words_for_axes(len(self.any.shape)).one} is outside the "
-                f"mask{self.mask_file} or outside the field of view of a segmentation"
+                f"every {pixel_words(self.any).one} is outside the mask{self.mask_file} or outside "
+                f"the field of view of a segmentation"
             )
         return f"the shape of the images is {self.any.shape}"
 
@@ -368,7 +369,9 @@ class _BlockContents:
         return [side.content() for side in self.sides]
 
 
-def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _BlockContents:
+def _described(
+    blocks: Blocks, block: Block, names: Sequence[str], words: PixelWords
+) -> _BlockContents:
     """Return the contents of a block. Raise an error if the values of any side are invalid."""
     ready = blocks.ready(block)
     for name, side, fault in zip(names, ready.sides, ready.faults, strict=True):
@@ -379,7 +382,7 @@ def _described(blocks: Blocks, block: Block, names: Sequence[str]) -> _BlockCont
             first, worst = (
                 blocks.place(pixel) for pixel in (located_fault.first, located_fault.worst)
             )
-            raise InputError(f"{name}: ", *located_fault.message(first, worst))
+            raise InputError(f"{name}: ", *located_fault.message(first, worst, words))
     return _BlockContents(tuple(_pattern(side) for side in ready.sides))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from probdice.evaluation.paired_test import ALPHA
+from probdice.evaluation.paired_test import ALPHA, least_corrected
 from probdice.evaluation.rater_comparison import RaterComparison, Standing
 from probdice.metrics.verdict import overlap_in_words
 from probdice.text.formatting import decimal, percent
@@ -76,9 +76,11 @@ def _winner_sentence(
     if len(winners) > 1:
         winner_list = join_names(list(map(_quoted, winners)))
         return f"{winner_list} are tied for first by {title_list}{overlap}."
-    details = [_mean(summary, winners[0])] if len(summary["rank_by"]) == 1 else []
-    if len(summary["rank_by"]) > 1:
+    details = []
+    if summary["scheme"] == "rank-then-aggregate" or len(summary["rank_by"]) > 1:
         details.append(f"mean rank {decimal(rank['mean_rank'], 2)}")
+    if len(summary["rank_by"]) == 1:
+        details.append(_mean(summary, winners[0]))
     if rank["stability"] is not None:
         details.append(f"first in {percent(rank['stability'], 0)} of bootstrap samples")
     return f"{_quoted(winners[0])} is first by {title_list} ({'; '.join(details)}){overlap}."
@@ -159,6 +161,7 @@ def _separation(
             [f"{_quoted(method)} (p = {_p_text(tests[method])})" for method in similar_methods]
         )
         sentence = f"{winner} does not differ significantly from {method_list} ({_test(summary)})."
+        sentence += _least_p(summary)
     else:
         tested_names = [
             _quoted(method) for method in other_methods if method not in untested_methods
@@ -174,6 +177,19 @@ def _separation(
         f"There are too few {_units(summary)} to test whether {winner} differs from "
         f"{untested_list}.",
     ]
+
+
+def _least_p(summary: Mapping[str, Any]) -> str:
+    """Return a sentence if there are too few cases for any significant difference, else ""."""
+    tests = [pair for pair in summary["ranking"]["differences"] if pair["p"] is not None]
+    count = max(pair["n"] for pair in tests)
+    least = least_corrected(count, len(tests))
+    if least < ALPHA:
+        return ""
+    return (
+        f" With {count} {_units(summary)} and {len(tests)} tests, no difference can be significant "
+        f"(p is at least {_p_text(least)})."
+    )
 
 
 def _units(summary: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from probdice.evaluation.intervals import FEWEST, Floats, few
 
-__all__ = ["ALPHA", "CORRECTION", "TEST", "corrected", "one_sided", "two_sided"]
+__all__ = ["ALPHA", "CORRECTION", "TEST", "corrected", "least_corrected", "one_sided", "two_sided"]
 
 TEST = "Wilcoxon signed-rank test"
 ALPHA = 0.05  # significance level
@@ -60,6 +60,25 @@ def two_sided(differences: Floats, *, of_subjects: bool = False) -> tuple[float,
     result: Any = wilcoxon(differences[differences != 0])
     left_out = f"excluded differences of 0: {zeros} of {differences.size}" if zeros else ""
     return float(result.statistic), float(result.pvalue), left_out
+
+
+def least_corrected(count: int, tests: int) -> float:
+    """Return the smallest corrected p-value that `count` differences can have.
+
+    Parameters
+    ----------
+    count : int
+        The number of differences of each test.
+    tests : int
+        The number of tests for which p-values are corrected.
+
+    Examples
+    --------
+    >>> from probdice.evaluation.paired_test import least_corrected
+    >>> least_corrected(6, 3)  # 3 · 2 / 2⁶
+    0.09375
+    """
+    return min(1.0, tests * 2.0 ** (1 - count))
 
 
 def one_sided(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:

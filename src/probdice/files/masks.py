@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from probdice.data.arrays import Array
 from probdice.data.geometry import Geometry
 from probdice.data.lazy_arrays import boxes
+from probdice.data.pixel_words import PixelWords, words_for_axes
 from probdice.data.segmentation import Segmentation
 from probdice.data.value_checks import BACKGROUND
 from probdice.errors import FormatError, InputError, Note, Option
@@ -43,11 +44,13 @@ class SharedPixels:
 
     pixels: int
     names: tuple[Label, ...]
+    words: PixelWords
 
     @property
     def text(self) -> str:
         """Description of the problem for messages."""
-        count = "1 pixel is" if self.pixels == 1 else f"{self.pixels} pixels are"
+        verb = "is" if self.pixels == 1 else "are"
+        count = f"{self.pixels} {self.words.of(self.pixels)} {verb}"
         return f"{count} in several masks ({listed(self.names)})"
 
     @property
@@ -64,10 +67,11 @@ class SharedPixels:
     @property
     def note(self) -> Note:
         """Note that reports the shared pixels, which are divided equally."""
+        verb = "is" if self.pixels == 1 else "are"
         return Note(
             "claimed",
             (
-                f"{self.text} and are divided equally. To assign them to the first of several "
+                f"{self.text} and {verb} divided equally. To assign them to the first of several "
                 f"regions, use ",
                 self.option,
             ),

@@ -10,9 +10,9 @@ from probdice.method.background import Places, background_pair
 from probdice.method.overlap import Integers, Overlap, Regions
 from probdice.method.region_labels import Label, listed
 from probdice.method.regions import as_integers
-from probdice.method.sides import SIDES, Both
+from probdice.method.sides import SIDES, Both, Side, other
 
-__all__ = ["LabelsBy", "false_region", "label_pairs", "labels_by", "match_by_label"]
+__all__ = ["LabelsBy", "label_pairs", "labels_by", "match_by_label", "region_of_empty_label"]
 
 LabelsBy = Literal["name", "number"]
 
@@ -77,21 +77,21 @@ def label_pairs(overlap: Overlap) -> tuple[Integers, Integers]:
     return rows[order], columns[order]
 
 
-def false_region(overlap: Overlap, label: Label) -> int | None:
-    """Return the prediction region that corresponds to an empty reference region with this label.
+def region_of_empty_label(overlap: Overlap, side: Side, label: Label) -> int | None:
+    """Return the region of the other side that corresponds to an empty region with this label.
 
-    Return None if there is no such region.
+    `side` is the side of the empty region. Return None if no region corresponds to it.
 
     Labels are compared as in `label_pairs`: if regions correspond by name, two regions with unique
     names do not correspond by number.
     """
-    reference, prediction = overlap.reference, overlap.prediction
-    name, number = reference.name_and_number(label)
-    is_named = labels_by(overlap) == "name" and name in reference.unique_names
-    if is_named and name in prediction.unique_names:
-        return prediction.find(name)
-    region = None if number is None else prediction.find(number)
-    if region is None or (is_named and prediction.name(region) in prediction.unique_names):
+    regions, opposite = overlap.side(side), overlap.side(other(side))
+    name, number = regions.name_and_number(label)
+    is_named = labels_by(overlap) == "name" and name in regions.unique_names
+    if is_named and name in opposite.unique_names:
+        return opposite.find(name)
+    region = None if number is None else opposite.find(number)
+    if region is None or (is_named and opposite.name(region) in opposite.unique_names):
         return None
     return region
 

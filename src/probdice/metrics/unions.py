@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from probdice.errors import InputError, Option
-from probdice.method.label_matching import false_region
+from probdice.method.label_matching import region_of_empty_label
 from probdice.method.matching import GivenGroups, GivenPairs
 from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label, listed
@@ -101,26 +101,32 @@ def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
 
     An empty or missing reference region is replaced by the unmatched prediction regions that have
     the same label, or that the given pairs or groups assign to it. With ``match="labels"``, a label
-    or name that occurs only in the prediction selects the prediction region with this label or
-    name, and the reference regions that are matched to this prediction region.
+    or name that only the prediction knows selects the prediction region with this label or name,
+    and the reference regions that are matched to it. If the prediction region is empty or missing,
+    the unmatched reference region that corresponds to it by name or number is selected.
     """
     overlap, groups, match = result.overlap, result.correspondence.groups, result.options.match
     reference, prediction = overlap.reference, overlap.prediction
     region = reference.find(label)
     if region is not None and groups.reference[region] >= 0:
         return Both([region], [])
+    missed: int | None = None
     partners: list[int | None] = []
     if match == "labels" and reference.knows(label):
-        partners = [false_region(overlap, label)]
+        partners = [region_of_empty_label(overlap, "reference", label)]
     elif match == "labels":
         region = prediction.find(label)
         if region is not None and 0 <= groups.prediction[region] < groups.matched:
             return Both(groups.regions("reference", groups.prediction[region]).tolist(), [region])
         partners = [region]
+        missed = region_of_empty_label(overlap, "prediction", label)
     elif isinstance(match, GivenPairs | GivenGroups):
         spellings = dict.fromkeys((label, *reference.name_and_number(label)))
         partners = [
             prediction.find(one) for spelling in spellings for one in match.partners(spelling)
         ]
-    unmatched = set(groups.unmatched("prediction").tolist())
-    return Both([], [one for one in partners if one is not None and one in unmatched])
+    unmatched = Both(*(set(groups.unmatched(side).tolist()) for side in SIDES))
+    return Both(
+        [missed] if missed in unmatched.reference else [],
+        [one for one in partners if one is not None and one in unmatched.prediction],
+    )
