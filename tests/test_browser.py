@@ -921,7 +921,7 @@ def test_a_case_links_to_its_page(visit, run):
     case = case.removesuffix(" all methods")
     page.locator("#case-table a").first.click()
     page.wait_for_selector("#viewer[data-ready]", state="attached")
-    assert page.inner_text("h1") == f"{case} by {method}"
+    assert page.inner_text("h1") == f"{case} by {method}, compared with truth"
     assert score in page.inner_text(".figures:not(.tiles)")
     # The images show the files: f is white where the labels are equal, and red elsewhere.
     sides = [

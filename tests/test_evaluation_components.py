@@ -260,6 +260,34 @@ def test_many_to_one_never_finds_fewer_components() -> None:
             assert more >= found and fewer <= missed and less <= false
 
 
+def test_a_name_in_the_table_of_the_prediction_selects_regions_that_it_misses(
+    tmp_path: Path,
+) -> None:
+    reference = np.array([[0, 1, 1, 2, 2, 2]])
+    for folder, labels in (("reference", reference), ("found", reference), ("missed", reference)):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "a.npy", np.where(folder == "missed", labels % 2, labels))
+    (tmp_path / "names.json").write_text('{"0": "air", "1": "kidney", "2": "tumour"}')
+    evaluation = evaluate(
+        tmp_path / "reference",
+        [tmp_path / "found", tmp_path / "missed"],
+        tmp_path / "results",
+        match="labels",
+        background=0,
+        names={"prediction": tmp_path / "names.json"},
+        derived={"T": "tumour"},
+        components=("tumour",),
+        reports="none",
+    )
+    rows = {row["method"]: row for row in rows_of(tmp_path / "results" / "cases.csv")}
+    assert {method: float(row["dice:T"]) for method, row in rows.items()} == {
+        "found": 1.0,
+        "missed": 0.0,
+    }
+    assert [int(rows[m]["components_missed"]) for m in ("found", "missed")] == [0, 1]
+    assert evaluation.methods == ("found", "missed")
+
+
 def test_the_voxel_of_a_component_lies_in_it() -> None:
     """The centroid of a ring is outside the ring."""
     reference = np.zeros((9, 9), np.int64)

@@ -84,6 +84,18 @@ def test_binary_segments_are_labels_with_names(tmp_path: Path) -> None:
     assert np.array_equal(whole(segmentation), LEFT + 2 * TOP)
 
 
+def test_a_colour_that_rgb_cannot_represent_is_clipped(tmp_path: Path) -> None:
+    dataset = pydicom.dcmread(save(tmp_path / "a.dcm", "BINARY", {"left": LEFT, "top": TOP}))
+    left, top = dataset.SegmentSequence
+    left.RecommendedDisplayCIELabValue = [0, 32768, 32768]  # black, rounded to a* = b* = −0.5
+    top.RecommendedDisplayCIELabValue = [0xFFFF, 0, 0]  # far more green than RGB can represent
+    dataset.save_as(tmp_path / "a.dcm")
+    segmentation = read(tmp_path / "a.dcm")
+    assert np.array_equal(whole(segmentation), LEFT + 2 * TOP)
+    reds = {number: colour[1:3] for number, colour in segmentation.colours.items()}
+    assert reds == {1: "00", 2: "00"}
+
+
 def test_segments_with_the_same_name_are_numbered(tmp_path: Path) -> None:
     path = save(tmp_path / "a.dcm", "BINARY", {"lesion": LEFT, "lesion ": TOP})
     found = read(path)

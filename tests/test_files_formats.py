@@ -76,7 +76,7 @@ def test_slicer_names_its_segments(tmp_path: Path) -> None:
 def test_overlapping_layers_need_an_option(tmp_path: Path) -> None:
     layers = np.stack([LABELS > 1, LABELS > 2]).astype(np.uint8)
     path = save_layers(tmp_path / "a.seg.nrrd", layers, [("big", 1, 0), ("small", 1, 1)])
-    with pytest.raises(FormatError, match=r"a\.seg\.nrrd: 9 pixels are in several masks"):
+    with pytest.raises(FormatError, match=r"a\.seg\.nrrd: 9 voxels are in several masks"):
         read(path)
     segmentation = read(path, sums="normalise")
     assert segmentation.regions == ("big", "small", "background")
@@ -300,6 +300,16 @@ def test_pickles_are_never_loaded(tmp_path: Path) -> None:
     np.save(tmp_path / "text.npy", np.array(["a", "b"]))
     with pytest.raises(FormatError, match=r"text\.npy: values must be integers or floating"):
         read(tmp_path / "text.npy")
+
+
+def test_files_without_arrays_are_rejected(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz")
+    with pytest.raises(FormatError, match=r"a\.npz: contains no arrays that can be read\.$"):
+        read(tmp_path / "a.npz")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["text"] = "no numbers"
+    with pytest.raises(FormatError, match=r"a\.h5: contains no datasets that can be read\.$"):
+        read(tmp_path / "a.h5")
 
 
 def test_npz_with_several_arrays_lists_them_in_the_error(tmp_path: Path) -> None:

@@ -61,6 +61,24 @@ def test_priority_assigns_shared_pixels(files):
     ]
 
 
+@pytest.mark.parametrize(
+    ("shape", "word"), [((4,), "pixel"), ((2, 2), "pixel"), ((2, 1, 2), "voxel")]
+)
+def test_messages_about_one_shared_pixel(shape, word, tmp_path):
+    for name, mask in (("a", [1, 1, 0, 0]), ("b", [0, 1, 1, 0]), ("c", [0, 0, 0, 1])):
+        np.save(tmp_path / f"{name}.npy", np.reshape(mask, shape))
+    files = [tmp_path / f"{name}.npy" for name in "abc"]
+    text = f"1 {word} is in several masks \\(a, b\\), so its label is ambiguous. To assign it to"
+    with pytest.raises(FormatError, match=text):
+        read(files)
+    (note,) = read(files, sums="background").notes
+    assert f"1 {word} is in several masks (a, b) and is divided equally. To assign it" in str(note)
+    (note,) = read(files, priority="b").notes
+    assert str(note) == f"1 {word} was in several masks and assigned by priority (b)"
+    with pytest.raises(InputError, match=f"leaves 1 shared {word} .* names none of its masks"):
+        read(files, priority="c")
+
+
 def test_a_tumour_inside_its_kidney_has_the_dice_of_its_mask(tmp_path):
     moved = np.roll(TUMOUR, 1, axis=1)
     for name, mask in (("kidney", KIDNEY), ("tumour", TUMOUR)):

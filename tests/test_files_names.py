@@ -108,6 +108,16 @@ def test_a_probabilistic_atlas_names_labels_from_1_and_volumes_from_0(tmp_path):
     assert maps.regions == ("Frontal Pole", "Insular Cortex")
 
 
+def test_an_atlas_may_have_a_document_type_without_entities(tmp_path):
+    (tmp_path / "atlas.xml").write_text(
+        '<?xml version="1.0"?>\n<!DOCTYPE atlas SYSTEM "atlas.dtd" [<!ELEMENT atlas ANY>]>\n'
+        '<atlas><label index="4">Insular Cortex</label></atlas>'
+    )
+    assert {k: entry.name for k, entry in read_names(tmp_path / "atlas.xml").items()} == {
+        4: "Insular Cortex"
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -117,7 +127,7 @@ def test_a_probabilistic_atlas_names_labels_from_1_and_volumes_from_0(tmp_path):
             "<atlas><label index='x'>a</label></atlas>",
             "index or value of region 'a' is not a whole",
         ),
-        ("<!DOCTYPE x [<!ENTITY a 'b'>]><atlas><label index='1'>&a;</label></atlas>", "entities"),
+        ("<!DOCTYPE x [<!ENTITY a 'b'>]><atlas><label index='1'>&a;</label></atlas>", "XML ent"),
     ],
 )
 def test_invalid_atlases_are_rejected(text, message, tmp_path):

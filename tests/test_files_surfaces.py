@@ -18,8 +18,11 @@ from probdice import (
     GeometryError,
     InputError,
     Segmentation,
+    TooLargeError,
     VertexSpace,
+    agreement,
     compare,
+    files,
     read,
     write,
 )
@@ -278,8 +281,9 @@ def test_values_that_a_surface_format_cannot_store_are_rejected(tmp_path, name, 
 
 
 def test_an_image_on_a_grid_is_not_written_as_a_surface(tmp_path):
-    with pytest.raises(InputError, match="one value per vertex, found an image of 3 × 4 pixels"):
-        write(tmp_path / "a.label.gii", LABELS.reshape(3, 4))
+    for shape, found in (((3, 4), "3 × 4 pixels"), ((3, 2, 2), "3 × 2 × 2 voxels")):
+        with pytest.raises(InputError, match=f"one value per vertex, found an image of {found}"):
+            write(tmp_path / "a.label.gii", LABELS.reshape(shape))
 
 
 def test_different_numbers_of_vertices_name_both_spaces(tmp_path):
@@ -299,6 +303,35 @@ def test_left_and_right_are_not_compared(tmp_path):
     with pytest.raises(GeometryError, match="right cortex differs from left cortex"):
         compare(tmp_path / "lh.a.annot", tmp_path / "rh.a.annot")
     assert compare(tmp_path / "lh.a.annot", tmp_path / "a.annot").score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("used", "message"),
+    [
+        ([2, 1], "list the same vertices of left cortex in different orders"),
+        ([1, 3], "have values at different vertices of left cortex"),
+    ],
+)
+def test_the_order_of_vertices_is_distinguished_from_the_vertices(used, message):
+    sides = [
+        Segmentation.from_labels(
+            [5, 7], geometry=VertexSpace.of([Structure("left cortex", 12, np.array(vertices))])
+        )
+        for vertices in ([1, 2], used)
+    ]
+    with pytest.raises(GeometryError, match=f"do not have the same vertices .*: the files {message}"):
+        compare(*sides)
+
+
+def test_the_order_of_voxels_is_distinguished_from_the_voxels():
+    first, second = np.array([[0, 0, 1], [0, 1, 0]]), np.array([[0, 1, 0], [0, 0, 1]])
+    difference = Structure("left thalamus", 0, first).difference_from(
+        Structure("left thalamus", 0, second)
+    )
+    assert "the files list the same voxels of left thalamus in different orders" in difference
+    # The same coordinates, but other voxels
+    other = Structure("left thalamus", 0, np.array([[0, 0, 0], [0, 1, 1]]))
+    assert "different voxels" in other.difference_from(Structure("left thalamus", 0, first))
 
 
 @pytest.mark.parametrize(
@@ -322,13 +355,34 @@ def test_a_mask_on_the_surface_is_applied(tmp_path):
     assert compare(parcels, parcels, mask=mask).pixels == 8
 
 
+def test_messages_about_surfaces_describe_vertices():
+    parcels = Segmentation.from_labels(LABELS, geometry=LEFT)
+    with pytest.raises(InputError, match="no vertices are left to compare"):
+        compare(parcels, parcels, mask=np.zeros(12, bool))
+    with pytest.raises(InputError, match=r"found 0\.5 at vertex \(3,\)"):
+        compare(parcels, parcels, mask=np.repeat([1.0, 0.5], [3, 9]))
+    fractions = Segmentation.from_labels(np.repeat([1.0, 0.25], [10, 2]), geometry=LEFT)
+    message = r"label 0.25 at vertex \(10,\) \(the first of 2 such vertices\)"
+    with pytest.raises(InputError, match=f"prediction: {message}"):
+        compare(parcels, fractions)
+    with pytest.raises(InputError, match=f"b: {message}"):
+        agreement({"a": parcels, "b": fractions})
+    with pytest.raises(InputError, match=r"channel 0 is 7 at vertex \(2,\)"):
+        Segmentation.from_nested([[1, 1, 7]], geometry=VertexSpace.of_surface(3))
+    ignored = Segmentation.from_labels(LABELS, ignore=[-1, 0, 1, 2], geometry=LEFT)
+    with pytest.raises(InputError, match="all vertices of the reference have ignored labels"):
+        compare(ignored, parcels)
+    (note,) = compare(parcels, parcels, mask=np.repeat([1.0, np.nan], [11, 1])).notes
+    assert str(note) == "1 vertex of the mask is NaN and counted as outside the mask."
+
+
 def test_components_of_vertices_are_rejected():
     parcels = Segmentation.from_labels(LABELS, geometry=LEFT)
     with pytest.raises(InputError, match="components require an image on a grid"):
         parcels.components(background=0)
 
 
-def test_meshes_of_freesurfer_and_gifti_are_read(tmp_path):
+def test_meshes_of_freesurfer_and_gifti_are_read(tmp_path, monkeypatch):
     points, triangles = icosphere(1)
     freesurfer.write_geometry(tmp_path / "lh.white", points, triangles)
     arrays = [
@@ -346,5 +400,11 @@ def test_meshes_of_freesurfer_and_gifti_are_read(tmp_path):
         read(tmp_path / "a.surf.gii")
     content = (tmp_path / "lh.white").read_bytes()
     (tmp_path / "lh.cut").write_bytes(content[:-9])
-    with pytest.raises(FormatError, match=r"lh.cut: is corrupt or incomplete"):
+    described = "a mesh of 42 vertices and 80 triangles"  # 12 bytes each
+    with pytest.raises(
+        FormatError, match=rf"lh.cut: is corrupt or incomplete: .* {described} \(1464 bytes\)"
+    ):
         read_surface(str(tmp_path / "lh.cut"))
+    monkeypatch.setattr(files, "memory", lambda: 2927)
+    with pytest.raises(TooLargeError, match=f"contains {described}, which takes 2928 bytes"):
+        read_surface(str(tmp_path / "lh.white"))

@@ -918,6 +918,8 @@ def test_pages_of_cases_name_options_as_in_python_or_on_the_command_line(words, 
     recorded = SimpleNamespace(
         comparison=lambda case, method: compare([1, 2], [1, 1]).detach(),
         records=[],
+        reference="truth",
+        rater_comparison=None,
         cases=("a",),
         values=lambda *_: {"mine": np.array([0.5])},
         rank_by=("score",),

@@ -14,7 +14,8 @@ from probdice.data.value_checks import FORGIVEN
 from probdice.engine.pair import Images
 from probdice.errors import InputError, Note, Option
 from probdice.files import read, read_case, read_mask
-from probdice.files.name_tables import with_names
+from probdice.files.bids import label_table
+from probdice.files.name_tables import with_absent_labels, with_names
 from probdice.method.sides import Side, other
 from probdice.options import CompareOptions
 
@@ -102,12 +103,22 @@ def read_side(
     if nested_labels:
         segmentation = _partition(segmentation, nested_labels, side)
         segmentation = segmentation if table is None else with_names(segmentation, table)
+    if segmentation.crisp and (members := _names_in_options(options)):
+        file = label_table(segmentation.source) if table is None else table
+        if isinstance(file, str | os.PathLike):
+            segmentation = with_absent_labels(segmentation, file, members)
     return segmentation, [] if scale is None else [scaled_note(side, scale)]
 
 
 def scaled_note(side: Side, scale: float) -> Note:
     """Return the note about a side that was scaled."""
     return Note("scaled", (f"The values of the {side} were divided by {scale:g}.",))
+
+
+def _names_in_options(options: CompareOptions) -> set[str]:
+    """Return the names that derived regions and components refer to."""
+    members = [label for _, labels in options.derived for label in labels]
+    return {label for label in (*members, *(options.components or ())) if isinstance(label, str)}
 
 
 def _partition(segmentation: Segmentation, labels: Sequence[int], side: Side) -> Segmentation:

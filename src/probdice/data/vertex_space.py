@@ -79,9 +79,14 @@ class Structure:
         elements = "vertices" if self.vertices else "voxels"
         if self.size != other.size:
             return f"{self.label} has values at {self.size} {elements}, expected {other.size}"
-        if not np.array_equal(self._indices, other._indices):
-            return f"the files have values at different {elements} of {self.label}"
-        return ""
+        if np.array_equal(self._indices, other._indices):
+            return ""
+        if np.array_equal(*(np.unique(one._indices, axis=0) for one in (self, other))):
+            return (
+                f"the files list the same {elements} of {self.label} in different orders "
+                f"(wb_command -cifti-create-dense-from-template changes the order)"
+            )
+        return f"the files have values at different {elements} of {self.label}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure as a dictionary for JSON."""
@@ -111,8 +116,8 @@ class VertexSpace(Geometry):
     """The vertices of one or more surfaces, as the pixels of a one-dimensional image.
 
     Create a vertex space with `VertexSpace.of_surface` or `VertexSpace.of`. Two images are in the
-    same space if they have the same structures with the same vertices. The affine is the identity,
-    because files of labels or maps do not contain the positions of vertices.
+    same space if they have the same structures with the same vertices in the same order. The affine is
+    the identity, because files of labels or maps do not contain the positions of vertices.
 
     Attributes
     ----------

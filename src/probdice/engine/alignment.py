@@ -315,4 +315,4 @@ def _side_by_side(**images: Segmentation) -> str:
 def _relation(*images: Segmentation) -> str:
     """Return the words for the property that two images should share (a grid or vertices)."""
     grids = all(image.geometry is None or image.geometry.on_grid for image in images)
-    return "lie on the same grid" if grids else "have the same vertices"
+    return "lie on the same grid" if grids else "have the same vertices in the same order"

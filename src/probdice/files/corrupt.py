@@ -66,26 +66,34 @@ def _raised_by_us(error: Exception) -> bool:
     return module.split(".")[0] == "probdice"
 
 
-def check_size(needed: int, stored: int, shape: tuple[int, ...], *, ratio: int = 1) -> None:
+def check_size(
+    needed: int, stored: int, content: tuple[int, ...] | str, *, ratio: int = 1
+) -> None:
     """Reject a header that describes more data than the file can contain.
 
     `needed` is the size of the data in bytes, `stored` is the number of bytes in the file, and
-    `ratio` is the largest compression ratio.
+    `ratio` is the largest compression ratio. `content` is the shape of the image, or describes data
+    of another kind, such as "a mesh of 4 vertices and 2 triangles".
     """
     if needed > stored * ratio:
         compressed = "" if ratio == 1 else " compressed"
+        described = content if isinstance(content, str) else f"an image of shape {content}"
         raise corrupt(
-            f"its header describes an image of shape {shape} ({needed} bytes), but the file "
-            f"contains {max(stored, 0)}{compressed} bytes"
+            f"its header describes {described} ({needed} bytes), but the file contains "
+            f"{max(stored, 0)}{compressed} bytes"
         )
 
 
-def check_memory(needed: int, shape: tuple[int, ...], most: int) -> None:
-    """Reject values that require more than `most` bytes of memory."""
+def check_memory(needed: int, content: tuple[int, ...] | str, most: int) -> None:
+    """Reject values that require more than `most` bytes of memory.
+
+    `content` is the shape of the array, or describes values of another kind.
+    """
     if needed > most:
+        described = content if isinstance(content, str) else f"an array of shape {content}"
         raise TooLargeError(
-            f"contains an array of shape {shape}, which takes {needed} bytes of memory; the limit "
-            f"is {most}. To allow it, use ",
+            f"contains {described}, which takes {needed} bytes of memory; the limit is {most}. To "
+            f"allow it, use ",
             Option("max_bytes", needed),
             ". Uncompressed files (.npy, .nii, .h5) remain on disk and have no limit.",
         )
@@ -142,7 +150,8 @@ def select_name(
     available = listed(shown or names, 12) if names else "none"
     if wanted:
         raise FormatError(f"contains no {kind[:-1]} {wanted!r}. Available {kind}: {available}.")
-    path = names[0] if names else "name"
+    if not names:
+        raise FormatError(f"contains no {kind} that can be read.")
     raise FormatError(
-        f"contains {len(names)} {kind} ({available}). Select one, for example {example}{path}."
+        f"contains {len(names)} {kind} ({available}). Select one, for example {example}{names[0]}."
     )

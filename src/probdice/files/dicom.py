@@ -131,12 +131,15 @@ def _name(seg: Any, number: int) -> str:
 
 
 def _colour(seg: Any, number: int) -> str | None:
-    """Return the recommended display colour of a segment, which is stored as CIELAB."""
+    """Return the recommended display colour of a segment, which is stored as CIELAB.
+
+    Colours outside the range of RGB are clipped. Rounding moves even black outside this range.
+    """
     value = seg.get_segment_description(number).get("RecommendedDisplayCIELabValue")
     if value is None or len(value) != 3:
         return None
     color = need("highdicom.color", "dicom", "reading DICOM")
-    return as_colour(color.CIELabColor.from_dicom_value(value).to_rgb(), 255)
+    return as_colour(color.CIELabColor.from_dicom_value(value).to_rgb(clip=True), 255)
 
 
 def _affine(volume: Any) -> Any:

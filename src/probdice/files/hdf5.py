@@ -250,7 +250,8 @@ def check_dataset(dataset: Any, path: Path) -> None:
         if len(chunks) != len(shape):
             raise corrupt(f"its shape is {shape}, but the shape of its chunks is {chunks}")
         check_chunk_size(shape, chunks, itemsize)
-        check_size(itemsize * math.prod(chunks), size, chunks, ratio=ratio)
+        chunk = f"a chunk of shape {tuple(chunks)}"
+        check_size(itemsize * math.prod(chunks), size, chunk, ratio=ratio)
         # Unwritten chunks take no space, but reading them takes time.
         check_size(itemsize * math.prod(shape), size, shape, ratio=MOST_UNPACKING)
 

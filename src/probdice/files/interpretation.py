@@ -88,7 +88,7 @@ def segmentation_of(
         masks: list[Array] = list(np.moveaxis(np.asarray(values), image.regions, 0))
         if priority:
             return label_map_by_priority(masks, labels, names, priority, geometry, image.colours)
-        sums, notes = _divided(masks, shown_labels(labels, names), sums)
+        sums, notes = _divided(masks, shown_labels(labels, names), sums, geometry)
     elif priority:
         raise _no_masks(priority, other)
     result = Segmentation.from_probabilities(
@@ -168,7 +168,8 @@ def segmentation_of_many(
         if priority:
             return label_map_by_priority(arrays, labels, called, priority, first.geometry, {})
         (files,) = short_paths(",".join(file for file, _ in images))
-        sums, notes = _divided(arrays, shown_labels(labels, called), sums, prefix=f"{files}: ")
+        shown = shown_labels(labels, called)
+        sums, notes = _divided(arrays, shown, sums, first.geometry, prefix=f"{files}: ")
     elif priority:
         raise _no_masks(priority, beyond)
     result = Segmentation.from_probabilities(
@@ -225,13 +226,17 @@ def _are_labels(image: Image, values: Array) -> bool:
 
 
 def _divided(
-    masks: Sequence[Array], names: Sequence[Label], sums: Sums, prefix: str = ""
+    masks: Sequence[Array],
+    names: Sequence[Label],
+    sums: Sums,
+    geometry: Geometry | None,
+    prefix: str = "",
 ) -> tuple[Sums, tuple[Note, ...]]:
     """Return the option `sums` for masks, and a note if masks share pixels.
 
     If masks share pixels and `sums` is "error", raise an error.
     """
-    shared = shared_pixels(masks, names)
+    shared = shared_pixels(masks, names, geometry)
     if not shared.pixels:
         return sums, ()
     if sums == "error":

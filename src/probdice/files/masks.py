@@ -56,22 +56,23 @@ class SharedPixels:
     @property
     def error(self) -> "OverlappingMasks":
         """Error that is raised if no option is set."""
+        its, it = ("its", "it") if self.pixels == 1 else ("their", "them")
         return OverlappingMasks(
-            f"{self.text}, so their label is ambiguous. To assign them to the first of several "
+            f"{self.text}, so {its} label is ambiguous. To assign {it} to the first of several "
             f"regions, use ",
             self.option,
-            ". To divide them equally, pass ",
+            f". To divide {it} equally, pass ",
             BACKGROUND,
         )
 
     @property
     def note(self) -> Note:
         """Note that reports the shared pixels, which are divided equally."""
-        verb = "is" if self.pixels == 1 else "are"
+        verb, it = ("is", "it") if self.pixels == 1 else ("are", "them")
         return Note(
             "claimed",
             (
-                f"{self.text} and {verb} divided equally. To assign them to the first of several "
+                f"{self.text} and {verb} divided equally. To assign {it} to the first of several "
                 f"regions, use ",
                 self.option,
             ),
@@ -85,7 +86,9 @@ class SharedPixels:
         return Option("priority", ",".join(names), python=python)
 
 
-def shared_pixels(masks: Sequence[Array], names: Sequence[Label]) -> SharedPixels:
+def shared_pixels(
+    masks: Sequence[Array], names: Sequence[Label], geometry: Geometry | None
+) -> SharedPixels:
     """Count the pixels that are in several masks, and find the names of these masks."""
     pixels = 0
     volumes = np.zeros(len(masks), np.int64)
@@ -97,7 +100,8 @@ def shared_pixels(masks: Sequence[Array], names: Sequence[Label]) -> SharedPixel
         pixels += int(np.count_nonzero(several))
         sharing |= [bool((block & several).any()) for block in blocks]
     order = [k for k in np.argsort(volumes, kind="stable").tolist() if sharing[k]]
-    return SharedPixels(pixels, tuple(names[k] for k in order))
+    words = words_for_axes(len(masks[0].shape), geometry)
+    return SharedPixels(pixels, tuple(names[k] for k in order), words)
 
 
 def label_map_by_priority(
@@ -134,12 +138,15 @@ def label_map_by_priority(
                 several &= ~blocks[k]
             undecided += int(np.count_nonzero(several))
     regions = f", but the regions are {listed(shown, 20)}"
+    words = words_for_axes(codes.ndim, geometry)
     if undecided:
+        their = "its" if undecided == 1 else "their"
         raise InputError(
             priority_option(priority),
             f" names {listed(unknown)}{regions}; it" if unknown else "",
-            f" leaves {undecided} shared pixels unassigned, because it names none of their masks. "
-            f"Add names of these regions: {listed([shown[k] for k in last], 20)}.",
+            f" leaves {undecided} shared {words.of(undecided)} unassigned, because it names none "
+            f"of {their} masks. Add names of these regions: "
+            f"{listed([shown[k] for k in last], 20)}.",
         )
     positive_labels = [label for label in labels if label is not None and 0 < label < 2**63]
     if len(positive_labels) == len(masks):
@@ -151,7 +158,7 @@ def label_map_by_priority(
         called[0] = "background"
     notes: tuple[Note, ...] = ()
     if shared:
-        count = "1 pixel was" if shared == 1 else f"{shared} pixels were"
+        count = f"{shared} {words.of(shared)} {'was' if shared == 1 else 'were'}"
         text = f"{count} in several masks and assigned by priority ({listed(priority)})"
         notes = (Note("claimed", (text,)),)
     for name in unknown:

@@ -15,7 +15,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,15 @@ from probdice.files.model import Entry, as_colour, as_label
 from probdice.method.region_labels import COLOUR, Label, listed
 from probdice.text.escaping import printable
 
-__all__ = ["Names", "labels_in", "read_names", "read_unions", "with_names", "with_region_name"]
+__all__ = [
+    "Names",
+    "labels_in",
+    "read_names",
+    "read_unions",
+    "with_absent_labels",
+    "with_names",
+    "with_region_name",
+]
 
 SHORT_RANGE = 2**20  # largest range of labels whose lookup table fits in the cache
 
@@ -68,6 +77,23 @@ def with_names(segmentation: Segmentation, names: Names, *, required: bool = Tru
         return _named_regions(segmentation, entries)
     except InputError as error:
         raise error.prefixed(f"{names}: ") if table else error from None
+
+
+def with_absent_labels(
+    segmentation: Segmentation, table: str | os.PathLike[str], names: Container[str]
+) -> Segmentation:
+    """Add the labels that a label map lacks and that have one of these names in a table.
+
+    `with_names` ignores these labels. A name that several labels of the table share is left out.
+    """
+    entries = read_names(table)
+    counts = Counter(entry.name for entry in entries.values())
+    absent = {
+        label: entry.name
+        for label, entry in entries.items()
+        if isinstance(label, int) and entry.name in names and counts[entry.name] == 1
+    }
+    return replace(segmentation, names={**absent, **segmentation.names})
 
 
 def with_region_name(segmentation: Segmentation, name: str) -> Segmentation:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.pixel_words import words_for_axes
 from probdice.data.vertex_space import Structure, VertexSpace
 from probdice.errors import InputError
 from probdice.files.corrupt import select_name
@@ -176,8 +177,9 @@ def space_of(payload: Payload) -> VertexSpace:
         return payload.geometry
     if len(payload.shape) != 1 or payload.geometry is not None:
         size = " × ".join(map(str, payload.shape))
+        pixels = words_for_axes(len(payload.shape)).many
         raise InputError(
-            f"the format stores one value per vertex, found an image of {size} pixels. Write "
+            f"the format stores one value per vertex, found an image of {size} {pixels}. Write "
             f".nii.gz or .npz."
         )
     return VertexSpace.of_surface(payload.shape[0])

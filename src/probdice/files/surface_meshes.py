@@ -67,8 +67,9 @@ def _freesurfer(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
     needed = ROW * (vertices + triangles)
     if vertices < 1 or triangles < 0:
         raise corrupt(f"its header declares {vertices} vertices and {triangles} triangles")
-    check_size(needed, stored - start, (vertices, triangles))
-    check_memory(2 * needed, (vertices, triangles), source.max_bytes)
+    content = f"a mesh of {vertices} vertices and {triangles} triangles"
+    check_size(needed, stored - start, content)
+    check_memory(2 * needed, content, source.max_bytes)
     with library_call():
         points, corners = import_module("nibabel.freesurfer.io").read_geometry(str(source.path))
     return points, corners

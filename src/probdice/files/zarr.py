@@ -54,7 +54,8 @@ def _read(source: Source) -> Image:
     with _metadata():
         image = _image_at(source.store)
     chunk = tuple(max(lengths, default=0) for lengths in chunks_of(image.array) or ())
-    check_memory(math.prod(chunk) * image.array.dtype.itemsize, chunk, source.max_bytes)
+    size = math.prod(chunk) * image.array.dtype.itemsize
+    check_memory(size, f"a chunk of shape {chunk}", source.max_bytes)
     return image
 
 
@@ -104,7 +105,13 @@ def _image_of_group(group: Any, store: str) -> Image:
         array = _open(f"{store}/{levels[0].path}")
         _check_no_intensities(array, store, levels[0])
         return levels[0].read(ZarrArray(array, store))
-    inside = select_name("", list(_inside(group)), "images or arrays", f"{name}/")
+    paths = list(_inside(group))
+    if not paths and is_url(store):
+        raise FormatError(
+            f"no image or array was found by listing the store, which the server may not support. "
+            f"Add the path of an array, for example {name}/0."
+        )
+    inside = select_name("", paths, "images or arrays", f"{name}/")
     return _image_at(f"{store}/{inside}")
 
 

@@ -19,6 +19,7 @@ from probdice.files import FORMATS
 from probdice.report.encoding import shortened
 from probdice.report.page_files import write_comparison
 from probdice.report.side_by_side import CaseSlices, PageLink, write_side_by_side
+from probdice.text.formatting import quantity
 
 if TYPE_CHECKING:
     from probdice.comparison.result import Comparison
@@ -229,6 +230,14 @@ def _folder(path: Path) -> Path:
     return path.with_name(f"{path.stem}_cases")
 
 
+def _reference_name(evaluation: Evaluation) -> str:
+    """Return the name of the reference folder, or the number of raters whose mean it contains."""
+    raters = evaluation.rater_comparison
+    if raters is not None and raters.reference_is_mean:
+        return f"the mean of {quantity(len(raters.raters), 'rater')}"
+    return Path(evaluation.reference).name
+
+
 def _write_case_page(
     evaluation: Evaluation,
     case: str,
@@ -245,7 +254,8 @@ def _write_case_page(
     Return the comparison (None if its images are not available), whether the page was written, and
     a description of the problem ("" if there is none).
     """
-    title, notice, problem = f"{case} by {method}", "", ""
+    title = f"{case} by {method}, compared with {_reference_name(evaluation)}"
+    notice, problem = "", ""
     if compare_case is not None:
         try:
             comparison = compare_case(case, method)
