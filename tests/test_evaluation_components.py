@@ -260,32 +260,43 @@ def test_many_to_one_never_finds_fewer_components() -> None:
             assert more >= found and fewer <= missed and less <= false
 
 
-def test_a_name_in_the_table_of_the_prediction_selects_regions_that_it_misses(
+@pytest.mark.parametrize(
+    ("side", "reference", "prediction", "counts"),
+    [
+        ("prediction", [0, 1, 1, 2, 2, 2], [0, 1, 1, 0, 0, 0], (0, 1, 0)),
+        ("reference", [0, 1, 1, 0, 0, 0], [0, 1, 1, 2, 2, 2], (0, 0, 1)),
+    ],
+)
+def test_a_table_of_one_side_names_labels_that_only_the_other_side_has(
+    side: str,
+    reference: list[int],
+    prediction: list[int],
+    counts: tuple[int, int, int],
     tmp_path: Path,
 ) -> None:
-    reference = np.array([[0, 1, 1, 2, 2, 2]])
-    for folder, labels in (("reference", reference), ("found", reference), ("missed", reference)):
+    # In case a, both sides have the tumour. In case b, the side with the names lacks it.
+    for folder, labels in (("truth", reference), ("method", prediction)):
         (tmp_path / folder).mkdir()
-        np.save(tmp_path / folder / "a.npy", np.where(folder == "missed", labels % 2, labels))
+        np.save(tmp_path / folder / "a.npy", np.array([[0, 1, 1, 2, 2, 2]]))
+        np.save(tmp_path / folder / "b.npy", np.array([labels]))
     (tmp_path / "names.json").write_text('{"0": "air", "1": "kidney", "2": "tumour"}')
-    evaluation = evaluate(
-        tmp_path / "reference",
-        [tmp_path / "found", tmp_path / "missed"],
-        tmp_path / "results",
+    result = evaluate(
+        tmp_path / "truth",
+        tmp_path / "method",
         match="labels",
         background=0,
-        names={"prediction": tmp_path / "names.json"},
+        names={side: tmp_path / "names.json"},
         derived={"T": "tumour"},
         components=("tumour",),
-        reports="none",
     )
-    rows = {row["method"]: row for row in rows_of(tmp_path / "results" / "cases.csv")}
-    assert {method: float(row["dice:T"]) for method, row in rows.items()} == {
-        "found": 1.0,
-        "missed": 0.0,
-    }
-    assert [int(rows[m]["components_missed"]) for m in ("found", "missed")] == [0, 1]
-    assert evaluation.methods == ("found", "missed")
+    for case, dice, expected in (("a", 1, (1, 0, 0)), ("b", 0, counts)):
+        comparison = result.comparison(case)
+        derived, table = comparison.requested_derived(), comparison.requested_components()
+        assert derived is not None
+        assert table is not None
+        assert derived["T"].dice == dice
+        found = table.counts(0.5)
+        assert (found.found, found.missed, found.false) == expected
 
 
 def test_the_voxel_of_a_component_lies_in_it() -> None:

@@ -322,6 +322,14 @@ def test_the_mean_works_for_more_regions_than_confusion_matrices_allow():
         _ = consensus.raters
 
 
+NAMED = Segmentation.from_probabilities(
+    [[0.5, 0.5], [0.5, 0.5]], labels=[0, None], names=[None, "rest"]
+)
+NAMED_TWICE = Segmentation.from_probabilities(
+    [[0.5, 0.5], [0.25, 0.25], [0.25, 0.25]], labels=[0, 2, None], names=["air", "mass", "mass"]
+)
+
+
 @pytest.mark.parametrize(
     ("raters", "options", "message"),
     [
@@ -339,11 +347,28 @@ def test_the_mean_works_for_more_regions_than_confusion_matrices_allow():
         ([[1, 2], [1, 2, 3]], {}, r"1 \(reference\) and 2 \(prediction\): .*shape"),
         ([[1, 2], [[0.5, 0.5], [0.5, 0.1]]], {}, "2: probabilities sum to 0.6 at pixel \\(1,\\)"),
         ([[1, 2], ["a"]], {}, "rater 2: "),
+        (
+            {"anna": NAMED, "ben": [0, 1]},
+            {"match": "labels"},
+            "anna: region 'rest' has a name but no integer label, and another rater has no names",
+        ),
+        (
+            {"anna": NAMED_TWICE, "ben": NAMED_TWICE},
+            {"match": "labels"},
+            "region 'mass' has a name but no integer label, and its name is not unique, so",
+        ),
     ],
 )
 def test_invalid_raters_and_options_are_rejected_by_name(raters, options, message):
     with pytest.raises(InputError, match=message):
         probdice.consensus(raters, **options)
+
+
+def test_invalid_values_of_one_of_two_raters_are_reported_with_the_name_of_the_rater():
+    raters = {"anna": [1, 2], "ben": [[0.5, 0.5], [0.5, 0.1]]}
+    for function in (probdice.agreement, probdice.consensus):
+        with pytest.raises(InputError, match=r"^ben: probabilities sum to 0\.6 at pixel \(1,\)"):
+            function(raters)
 
 
 def test_json_contains_everything_except_the_pixels():

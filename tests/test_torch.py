@@ -771,9 +771,24 @@ def test_labels_and_probabilities_cannot_be_mixed():
         metric.compute()
 
 
+@pytest.mark.parametrize("as_dict", [False, True])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {"ignore_index": 1}),
+        ({"correspondence": "image"}, {}),
+        ({"correspondence": "image"}, {"correspondence": "image", "background": 0}),
+    ],
+)
+def test_metrics_with_other_options_cannot_be_added(one, other, as_dict):
+    incoming = RegionDice(3, **other)
+    with pytest.raises(InputError, match="a metric with other options cannot be added: expected"):
+        RegionDice(3, **one).merge_state(incoming.metric_state if as_dict else incoming)
+
+
 def test_metrics_with_other_numbers_of_regions_cannot_be_added():
-    with pytest.raises(InputError, match=r"a metric with \(classes, clusters\) = \(2, 2\)"):
-        metric_for().merge_state(RegionDice(2))
+    with pytest.raises(InputError, match="expected num_classes=3.*, found num_classes=2"):
+        RegionDice(3).merge_state(RegionDice(2))
 
 
 def test_a_missing_library_is_named(monkeypatch):

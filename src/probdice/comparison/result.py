@@ -731,7 +731,8 @@ class Comparison:
         """Compare unions of regions. The unions may overlap each other.
 
         With ``match="labels"``, members are labels or names of both sides, and a member that only
-        one side has is empty on the other side. Otherwise, members are labels or names of the
+        one side has is empty on the other side. A name that only one side has selects the region of
+        the other side with the same number. Otherwise, members are labels or names of the
         reference, and a union also contains the corresponding prediction regions. A member that
         only the prediction has is then empty. A member that neither side has raises an error.
 

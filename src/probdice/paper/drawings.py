@@ -232,7 +232,8 @@ def _summary(fit: Fit, *, is_shifted: bool) -> str:
         )
         lines.append(f"{name} {figures.signed(value)}{brackets}")
         lines += [f"   the paper: {paper}"] if paper else []
-    lines.append("in brackets: 95 % bootstrap CI")
+    if any("[" in line for line in lines):
+        lines.append("in brackets: 95 % bootstrap CI")
     lines += ["points are shifted slightly"] if is_shifted else []
     return "\n".join(lines)
 

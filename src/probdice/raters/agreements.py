@@ -348,11 +348,12 @@ class Agreement:
 def agreement_of(panel: Panel) -> Agreement:
     """Compare all pairs of raters, and each rater with the mean of the others."""
     names = panel.names
+    comparisons = panel.comparisons  # the first computation, because its errors name the raters
     against_others = tuple(
         AgainstOthers(name, **_numbers(against_mean(panel, name), "prediction")) for name in names
     )
     matrices: dict[str, Floats] = {}
-    for (first, second), comparison in panel.comparisons.items():
+    for (first, second), comparison in comparisons.items():
         i, j = names.index(first), names.index(second)
         for place, side in (((i, j), SIDES[0]), ((j, i), SIDES[1])):
             for name, value in _numbers(comparison, side).items():

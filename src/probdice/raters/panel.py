@@ -251,10 +251,10 @@ class Panel:
         }
         number_of: dict[Label, int] = {}
         indices: list[list[int]] = []
-        for rater_pairs in labels_and_names:
+        for name, rater_keys, rater_pairs in zip(ranked_names, keys, labels_and_names, strict=True):
             rater_region_names = {region_name for _, region_name in rater_pairs}
             indices.append([])
-            for number, region_name in rater_pairs:
+            for key, (number, region_name) in zip(rater_keys, rater_pairs, strict=True):
                 names = (
                     {other for n, other in named_pairs if n == number}
                     if region_name is None
@@ -264,10 +264,10 @@ class Panel:
                 if len(names) == 1 and (region_name is not None or not names & rater_region_names):
                     (label,) = names
                 if label is None:
+                    reason = "its name is not unique" if by_name else "another rater has no names"
                     raise InputError(
-                        f"raters: region {region_name or number!r} has a name but no integer "
-                        f"label, and another rater has no names, so this region cannot be "
-                        f"matched with ",
+                        f"{name}: region {self.label(name, key)!r} has a name but no integer "
+                        f"label, and {reason}, so this region cannot be matched with ",
                         Option("match", "labels"),
                         "; use ",
                         Option("match", "overlap"),

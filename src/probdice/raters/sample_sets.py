@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from probdice.errors import InputError
-from probdice.files.inputs import Comparable
+from probdice.files.inputs import Comparable, as_segmentation
 from probdice.method.overlap import Floats
 from probdice.method.region_labels import Label
 from probdice.raters.panel import Panel, RaterMatch, Raters, by_name, panel_of
@@ -136,9 +136,9 @@ def compare_sets(
             raise InputError(f"{kind}s: expected at least one segmentation, found none")
     panel = panel_of(
         {
-            f"{kind} {name}": segmentation
+            f"{kind} {name}": as_segmentation(member, f"{kind} {name}")
             for kind, members in sets.items()
-            for name, segmentation in members.items()
+            for name, member in members.items()
         },
         match=match,
         mask=mask,

@@ -387,23 +387,20 @@ class RegionDice(Metric):
         return self._compare(sums, (bool(kinds[0][1]), bool(kinds[1][1])))
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Add the sums of another metric with equal numbers of regions and equal `correspondence`.
+        """Add the sums of another metric, whose options must give the same sums.
 
         Parameters
         ----------
         incoming_state : RegionDice or dict
             Another metric, or its ``metric_state``.
         """
-        if isinstance(incoming_state, RegionDice):
-            current, incoming = (
-                (metric.correspondence, metric.regions) for metric in (self, incoming_state)
+        state, found = incoming_state, ""
+        if not isinstance(state, dict):
+            state, found = state.metric_state, f", found {state.extra_repr()}"
+        if not torch.equal(state["options_digest"].cpu(), self._digest()):
+            raise InputError(
+                f"a metric with other options cannot be added: expected {self.extra_repr()}{found}"
             )
-            if current != incoming:
-                raise InputError(
-                    f"a metric with (classes, clusters) = {incoming[1]} and correspondence="
-                    f"{incoming[0]!r} cannot be added to a metric with (classes, clusters) = "
-                    f"{current[1]} and correspondence={current[0]!r}"
-                )
         super().merge_state(incoming_state)
         self._computed = None  # otherwise torchmetrics would return the previous result
         self._update_count += max(getattr(incoming_state, "_update_count", 1), 1)
