@@ -141,7 +141,7 @@ def label_map() -> Iterator[Row]:
         "a label map and probabilities",
         everything,
         {
-            "numbers for the labels": encode,
+            "numbering the labels": encode,
             "checks, volumes and counts": lambda: survey_one(q),
             "runs of equal labels": lambda: find_runs(codes, bounds, counts),
             "sums over the runs": lambda: sum_runs(codes, bounds[: run_count + 1], q, into),

@@ -133,6 +133,18 @@ def test_a_calibrated_predictor_is_within_the_chance_limits(soft):
     assert np.mean(errors) == pytest.approx(np.mean(chance), rel=0.1)
 
 
+def test_only_a_label_map_as_reference_has_a_band_of_calibrated_predictors():
+    prediction = np.repeat([[0.8], [0.2]], 100, axis=1)
+    crisp = calibration(np.repeat([0, 1], [80, 20]), prediction)
+    soft = calibration(prediction, prediction)
+    (band,) = crisp.plot().axes[0].collections
+    # 0.8 ± 1.96 · √(0.8 · 0.2 / 100)
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((0.7216, 0.8784))
+    assert crisp.plot().axes[0].get_legend() is not None
+    assert not soft.plot().axes[0].collections and soft.plot().axes[0].get_legend() is None
+
+
 def test_an_overconfident_predictor_exceeds_the_chance_limits():
     prediction = dirichlet(3, 2000, 0)
     labels = drawn(prediction, 1)

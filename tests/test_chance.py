@@ -37,6 +37,48 @@ def test_largest_regions_are_matched_and_unmatched_regions_merge_into_the_larges
     assert compare(SPLIT, REFERENCE, merge="both").chance == 1 / 2
 
 
+def components(labels):
+    return Segmentation.from_labels(labels).components(background=0)
+
+
+def test_components_are_matched_within_their_class():
+    pytest.importorskip("cc3d")
+    # Shares by class: 0.6 and 0.1 of the reference, 0.1 and 0.6 of the prediction, 0.3 background.
+    reference = components(np.repeat([1, 0, 2, 0], [60, 5, 10, 25]))
+    prediction = components(np.repeat([1, 0, 2, 0], [10, 5, 60, 25]))
+    result = compare(reference, prediction, background=0)
+    assert result.chance == pytest.approx(0.6 * 0.1 + 0.1 * 0.6 + 0.3 * 0.3)
+    assert result.adjusted_score == pytest.approx((0.45 - 0.21) / (1 - 0.21))
+    assert result.foreground_chance == pytest.approx(0.12 / (1 - 0.3 * 0.3))
+    assert compare(reference, prediction).chance == result.chance
+
+
+def test_components_merge_by_chance_within_their_class():
+    pytest.importorskip("cc3d")
+    # Class 1: shares 0.4 and 0.1 against 0.2. Class 2: 0.2 against 0.1 and 0.3.
+    reference = components(np.repeat([1, 0, 1, 0, 2, 0], [4, 1, 1, 1, 2, 1]))
+    prediction = components(np.repeat([1, 0, 2, 0, 2, 0], [2, 1, 1, 1, 3, 2]))
+    chance = 0.4 * 0.2 + 0.2 * 0.3 + 0.3 * 0.4
+    expected = {
+        "none": chance,
+        "reference": chance + 0.1 * 0.2,
+        "prediction": chance + 0.1 * 0.2,
+        "both": chance + 2 * 0.1 * 0.2,
+    }
+    for merge, level in expected.items():
+        result = compare(reference, prediction, background=0, merge=merge)
+        assert result.chance == pytest.approx(level)
+
+
+def test_classes_of_components_without_a_common_label_correspond_by_size():
+    pytest.importorskip("cc3d")
+    # Classes of 3 (2 + 1) and 4 pixels against classes of 5 and 2 (1 + 1) pixels.
+    reference = components([1, 1, 0, 1, 0, 2, 2, 2, 2, 0])
+    prediction = components([7, 7, 7, 7, 7, 0, 8, 0, 8, 0])
+    result = compare(reference, prediction, background=0)
+    assert result.chance == pytest.approx((4 * 5 + 2 * 1 + 1 * 1 + 3 * 3) / 100)
+
+
 def test_empty_labels_are_ignored():
     """Labels that occur only outside the mask once counted as matches of unmatched regions."""
     reference = np.array([*REFERENCE, 11, 12, 13])

@@ -209,7 +209,7 @@ def test_every_group_has_components_of_its_own():
     reference = [1, 1, 0, 2, 0, 1, 0, 2]
     prediction = [7, 7, 0, 8, 0, 0, 0, 8]
     scores = compare(reference, prediction, background=0).component_scores()
-    assert scores.per_group == {(1,): 0.5, (2,): 1.0}
+    assert scores.per_group == {((1,), (7,)): 0.5, ((2,), (8,)): 1.0}
     frame = scores.to_frame()
     assert frame["reference"].tolist() == [(1,), (1,), (2,), (2,)]
     assert frame["prediction"].tolist() == [(7,), (7,), (8,), (8,)]
@@ -222,7 +222,25 @@ def test_a_group_that_only_the_prediction_has_scores_0():
         ((1,), 1, 1.0),
         ((5,), 0, 0.0),
     ]
-    assert scores.per_group == {(1,): 1.0, (5,): 0.0}
+    assert scores.per_group == {((1,), (1,)): 1.0, ((), (5,)): 0.0}
+
+
+def test_a_group_and_an_unmatched_prediction_region_with_the_same_label_are_separate():
+    # Label 1 of the reference is matched to 2, and label 1 of the prediction is unmatched.
+    reference, prediction = [1, 1, 1, 1, 0, 0, 0, 0], [2, 2, 2, 0, 1, 0, 0, 0]
+    scores = compare(reference, prediction, background=0).component_scores()
+    assert scores.per_group == {((1,), (2,)): approx(6 / 7, **EXACT), ((), (1,)): 0.0}
+
+
+def test_means_leave_out_faint_groups():
+    # Class 2 is nowhere the most probable, and the reference lacks it.
+    softmax = [[0.97, 0.97, 0.01, 0.01], [0.01, 0.01, 0.97, 0.97], [0.02] * 4]
+    scores = compare([0, 0, 1, 1], softmax, match="labels").component_scores()
+    # Both regions have 2 pixels; the probabilities sum to 1.96, of which 1.94 are in the region.
+    assert scores.mean_dice == approx(2 * 1.94 / 3.96, **EXACT)
+    assert scores.mean_jaccard == approx(1.94 / 2.02, **EXACT)
+    assert [component.faint for component in scores.components] == [False, False, True]
+    assert scores.per_group[(), (2,)] == 0
 
 
 def test_probabilities_are_summed_around_every_component():

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import shutil
 import unicodedata
 from pathlib import Path
@@ -16,11 +17,25 @@ from test_cli_terminal import on_terminal
 from typer.testing import CliRunner
 
 from probdice.cli.app import app
+from probdice.text.csv_tables import as_csv
 from probdice.text.escaping import csv_text, markdown, printable, tex, visible
 
 # An OSC title, an 8-bit CSI, a right-to-left override, HTML, and a forged line.
 HOSTILE = "=1+1 \x1b]0;title\x07\x9b31m\u202e|<img src=x onerror=alert(1)>\nerror: forged"
-FORMULAS = ["=1+1", "@SUM(A1)", "+1+1", "-1+1", "\t=1", "\r=1", " =1", "-", "＝1", "'quoted", "''="]
+FORMULAS = [
+    "=1+1",
+    "@SUM(A1)",
+    "+1+1",
+    "-1+1",
+    "\t=1",
+    "\r=1",
+    " =1",
+    "-",
+    "-info",
+    "＝1",
+    "'quoted",
+    "''=",
+]
 PLAIN = ["liver", "a=b", "1;2", "-3", "+4", "-0.5", "-1e-05", "x, y", 'say "a"', "two\rlines", ""]
 LABELS = np.repeat(np.array([1, 1, 1, 1, 2, 2, 2, 2], np.uint8)[:, None, None], 2, axis=1)
 SPLIT = np.repeat(np.array([7, 7, 5, 5, 5, 9, 9, 9], np.uint8)[:, None, None], 2, axis=1)
@@ -82,6 +97,8 @@ def test_other_cells_read_back_unchanged(text: str) -> None:
 def test_negative_numbers_stay_numbers() -> None:
     table = pandas.read_csv(io.StringIO(csv_text([["x", "y"], [-0.5, 1e-300], [-1e-05, -3]])))
     assert table["x"].tolist() == [-0.5, -1e-05] and table["y"].tolist() == [1e-300, -3.0]
+    text = as_csv([{"low": -math.inf, "high": math.inf}], ["low", "high"])
+    assert text == "low,high\n-inf,inf\n"
 
 
 @given(st.lists(st.lists(st.text(), min_size=2, max_size=2), min_size=1))

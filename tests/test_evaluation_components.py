@@ -2,6 +2,7 @@
 
 import csv
 import re
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,12 @@ from typer.testing import CliRunner
 from probdice import Geometry, InputError, Segmentation, compare, write
 from probdice.cli.app import app
 from probdice.evaluation import Evaluation, evaluate
-from probdice.metrics.component_table import ComponentTable, Reading, component_table
+from probdice.metrics.component_table import (
+    ComponentTable,
+    Reading,
+    component_table,
+    count_components,
+)
 
 pytest.importorskip("cc3d")
 RUNNER = CliRunner()
@@ -258,6 +264,23 @@ def test_many_to_one_never_finds_fewer_components() -> None:
             found, missed, false, *_ = counts_of(table, "one", threshold)
             more, fewer, less, *_ = counts_of(table, "many", threshold)
             assert more >= found and fewer <= missed and less <= false
+
+
+@pytest.mark.parametrize(("voxels", "size"), [(100, 2.7), (15, 0.405), (37, 0.999)])
+def test_a_component_of_exactly_the_given_size_reaches_it(voxels: int, size: float) -> None:
+    # A voxel of 0.3³ mm has 0.027 mm³, but the product in floating point is slightly different.
+    labels = np.zeros((voxels + 2, 3, 3), np.int64)
+    labels[1:-1, 1, 1] = 1
+    geometry = Geometry(labels.shape, np.diag([0.3, 0.3, 0.3, 1.0]))
+    segmentation = Segmentation.from_labels(labels, geometry=geometry)
+    result = compare(segmentation, segmentation, background=0)
+    table = component_table(result, minimum=size)
+    assert table.left_out == {"reference": 0, "prediction": 0}
+    assert count_components(table.rows, 0.5, sizes=(0, size)).found == 0
+    assert count_components(table.rows, 0.5, sizes=(size, inf)).found == 1
+    above = 0.027 * (voxels + 0.5)
+    assert component_table(result, minimum=above).left_out == {"reference": 1, "prediction": 1}
+    assert count_components(table.rows, 0.5, sizes=(0, above)).found == 1
 
 
 @pytest.mark.parametrize(

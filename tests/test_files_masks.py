@@ -133,7 +133,9 @@ def test_priority_is_for_masks(tmp_path):
 
 
 def test_shared_pixels_are_counted_and_the_smallest_mask_comes_first():
-    shared = shared_pixels([KIDNEY, TUMOUR, OTHER, np.zeros_like(KIDNEY)], ["k", "t", "o", "none"])
+    shared = shared_pixels(
+        [KIDNEY, TUMOUR, OTHER, np.zeros_like(KIDNEY)], ["k", "t", "o", "none"], None
+    )
     assert (shared.pixels, shared.names) == (3, ("o", "t", "k"))
 
 

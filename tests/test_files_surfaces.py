@@ -319,7 +319,7 @@ def test_the_order_of_vertices_is_distinguished_from_the_vertices(used, message)
         )
         for vertices in ([1, 2], used)
     ]
-    with pytest.raises(GeometryError, match=f"do not have the same vertices .*: the files {message}"):
+    with pytest.raises(GeometryError, match=f"vertices in the same order: the files {message}"):
         compare(*sides)
 
 
@@ -372,8 +372,10 @@ def test_messages_about_surfaces_describe_vertices():
     ignored = Segmentation.from_labels(LABELS, ignore=[-1, 0, 1, 2], geometry=LEFT)
     with pytest.raises(InputError, match="all vertices of the reference have ignored labels"):
         compare(ignored, parcels)
-    (note,) = compare(parcels, parcels, mask=np.repeat([1.0, np.nan], [11, 1])).notes
-    assert str(note) == "1 vertex of the mask is NaN and counted as outside the mask."
+    notes = compare(parcels, parcels, mask=np.repeat([1.0, np.nan], [11, 1])).notes
+    assert [str(note) for note in notes if note.kind == "mask"] == [
+        "1 vertex of the mask is NaN and counted as outside the mask."
+    ]
 
 
 def test_components_of_vertices_are_rejected():

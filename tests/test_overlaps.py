@@ -161,7 +161,7 @@ def test_names_are_united():
         (
             lambda: overlap([1], [1]),
             lambda: overlap([1], [[1.0]]),
-            "prediction: overlaps of a label map and of probabilities cannot be added",
+            "prediction: a label map in one overlap and probabilities in another, so the",
         ),
         (
             lambda: overlap(Segmentation.from_labels([1], names={1: "a"}), [1]),

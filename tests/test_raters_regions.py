@@ -9,7 +9,7 @@ import pytest
 from test_cli_compare import run
 
 import probdice
-from probdice import Segmentation
+from probdice import InputError, Segmentation
 
 NAMES = {0: "background", 17: "liver", 53: "spleen"}
 # The last voxel is excluded, because ben has the ignored label 255 there.
@@ -143,6 +143,30 @@ def test_regions_without_labels_get_free_labels_in_the_order_of_their_names():
     labels = probdice.consensus([rater, rater]).label_map()
     assert np.asarray(labels.array).tolist() == [4, 6, 5]
     assert dict(labels.names) == {5: "artery", 6: "vein"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [
+        (-5, 864691135012345671, np.int64),
+        (-5, 200, np.int16),
+        (0, 200, np.uint8),
+        (7, 2**64 - 1, np.uint64),
+    ],
+)
+def test_label_maps_contain_the_exact_labels(low, high, dtype):
+    labels = np.array([high, high, low], np.uint64 if high >= 2**63 else np.int64)
+    consensus = probdice.consensus([labels, labels], match="labels")
+    array = np.asarray(consensus.label_map().array)
+    assert array.dtype == dtype
+    assert array.tolist() == [high, high, low]
+
+
+def test_labels_of_a_consensus_that_no_integer_type_represents_are_rejected():
+    raters = [np.array([-5, 3]), np.array([2**63, 3], np.uint64)]
+    consensus = probdice.consensus(raters, match="labels")
+    with pytest.raises(InputError, match=f"both the labels -5 and {2**63}, because no integer"):
+        consensus.label_map()
 
 
 def test_means_exclude_regions_that_are_likeliest_nowhere():

@@ -107,9 +107,9 @@ def test_volume_scores_use_common_regions():
     [
         ([], [[1, 2]], {}, "raters: expected at least one"),
         ([[1, 2]], [], {}, "samples: expected at least one"),
-        ([[1, 2]], [[1, 2], ["a", "b"]], {}, "^sample 2: must contain labels"),
-        ([["a", "b"]], [[1, 2]], {}, "^rater 1: must contain labels"),
-        ([[1, 2]], {"deep": [[0.5, 0.5], [0.5, 0.1]]}, {}, "^sample deep: probabilities sum to 0.6"),
+        ([[1, 2]], [[1, 2], [1j, 2j]], {}, "^sample 2: must contain labels"),
+        ([[1j, 2j]], [[1, 2]], {}, "^rater 1: must contain labels"),
+        ([[1, 2]], {"vae": [[0.5, 0.5], [0.5, 0.1]]}, {}, "^sample vae: probabilities sum to 0.6"),
         (
             [[1, 2]],
             [[1, 2]],

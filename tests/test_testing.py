@@ -1,7 +1,9 @@
 """A similarity from outside the package works everywhere, and the checker finds invalid ones."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -148,11 +150,10 @@ def test_a_subclass_that_redefines_f_does_not_use_the_kernels_of_its_parent():
     assert score == pytest.approx((0.81 + 1) / 2)
 
 
+@dataclass(frozen=True)
 class Broken(Similarity):
-    name = "broken"
-
-    def __init__(self, f):
-        self.f = f
+    f: Callable[..., Any]
+    name: ClassVar[str] = "broken"
 
     def __call__(self, p, q, *, axis=0):
         return self.f(np.asarray(p), np.asarray(q), axis)
@@ -172,6 +173,85 @@ class Broken(Similarity):
 def test_the_checker_names_the_violated_property(f, law):
     with pytest.raises(AssertionError, match=law):
         check_similarity(Broken(f))
+
+
+def power(p, q, k, axis):
+    return (1 - np.abs(np.asarray(p, float) - q).sum(axis=axis) / 2).clip(0, 1) ** k
+
+
+@dataclass(frozen=True)
+class Power(Similarity):
+    k: float = 1.0
+    name: ClassVar[str] = "power"
+
+    def __call__(self, p, q, *, axis=0):
+        return power(p, q, self.exponent, axis)
+
+    @cached_property
+    def exponent(self):
+        return self.k
+
+
+class PowerByAttribute(Similarity):
+    name = "power by attribute"
+
+    def __init__(self, k=1.0):
+        self.k = k
+
+    def __call__(self, p, q, *, axis=0):
+        return power(p, q, self.k, axis)
+
+
+@dataclass
+class MutablePower(PowerByAttribute):
+    k: float = 1.0
+    name: ClassVar[str] = "mutable power"
+
+
+@dataclass(frozen=True)
+class UncomparedPower(Power):
+    k: float = field(default=1.0, compare=False)
+    name: ClassVar[str] = "uncompared power"
+
+
+@dataclass
+class MutableWithoutParameters(Hellinger):
+    name: ClassVar[str] = "mutable without parameters"
+
+
+class SlotPower(PowerByAttribute):
+    __slots__ = ("k",)
+    name = "slot power"
+
+
+def test_each_value_of_a_parameter_has_its_own_kernels():
+    p, q = [[0.9, 0.2], [0.1, 0.8]], [[0.6, 0.3], [0.4, 0.7]]  # f₁ is 0.7 and 0.9
+    scores = [compare(p, q, similarity=Power(k), match="labels").score for k in (1, 2, 3)]
+    assert scores == pytest.approx([0.8, 0.65, 0.536])
+    check_similarity(Power(2.0))
+
+
+@pytest.mark.parametrize(
+    ("similarity", "message"),
+    [
+        (PowerByAttribute(2.0), "PowerByAttribute must be a frozen dataclass .* the attributes k"),
+        (SlotPower(2.0), "SlotPower must be a frozen dataclass .* the attributes k"),
+        (UncomparedPower(2.0), "UncomparedPower must be a frozen dataclass .* the attributes k"),
+        (MutablePower(2.0), r"MutablePower must be .* found a mutable dataclass\. Decorate the"),
+        (MutableWithoutParameters(), "MutableWithoutParameters must be .* a mutable dataclass"),
+        (Power([2.0]), "parameters of Power must be immutable values.*unhashable type: 'list'"),
+    ],
+)
+def test_similarities_that_their_parameters_do_not_identify_are_rejected(similarity, message):
+    with pytest.raises(probdice.InputError, match=f"similarity: .*{message}"):
+        compare([1, 2], [1, 2], similarity=similarity)
+    with pytest.raises(AssertionError, match=message):
+        check_similarity(similarity)
+
+
+def test_default_attributes_of_a_similarity_given_by_name_are_rejected():
+    with pytest.raises(probdice.InputError, match="PowerByAttribute must be a frozen dataclass"):
+        compare([1, 2], [1, 2], similarity="power by attribute")
 
 
 def test_an_unknown_similarity_is_an_error_with_a_remedy():

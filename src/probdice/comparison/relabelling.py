@@ -1,6 +1,6 @@
 """Relabel the prediction with the labels of the reference."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -18,6 +18,7 @@ from probdice.engine.pair import Images
 from probdice.errors import InputError
 from probdice.method.overlap import Overlap
 from probdice.method.pixel_passes import Lists
+from probdice.method.region_labels import free_numbers, integer_type
 from probdice.method.scoring import Correspondence
 
 __all__ = ["Target", "reference_numbers", "relabelled"]
@@ -73,12 +74,12 @@ def _relabel_map(
     numbers, regions = reference_numbers(overlap), overlap.prediction
     keys: list[int] = regions.keys.tolist()
     used_labels = {*numbers, *overlap.reference.keys.tolist()} if reference.crisp else set(numbers)
-    free_labels = _free_numbers(used_labels | set(keys))
+    free_labels = free_numbers(used_labels | set(keys))
     new_labels: dict[int, int] = {}
     names: dict[int, str] = {}
     colours: dict[int, str] = {}
     assigned_labels = [numbers[match] for match in matches.tolist() if match >= 0]
-    dtype = _smallest_type(prediction.array.dtype, [*assigned_labels, *keys])
+    dtype = integer_type(prediction.array.dtype, [*assigned_labels, *keys])
     for k, (key, match) in enumerate(zip(keys, matches.tolist(), strict=True)):
         if match >= 0:
             new_labels[key] = numbers[match]
@@ -95,7 +96,7 @@ def _relabel_map(
             names[new_labels[key]] = name
     values = np.array(
         list(new_labels.values()),
-        dtype=_smallest_type(dtype or prediction.array.dtype, list(new_labels.values())),
+        dtype=integer_type(dtype or prediction.array.dtype, list(new_labels.values())),
     )
     visit = partial(_new_labels, keys=regions.keys, values=values)
     target = None if into is None else into(prediction.shape, values.dtype)
@@ -169,7 +170,7 @@ def _labels_of_groups(
     prediction_labels = {
         number for k in range(len(prediction)) if (number := prediction.number(k)) is not None
     }
-    free_numbers = _free_numbers(reference_labels | prediction_labels)
+    unused_numbers = free_numbers(reference_labels | prediction_labels)
     numbers: list[int | None] = []
     names: dict[int, str] = {}
     for channel, (unmatched, region) in enumerate(regions):
@@ -178,7 +179,7 @@ def _labels_of_groups(
             name: str | None = f"{prediction.label(region)} (unmatched)"
         else:
             name = reference.name(region)
-        numbers.append(next(free_numbers) if unmatched and number in reference_labels else number)
+        numbers.append(next(unused_numbers) if unmatched and number in reference_labels else number)
         if name is not None:
             names[channel] = name
     return numbers, names
@@ -202,30 +203,5 @@ def reference_numbers(overlap: Overlap) -> list[int]:
         keys: list[int] = regions.keys.tolist()
         return keys
     numbers = [regions.number(k) for k in range(len(regions))]
-    free_numbers = (number for number in count() if number not in numbers)
-    return [next(free_numbers) if number is None else number for number in numbers]
-
-
-def _free_numbers(used_numbers: set[int]) -> Iterator[int]:
-    """Return an iterator over unused numbers.
-
-    The unused numbers are greater than all used numbers, unless 64-bit integers cannot represent
-    such large numbers.
-    """
-    next_number = max(used_numbers, default=0) + 1
-    if next_number + len(used_numbers) < 2**63:
-        return count(next_number)
-    return (number for number in count() if number not in used_numbers)
-
-
-def _smallest_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
-    """Return `dtype` or another integer type that can represent the labels; None if none can."""
-    lowest_label, highest_label = min(labels, default=0), max(labels, default=0)
-    for candidate in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
-        if (
-            candidate.kind in "iu"
-            and np.iinfo(candidate).min <= lowest_label
-            and highest_label <= np.iinfo(candidate).max
-        ):
-            return candidate
-    return None
+    unused_numbers = (number for number in count() if number not in numbers)
+    return [next(unused_numbers) if number is None else number for number in numbers]

@@ -773,7 +773,8 @@ class Comparison:
 
         - reliability diagrams of the most probable regions and of every group, with the expected
           and the maximum calibration error,
-        - the mean of these errors over calibrated predictions with the same probabilities,
+        - the chance values of these errors: their means for a calibrated predictor with the same
+          probabilities,
         - the Brier score of every group and of all groups, and its decomposition,
         - the log loss of all groups,
         - the Dice of every group at several thresholds.

@@ -504,7 +504,8 @@ class Segmentation:
             flat = [as_integers(array) for array in flat]
             if len({array.dtype for array in flat}) > 1:
                 raise InputError(
-                    "images must not have labels of at least 2⁶³ if other images have signed labels"
+                    "images with labels of at least 2⁶³ cannot be combined with images of a signed "
+                    "integer type. Convert all label maps to uint64, or renumber the labels."
                 )
         array = np.concatenate(flat, axis=-1)
         return replace(first, array=array, geometry=None, source="", notes=())

@@ -300,8 +300,8 @@ def examine_values(rows: NDArray[Any], reading: Reading) -> Fault | None:
     """Return the `Fault` of values that are not valid probabilities or logits, or None.
 
     Values must be finite. Unless they are logits, they must also be at least 0 and, within a
-    tolerance, at most 1. If `reading` is "error", the values of a pixel must sum to 1. If `reading`
-    is "normalise", the sum must not be 0.
+    tolerance, at most 1. If `reading` is "error", the values of a pixel must sum to 1 within
+    `TOLERANCE`. If `reading` is "normalise", the sum must not be 0.
     """
     if rows.size == 0:
         return None

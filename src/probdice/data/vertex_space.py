@@ -116,8 +116,8 @@ class VertexSpace(Geometry):
     """The vertices of one or more surfaces, as the pixels of a one-dimensional image.
 
     Create a vertex space with `VertexSpace.of_surface` or `VertexSpace.of`. Two images are in the
-    same space if they have the same structures with the same vertices in the same order. The affine is
-    the identity, because files of labels or maps do not contain the positions of vertices.
+    same space if they have the same structures with the same vertices in the same order. The affine
+    is the identity, because files of labels or maps do not contain the positions of vertices.
 
     Attributes
     ----------

@@ -315,7 +315,7 @@ def write(
         axis is last in NIfTI, MGZ, NRRD and MHA, and first in other formats. The probability of a
         single foreground region is stored as one map; in .npy, background and foreground are stored
         as two regions. An array of integers or booleans is a label map. A floating-point array is a
-        map, which is stored as float32. NaN is preserved.
+        map, which is stored as float32 with its geometry. NaN is preserved.
     geometry : Geometry, optional
         Position of the image in space. The default is the geometry of the segmentation.
 

@@ -66,9 +66,7 @@ def _raised_by_us(error: Exception) -> bool:
     return module.split(".")[0] == "probdice"
 
 
-def check_size(
-    needed: int, stored: int, content: tuple[int, ...] | str, *, ratio: int = 1
-) -> None:
+def check_size(needed: int, stored: int, content: tuple[int, ...] | str, *, ratio: int = 1) -> None:
     """Reject a header that describes more data than the file can contain.
 
     `needed` is the size of the data in bytes, `stored` is the number of bytes in the file, and

@@ -2,7 +2,8 @@
 
 Files are parsed with nibabel in the child process, because a small file can contain compressed
 arrays that fill the memory. Declarations of XML entities are rejected, because no GIFTI file needs
-them. `write` stores the description of probabilities in the metadata.
+them. For probabilities, `write` stores a JSON description (see `probdice.files.description`) in the
+metadata of the file.
 """
 
 import math

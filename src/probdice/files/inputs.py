@@ -54,6 +54,11 @@ def as_mask(mask: Comparable | None) -> Segmentation | Array | None:
     """Convert a mask, which selects the pixels to compare, to an array or a label map."""
     if mask is None or isinstance(mask, Segmentation):
         return mask
+    if isinstance(mask, np.ma.MaskedArray):
+        raise InputError(
+            "mask: is a NumPy masked array, whose own mask would be ignored. To exclude its masked "
+            "elements, pass mask=array.filled(0)."
+        )
     try:
         return read_mask(mask) if _is_file(mask) else as_array(mask)
     except ProbdiceError as error:

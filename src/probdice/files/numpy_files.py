@@ -85,7 +85,7 @@ def _check_plain(payload: Payload) -> None:
         "the geometry": payload.geometry is not None,
         "the names": payload.label_names or any(name is not None for name in names),
         "the labels of the regions": any(label not in (None, k) for k, label in enumerate(labels)),
-        "the region axis of its only region": len(labels) == 1,
+        "the region axis of length 1": len(labels) == 1,
     }
     lost = [name for name, exists in properties.items() if exists]
     if lost:

@@ -34,7 +34,8 @@ def surface_of(source: Source) -> Surface:
         points, triangles = (_only(intents, answer.arrays, code) for code in (POINTS, TRIANGLES))
     else:
         raise FormatError(
-            "not a surface mesh: expected a FreeSurfer surface such as lh.inflated, or .surf.gii"
+            "not a surface mesh: expected a FreeSurfer surface, such as lh.inflated, or a GIFTI "
+            "surface (.surf.gii)"
         )
     points, triangles = points.astype(np.float64), triangles.astype(np.int64)
     if points.shape[1:] != (3,) or triangles.shape[1:] != (3,) or not len(points):

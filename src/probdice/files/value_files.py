@@ -56,8 +56,8 @@ def check_stored(values: Values, shape: tuple[int, ...], needed: int) -> None:
     for file, _ in values.files:
         if not file.is_file():
             raise FormatError(
-                f"its values should be in {file.name}, which does not exist in the same folder. "
-                f"Copy that file too."
+                f"its header refers to values in {file}, but this file does not exist. Copy this "
+                f"file too, or correct its name in the header."
             )
     stored = sum(file.stat().st_size - start for file, start in values.files)
     check_size(needed + values.skipped, stored, shape, ratio=UNPACKING[values.encoding])

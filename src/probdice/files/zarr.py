@@ -299,7 +299,8 @@ def _write(path: Path, payload: Payload) -> None:
 class NewStore:
     """A new store. The method `array` creates the array, and `describe` stores the metadata.
 
-    With a geometry, the store is an OME-Zarr image with the axes z, y and x. Otherwise, the store
+    With a geometry, the store is an OME-Zarr image whose spatial axes are z, y and x (y and x in
+    2-D). Regions are stored along an additional first axis, c. Otherwise, the store
     is a plain array.
     """
 

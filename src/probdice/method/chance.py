@@ -24,7 +24,13 @@ from probdice.method.background import (
     foreground_share,
 )
 from probdice.method.groups import Groups, group_volumes
-from probdice.method.matching import GivenGroups, Matching
+from probdice.method.matching import (
+    GivenGroups,
+    Matching,
+    common_classes,
+    component_classes,
+    has_classes,
+)
 from probdice.method.merging import sides_to_merge
 from probdice.method.overlap import LARGEST_TABLE, Floats, Overlap, Pairs, Regions
 from probdice.method.pixel_passes import Distribution, Lists, Passes
@@ -119,29 +125,53 @@ def _largest_with_largest(overlap: Overlap, sides: Sequence[Side], places: Place
 
     The expected overlap of two regions, as a share of the pixels, is the product of their shares.
     The optimal matching therefore pairs the largest regions of both sides, then the second-largest
-    regions, and so on. Unmatched regions of `sides` are merged into the largest pair.
+    regions, and so on. Unmatched regions of `sides` are merged into the largest pair. Connected
+    components are matched and merged within their class.
     """
-    pixels = overlap.pixels
-    shares = Both(*(_shares(overlap.side(side), pixels, places[side]) for side in SIDES))
-    pairs = min(share.size for share in shares)
-    agreement = float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
-    for side in sides:
-        largest = float(shares[other(side)].max(initial=0))
-        agreement += float(shares[side][pairs:].sum()) * largest
+    agreement = 0.0
+    for shares in _shares(overlap, places):
+        pairs = min(share.size for share in shares)
+        agreement += float(np.dot(shares.reference[:pairs], shares.prediction[:pairs]))
+        for side in sides:
+            largest = float(shares[other(side)].max(initial=0))
+            agreement += float(shares[side][pairs:].sum()) * largest
     background = 1.0
     for side in SIDES:
         place = places[side]
-        background *= 0.0 if place is None else float(overlap.side(side).volumes[place] / pixels)
+        share = 0.0 if place is None else overlap.side(side).volumes[place] / overlap.pixels
+        background *= float(share)
     return _Agreement(agreement, background)
 
 
-def _shares(regions: Regions, pixels: int, background: int | None) -> Floats:
-    """Return the volumes of non-empty foreground regions as shares of the pixels, largest first."""
-    foreground = regions.occupied
-    if background is not None:
-        foreground = foreground[foreground != background]
-    shares: Floats = np.sort(regions.volumes[foreground])[::-1] / pixels
-    return shares
+def _shares(overlap: Overlap, places: Places) -> list[Both[Floats]]:
+    """Return the volumes of non-empty foreground regions as shares of the pixels, largest first.
+
+    There is one entry per pair of corresponding classes of connected components. Without components
+    on both sides, all regions form one class. If the sides have no class label in common, the
+    largest classes correspond, as in `within_classes`.
+    """
+    foreground = Both(*(overlap.side(side).volumes / overlap.pixels for side in SIDES))
+    for side in SIDES:
+        if places[side] is not None:
+            foreground[side][places[side]] = 0
+    if not has_classes(overlap):
+        return [foreground.map(_largest_first)]
+    codes, labels = zip(*(component_classes(overlap.side(side)) for side in SIDES), strict=True)
+    pairs = common_classes(*labels)
+    if len(pairs) == 1:  # only the regions that are not components
+        volumes = (np.bincount(*side)[1:] for side in zip(codes, foreground, strict=True))
+        pairs += zip(*((1 + np.argsort(-volume)).tolist() for volume in volumes), strict=False)
+    return [
+        Both(
+            _largest_first(foreground.reference[codes[0] == i]),
+            _largest_first(foreground.prediction[codes[1] == j]),
+        )
+        for i, j in pairs
+    ]
+
+
+def _largest_first(shares: Floats) -> Floats:
+    return np.sort(shares[shares > 0])[::-1]
 
 
 def _given_agreement(overlap: Overlap, groups: Groups, places: Places) -> _Agreement:

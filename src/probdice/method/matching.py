@@ -41,7 +41,10 @@ __all__ = [
     "MatchingRule",
     "Rule",
     "check_labels",
+    "common_classes",
+    "component_classes",
     "find_groups",
+    "has_classes",
     "pairs_as_groups",
     "within_classes",
 ]
@@ -183,12 +186,12 @@ def within_classes(overlap: Overlap) -> Overlap:
     labels correspond. If the two sides have no class label in common, the classes are matched by
     largest total overlap. Regions that are not components, such as the background, form one class.
     """
-    if not (overlap.reference.origins and overlap.prediction.origins):
+    if not has_classes(overlap):
         return overlap
-    codes, labels = zip(*(_classes(overlap.side(side)) for side in SIDES), strict=True)
+    codes, labels = zip(*(component_classes(overlap.side(side)) for side in SIDES), strict=True)
     meeting = overlap.meeting
     p, q = codes[0][meeting.rows], codes[1][meeting.columns]
-    common = [(i, labels[1].index(x)) for i, x in enumerate(labels[0]) if x in labels[1]]
+    common = common_classes(*labels)
     if len(common) == 1:  # only the background
         cells, places = np.unique(p * len(labels[1]) + q, return_inverse=True)
         savings = np.zeros(cells.size, meeting.savings.dtype)
@@ -210,7 +213,12 @@ def within_classes(overlap: Overlap) -> Overlap:
     return replace(overlap, meeting=pairs)
 
 
-def _classes(regions: Regions) -> tuple[Integers, list[str]]:
+def has_classes(overlap: Overlap) -> bool:
+    """Return whether both sides contain components, which are matched only within classes."""
+    return bool(overlap.reference.origins and overlap.prediction.origins)
+
+
+def component_classes(regions: Regions) -> tuple[Integers, list[str]]:
     """Return the class code of every region, and the label of every code.
 
     The code of a region that is not a component is 0.
@@ -220,6 +228,11 @@ def _classes(regions: Regions) -> tuple[Integers, list[str]]:
     keys: list[int] = regions.keys.tolist()
     codes = [code_of[str(regions.origins[k])] if k in regions.origins else 0 for k in keys]
     return np.array(codes, np.int64), labels
+
+
+def common_classes(reference: list[str], prediction: list[str]) -> list[tuple[int, int]]:
+    """Return the codes of the classes with equal labels, starting with (0, 0)."""
+    return [(i, prediction.index(x)) for i, x in enumerate(reference) if x in prediction]
 
 
 def _columns_after_exchanges(overlap: Overlap, rows: Integers, columns: Integers) -> Integers:

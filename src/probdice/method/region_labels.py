@@ -6,9 +6,12 @@ else its number, else the index of its channel. The labels of one side are uniqu
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from itertools import count
 from operator import index
-from typing import SupportsIndex, cast
+from typing import Any, SupportsIndex, cast
+
+import numpy as np
 
 from probdice.errors import InputError
 
@@ -16,6 +19,8 @@ __all__ = [
     "COLOUR",
     "Label",
     "as_channels",
+    "free_numbers",
+    "integer_type",
     "listed",
     "shown_labels",
     "shown_names",
@@ -121,3 +126,28 @@ def whole_number(value: object, argument: str) -> int:
         return index(cast(SupportsIndex, value))
     except TypeError:
         raise InputError(f"{argument}: expected whole numbers, found {value!r}") from None
+
+
+def free_numbers(used_numbers: set[int]) -> Iterator[int]:
+    """Return an iterator over unused numbers.
+
+    The unused numbers are greater than all used numbers, unless 64-bit integers cannot represent
+    such large numbers.
+    """
+    next_number = max(used_numbers, default=-1) + 1
+    if next_number + len(used_numbers) < 2**63:
+        return count(next_number)
+    return (number for number in count() if number not in used_numbers)
+
+
+def integer_type(dtype: np.dtype[Any], labels: Sequence[int]) -> np.dtype[Any] | None:
+    """Return `dtype` or another integer type that can represent the labels; None if none can."""
+    lowest_label, highest_label = min(labels, default=0), max(labels, default=0)
+    for candidate in (dtype, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)):
+        if (
+            candidate.kind in "iu"
+            and np.iinfo(candidate).min <= lowest_label
+            and highest_label <= np.iinfo(candidate).max
+        ):
+            return candidate
+    return None

@@ -281,7 +281,8 @@ def united_regions(parts: Sequence[Regions], side: Side) -> tuple[Regions, list[
         origins = {**regions.origins, **origins}
         if regions.crisp != first.crisp:
             raise InputError(
-                f"{side}: overlaps of a label map and of probabilities cannot be added"
+                f"{side}: a label map in one overlap and probabilities in another, so the overlaps "
+                f"cannot be added. Use the same kind of segmentation in all overlaps."
             )
         if not first.crisp and (regions.numbers, regions.labels) != (first.numbers, first.labels):
             found = f"{first.labels} and {regions.labels}"

@@ -7,6 +7,7 @@ the same similarities block by block, and tests compare the results.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "as_similarity",
     "classical_dice",
     "ilr_basis",
+    "problem_with_parameters",
     "similarity_from_dict",
 ]
 
@@ -32,8 +34,10 @@ class Similarity(ABC):
     """The similarity f of two probability vectors: 1 if the vectors are equal, never below 0.
 
     A subclass with a `name` and ``__call__`` can be used wherever a similarity is expected. A
-    similarity with parameters is a frozen dataclass whose fields are the parameters. All other
-    attributes are optional, and some of them make a similarity faster.
+    similarity with parameters is a frozen dataclass whose fields are the parameters. Instances that
+    store values in other attributes are rejected, because JSON and comparisons of similarities
+    contain only the parameters. All attributes except `name` are optional, and some of them make a
+    similarity faster.
     `probdice.testing.check_similarity` checks the properties that a similarity must have.
 
     Attributes
@@ -223,12 +227,54 @@ BUILT_IN: tuple[type[Similarity], ...] = (Absolute, Aitchison)  # values of ``--
 
 def as_similarity(similarity: str | Similarity) -> Similarity:
     """Return the given similarity, or the similarity with the given name and default parameters."""
-    if isinstance(similarity, Similarity):
-        return similarity
     if isinstance(similarity, str) and similarity in SIMILARITIES:
-        return SIMILARITIES[similarity]()
-    names = ", ".join(repr(name) for name in SIMILARITIES)
-    raise InputError(f"similarity must be {names} or a Similarity, found {similarity!r}")
+        similarity = SIMILARITIES[similarity]()
+    if not isinstance(similarity, Similarity):
+        names = ", ".join(repr(name) for name in SIMILARITIES)
+        raise InputError(f"similarity must be {names} or a Similarity, found {similarity!r}")
+    problem = problem_with_parameters(similarity)
+    if problem:
+        raise InputError(f"similarity: {problem}")
+    return similarity
+
+
+def problem_with_parameters(similarity: Similarity) -> str:
+    """Describe why the parameters of a similarity do not identify it; "" if they do.
+
+    Kernels are cached, overlaps are added and results are stored by class and parameters.
+    """
+    cls = type(similarity)
+    parameter_names, frozen = set[str](), True
+    if is_dataclass(similarity):
+        parameter_names = {field.name for field in fields(similarity) if field.compare}
+        frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    other_names = [
+        name
+        for name in _attributes(similarity)
+        if name not in parameter_names and not isinstance(getattr(cls, name, None), cached_property)
+    ]
+    if other_names or not frozen:
+        found = f"the attributes {', '.join(other_names)}" if other_names else "a mutable dataclass"
+        return (
+            f"{cls.__name__} must be a frozen dataclass whose fields are its parameters, found "
+            f"{found}. Decorate the class with @dataclass(frozen=True), and declare every "
+            f"parameter as a field, such as k: float = 1.0."
+        )
+    try:
+        hash(similarity)
+    except TypeError as error:
+        return (
+            f"the parameters of {cls.__name__} must be immutable values, such as numbers, strings "
+            f"and tuples ({error})."
+        )
+    return ""
+
+
+def _attributes(similarity: Similarity) -> list[str]:
+    """Return the names of the attributes that an instance stores, including slots."""
+    state = object.__getstate__(similarity)
+    parts = state if isinstance(state, tuple) else (state,)
+    return [name for part in parts if isinstance(part, dict) for name in part]
 
 
 def similarity_from_dict(content: Mapping[str, Any]) -> Similarity:

@@ -118,6 +118,8 @@ class Calibration:
         Thresholds of the thresholded Dice coefficients.
     pixels : int
         Number of compared pixels.
+    crisp_reference : bool
+        Whether the reference is a label map.
 
     Examples
     --------
@@ -139,9 +141,14 @@ class Calibration:
     infinite: int
     thresholds: tuple[float, ...]
     pixels: int
+    crisp_reference: bool
 
     def plot(self) -> Figure:
         """Draw the reliability diagram as a Matplotlib figure.
+
+        For a label map as reference, a band shows the observed frequencies of 95 % of calibrated
+        predictors in every bin, if pixels are independent. For a soft reference, no band is drawn,
+        because the distribution of its probabilities is unknown.
 
         Examples
         --------
@@ -215,7 +222,8 @@ def calibration_of(
     fine_count = int(bins) * min(-(-FINE // int(bins)), most_per_bin)
     lists = key_lists(comparison.overlap, comparison.correspondence.groups)
     forecast = images.forecast(lists, fine_count, np.array(cuts))
-    coarse_bins = CalibrationBins(int(bins), binning, comparison.overlap.reference.crisp)
+    crisp_reference = comparison.overlap.reference.crisp
+    coarse_bins = CalibrationBins(int(bins), binning, crisp_reference)
     regions = tuple(_region(group, forecast, k, coarse_bins) for k, group in enumerate(groups))
     finite = comparison.pixels - int(forecast.infinite)
     return Calibration(
@@ -226,6 +234,7 @@ def calibration_of(
         int(forecast.infinite),
         tuple(cuts),
         comparison.pixels,
+        crisp_reference,
     )
 
 

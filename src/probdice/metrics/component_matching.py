@@ -20,7 +20,11 @@ from probdice.method.assignment import largest_total
 from probdice.method.sides import SIDES, Both, other
 from probdice.metrics.connectivity import connected
 
-__all__ = ["Components", "Matches", "components_of", "match_components"]
+__all__ = ["SIZE_TOLERANCE", "Components", "Matches", "components_of", "match_components"]
+
+# Sizes in mm³ have rounding errors, so a size that is smaller than a limit by this share reaches
+# the limit.
+SIZE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,8 @@ def components_of(
 ) -> Components:
     """Divide a map into components, and remove components of fewer than `minimum` pixels.
 
+    Components that are smaller than `minimum` by less than `SIZE_TOLERANCE` are not removed.
+
     `codes` contains the group number plus 1 at every pixel, and 0 outside all groups. `groups`
     marks the groups to include.
     """
@@ -52,7 +58,7 @@ def components_of(
     places = np.nonzero(component_map)
     numbers = component_map[places].astype(np.int64)
     volumes = np.bincount(numbers, minlength=count + 1)
-    is_large = volumes >= max(minimum, 1)
+    is_large = volumes >= max(minimum * (1 - SIZE_TOLERANCE), 1)
     new_numbers = np.where(is_large, np.cumsum(is_large) - 1, -1)
     group_of = np.zeros(count + 1, np.int64)
     group_of[numbers] = codes[places].astype(np.int64) - 1

@@ -17,7 +17,7 @@ from probdice.errors import InputError
 from probdice.method.given_matching import GivenGroups, GivenPairs
 from probdice.method.region_labels import Label, listed
 from probdice.method.sides import SIDES, Both, Side
-from probdice.metrics.component_matching import components_of, match_components
+from probdice.metrics.component_matching import SIZE_TOLERANCE, components_of, match_components
 from probdice.metrics.components import group_map
 from probdice.metrics.connectivity import as_connectivity
 from probdice.metrics.group_shares import background_masks
@@ -221,8 +221,11 @@ def count_components(
     sizes: tuple[float, float] = (0.0, inf),
     reading: Reading = "one",
 ) -> ComponentCounts:
-    """Count the found, missed and false components whose size is within a range."""
-    low, high = sizes
+    """Count the found, missed and false components whose size is within a range.
+
+    The range includes its lower limit and excludes its upper limit, within `SIZE_TOLERANCE`.
+    """
+    low, high = (limit * (1 - SIZE_TOLERANCE) for limit in sizes)
     selected_rows = [row for row in rows if label in (None, row.label) and low <= row.volume < high]
     reference = [row for row in selected_rows if row.side == "reference"]
     prediction = [row for row in selected_rows if row.side == "prediction"]

@@ -6,7 +6,7 @@ connected-components-3d computes the components.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from probdice.data.value_checks import examine_labels
 from probdice.engine.decode import Soft
 from probdice.engine.pair import Images
 from probdice.errors import InputError
-from probdice.method.groups import Groups
+from probdice.method.groups import Groups, counted_groups
 from probdice.method.overlap import Overlap
 from probdice.method.region_labels import Label
 from probdice.method.scoring import key_lists
@@ -132,6 +132,8 @@ class Component:
         Dice coefficient of the component and the prediction, computed from the same pixels.
     jaccard : float
         Jaccard index of the component and the prediction, computed from the same pixels.
+    faint : bool
+        Whether the group is faint (`Group.faint`). Means over components exclude faint groups.
     """
 
     reference: tuple[Label, ...]
@@ -141,6 +143,7 @@ class Component:
     prediction_volume: float
     dice: float
     jaccard: float
+    faint: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,12 +159,13 @@ class ComponentScores:
         The components, sorted by group and then by their first pixel. An unmatched prediction
         region has one entry with the number 0 and a Dice coefficient of 0.
     mean_dice : float
-        Mean Dice coefficient of all components; NaN if there are none.
+        Mean Dice coefficient of the components of groups that are not faint; NaN if there are none.
     mean_jaccard : float
-        Mean Jaccard index of all components; NaN if there are none.
+        Mean Jaccard index of these components; NaN if there are none.
     per_group : dict
-        Mean Dice coefficient of each group. Keys are the reference labels of the group, or the
-        label of an unmatched prediction region.
+        Mean Dice coefficient of each group, including faint groups. A key consists of the reference
+        labels and the prediction labels of a group: ``((1,), (7,))``. For an unmatched region, the
+        labels of the other side are an empty tuple.
 
     Examples
     --------
@@ -173,28 +177,29 @@ class ComponentScores:
     >>> scores = result.component_scores()
     >>> [component.dice for component in scores.components], scores.mean_dice
     ([1.0, 0.0], 0.5)
+    >>> scores.per_group
+    {((1,), (1,)): 0.5}
     """
 
     components: tuple[Component, ...]
 
     @cached_property
     def mean_dice(self) -> float:
-        """Mean Dice coefficient of all components."""
-        return _mean([component.dice for component in self.components])
+        """Mean Dice coefficient of the components of groups that are not faint."""
+        return _mean([component.dice for component in self.components if not component.faint])
 
     @cached_property
     def mean_jaccard(self) -> float:
-        """Mean Jaccard index of all components."""
-        return _mean([component.jaccard for component in self.components])
+        """Mean Jaccard index of the components of groups that are not faint."""
+        return _mean([component.jaccard for component in self.components if not component.faint])
 
     @cached_property
-    def per_group(self) -> dict[tuple[Label, ...], float]:
-        """The mean Dice coefficient of every group."""
-        by_group: dict[tuple[Label, ...], list[float]] = {}
+    def per_group(self) -> dict[tuple[tuple[Label, ...], tuple[Label, ...]], float]:
+        """The mean Dice coefficient of every group, by reference and prediction labels."""
+        by_group: dict[tuple[tuple[Label, ...], tuple[Label, ...]], list[float]] = {}
         for component in self.components:
-            by_group.setdefault(component.reference or component.prediction, []).append(
-                component.dice
-            )
+            labels = component.reference, component.prediction
+            by_group.setdefault(labels, []).append(component.dice)
         return {labels: _mean(values) for labels, values in by_group.items()}
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -243,6 +248,7 @@ def component_scores(
     if not is_soft:
         prediction = group_map(images, "prediction", overlap, groups, outside.prediction)
     rows = _rows(images) if is_soft else None
+    counted = counted_groups(overlap, groups, outside)
     components: list[Component] = []
     for group, box in enumerate(_boxes(reference, prediction, groups.count)):
         members = Both(*(np.flatnonzero(numbers[side] == group) for side in SIDES))
@@ -257,7 +263,8 @@ def component_scores(
         labels = Both(
             *(tuple(overlap.side(side).label(k) for k in members[side].tolist()) for side in SIDES)
         )
-        components += _score_group(reference[box] == group + 1, probabilities, labels, connectivity)
+        scored = _score_group(reference[box] == group + 1, probabilities, labels, connectivity)
+        components += [replace(component, faint=not counted[group]) for component in scored]
     return ComponentScores(tuple(components))
 
 

@@ -110,7 +110,7 @@ def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
     region = reference.find(label)
     if region is not None and groups.reference[region] >= 0:
         return Both([region], [])
-    missed: int | None = None
+    missed: list[int | None] = []
     partners: list[int | None] = []
     if match == "labels" and reference.knows(label):
         partners = [region_of_empty_label(overlap, "reference", label)]
@@ -119,7 +119,7 @@ def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
         if region is not None and 0 <= groups.prediction[region] < groups.matched:
             return Both(groups.regions("reference", groups.prediction[region]).tolist(), [region])
         partners = [region]
-        missed = region_of_empty_label(overlap, "prediction", label)
+        missed = [region_of_empty_label(overlap, "prediction", label)]
     elif isinstance(match, GivenPairs | GivenGroups):
         spellings = dict.fromkeys((label, *reference.name_and_number(label)))
         partners = [
@@ -127,6 +127,6 @@ def regions_of_label(result: "Comparison", label: Label) -> Both[list[int]]:
         ]
     unmatched = Both(*(set(groups.unmatched(side).tolist()) for side in SIDES))
     return Both(
-        [missed] if missed in unmatched.reference else [],
+        [one for one in missed if one is not None and one in unmatched.reference],
         [one for one in partners if one is not None and one in unmatched.prediction],
     )

@@ -18,23 +18,28 @@ LIMIT = 1.96  # half-width of the band, in standard errors
 
 
 def draw_calibration(calibration: Calibration) -> "Figure":
-    """Draw observed frequencies against the predicted probabilities of the most probable region."""
+    """Draw observed frequencies against the predicted probabilities of the most probable region.
+
+    The band of chance is drawn only if the reference is a label map.
+    """
     from matplotlib.figure import Figure
 
     likely = calibration.likely
     figure = Figure(figsize=(4.6, 5.0), layout="constrained", dpi=120)
     ax, below = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
-    error = LIMIT * np.sqrt(likely.predicted * (1 - likely.predicted) / likely.pixels)
     ax.plot([0, 1], [0, 1], color="#999999", linewidth=0.8, linestyle=(0, (4, 3)))
-    ax.fill_between(
-        likely.predicted,
-        np.clip(likely.predicted - error, 0, 1),
-        np.clip(likely.predicted + error, 0, 1),
-        color="#999999",
-        alpha=0.25,
-        linewidth=0,
-        label="95 % of calibrated predictors",
-    )
+    if calibration.crisp_reference:  # the probabilities of a soft reference are not binomial
+        error = LIMIT * np.sqrt(likely.predicted * (1 - likely.predicted) / likely.pixels)
+        ax.fill_between(
+            likely.predicted,
+            np.clip(likely.predicted - error, 0, 1),
+            np.clip(likely.predicted + error, 0, 1),
+            color="#999999",
+            alpha=0.25,
+            linewidth=0,
+            label="95 % of calibrated predictors",
+        )
+        ax.legend(loc="upper left", fontsize=7, frameon=False)
     ax.plot(likely.predicted, likely.observed, "o-", color=MATCHED, markersize=4)
     ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="observed frequency", xlabel="predicted probability")
     ax.set_title(
@@ -43,7 +48,6 @@ def draw_calibration(calibration: Calibration) -> "Figure":
         f"maximum {decimal(likely.maximum_error)}",
         fontsize=8,
     )
-    ax.legend(loc="upper left", fontsize=7, frameon=False)
     share = likely.pixels / likely.pixels.sum()
     width = likely.upper - likely.lower
     below.bar(likely.lower, share, width=width, align="edge", color=MATCHED, alpha=0.6)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 
 from probdice.data.segmentation import Segmentation
 from probdice.engine.several import Decision, Reader, Several, boxes
+from probdice.errors import InputError
+from probdice.method.region_labels import free_numbers, integer_type
 from probdice.raters.fusing import Model
 from probdice.raters.panel import Common, Panel
 
@@ -139,15 +140,19 @@ def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
 
     Regions without a label get the next free labels. Ignored pixels get an ignored label.
     """
-    integer_labels = [label for label in segmentation.labels if label is not None]
-    free = count(max(integer_labels, default=-1) + 1)
+    free = free_numbers({label for label in segmentation.labels if label is not None})
     labels = [next(free) if label is None else label for label in segmentation.labels]
     ignored_labels = [label for label in array.several.ignored_labels if label not in labels]
     ignore = (ignored_labels or [next(free)])[:1] if array.several.not_ignored is not None else []
     all_labels = [*labels, *ignore]
-    label_of_channel = np.array(
-        labels, np.result_type(*map(np.min_scalar_type, (min(all_labels), max(all_labels))))
-    )
+    limits = min(all_labels), max(all_labels)
+    dtype = integer_type(np.result_type(*map(np.min_scalar_type, limits)), limits)
+    if dtype is None:
+        raise InputError(
+            f"a label map cannot contain both the labels {limits[0]} and {limits[1]}, because no "
+            f"integer type represents both. Use the probabilities of the consensus."
+        )
+    label_of_channel = np.array(labels, dtype)
     result = np.empty(segmentation.shape, label_of_channel.dtype)
     for part, values in array.pieces((slice(None),) * result.ndim):
         result[part] = label_of_channel[np.argmax(values >= values.max(axis=0) - TIE, axis=0)]

@@ -243,7 +243,7 @@ def _matrices(agreement: Agreement) -> tuple[RaterMatrix, ...]:
         ("Adjusted score", "0 is chance level, 1 means identical", agreement.adjusted_score),
         (
             "Explained",
-            "share of the row's rater that the column's rater explains",
+            "share of the variance of the row's rater that the column's rater explains",
             agreement.explained,
         ),
     )

@@ -188,7 +188,7 @@ def split(
     Segmentation
         Probabilities. Each cut adds one region at the end. If the split region has a name, the
         label of the new region is this name followed by a number. Otherwise, the label is the
-        largest number of any region plus 1.
+        largest integer label plus 1.
 
     Examples
     --------

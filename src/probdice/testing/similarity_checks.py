@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probdice.comparison.comparing import compare
-from probdice.method.similarity import Similarity, similarity_from_dict
+from probdice.method.similarity import Similarity, problem_with_parameters, similarity_from_dict
 
 __all__ = ["check_similarity"]
 
@@ -33,6 +33,7 @@ def check_similarity(similarity: Similarity) -> None:
       is empty.
     - The argument `axis` selects the axis of the regions.
     - The score that `compare` returns is the mean of f, and 1 for equal segmentations.
+    - The parameters of the similarity are the fields of a frozen dataclass.
     - The similarity can be restored from JSON and from a pickle.
 
     Parameters
@@ -52,6 +53,9 @@ def check_similarity(similarity: Similarity) -> None:
     >>> from probdice.testing import check_similarity
     >>> check_similarity(probdice.Aitchison(floor=1e-3))
     """
+    problem = problem_with_parameters(similarity)
+    if problem:
+        raise AssertionError(problem)
     rng = np.random.default_rng(0)
     for regions in range(2, 7):
         p, q = _vectors(rng, regions), _vectors(rng, regions)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["csv_text", "markdown", "printable", "tex", "visible"]
 
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+NUMBER = re.compile(r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|inf)")
 FORMULA = re.compile(r"[\t\r\n]|\s*[=+@＝＋－＠-]")  # a spreadsheet may read this as a formula
 QUOTED = re.compile(r'[",\r\n]')
 MARKDOWN = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*_[]|~"}
@@ -59,7 +59,8 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     strings that start with ``=``, ``+``, ``-`` or ``@`` (or their full-width forms), with or
     without leading white space, and strings that start with a tab or a line break. An apostrophe is
     also added in front of strings that start with an apostrophe. To restore the original string,
-    remove one leading apostrophe. Finite numbers are unchanged, including numbers given as strings.
+    remove one leading apostrophe. Numbers, including ``-inf``, are unchanged, even if they are
+    given as strings.
 
     Examples
     --------

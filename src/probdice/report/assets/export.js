@@ -31,7 +31,7 @@
   // Like probdice.text.escaping: put an apostrophe before text that a spreadsheet would evaluate.
   const isFormula = (text) =>
     /^([\t\r\n']|\s*[=+@＝＋－＠-])/.test(text) &&
-    !/^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$/.test(text);
+    !/^[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|inf)$/.test(text);
 
   const quoted = (value) => {
     const plain = Array.isArray(value) ? value.join("; ") : String(value ?? "");
