@@ -72,11 +72,11 @@ def test_components_merge_by_chance_within_their_class():
 
 def test_classes_of_components_without_a_common_label_correspond_by_size():
     pytest.importorskip("cc3d")
-    # Classes of 3 (2 + 1) and 4 pixels against classes of 5 and 2 (1 + 1) pixels.
-    reference = components([1, 1, 0, 1, 0, 2, 2, 2, 2, 0])
-    prediction = components([7, 7, 7, 7, 7, 0, 8, 0, 8, 0])
+    # Classes of 4 (2 + 2) and 3 pixels against classes of 5 and 2 (1 + 1) pixels; 5 are background.
+    reference = components([2, 2, 0, 2, 2, 0, 1, 1, 1, 0, 0, 0])
+    prediction = components([7, 7, 7, 7, 7, 0, 8, 0, 8, 0, 0, 0])
     result = compare(reference, prediction, background=0)
-    assert result.chance == pytest.approx((4 * 5 + 2 * 1 + 1 * 1 + 3 * 3) / 100)
+    assert result.chance == pytest.approx((2 * 5 + 3 * 1 + 5 * 5) / 144)
 
 
 def test_empty_labels_are_ignored():

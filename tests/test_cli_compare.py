@@ -923,7 +923,7 @@ def test_priority_resolves_overlapping_masks(tmp_path: Path) -> None:
     side = ",".join(map(str, paths))
     assert "use --priority tumour,kidney" in error_of(side, side)
     shared = notes_of(side, side, "--sums", "background")
-    assert any("4 pixels are in several masks" in note and "--priority" in note for note in shared)
+    assert any("4 voxels are in several masks" in note and "--priority" in note for note in shared)
     result = compare_files(side, side, "--priority", "tumour,kidney")
     volumes = {group.reference: group.reference_volume for group in result.groups}
     assert volumes == {("background",): 8, ("kidney",): 4, ("tumour",): 4}

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from probdice import Geometry, InputError, Segmentation, compare, write
 from probdice.cli.app import app
 from probdice.evaluation import Evaluation, evaluate
+from probdice.method.sides import Side
 from probdice.metrics.component_table import (
     ComponentTable,
     Reading,
@@ -291,7 +292,7 @@ def test_a_component_of_exactly_the_given_size_reaches_it(voxels: int, size: flo
     ],
 )
 def test_a_table_of_one_side_names_labels_that_only_the_other_side_has(
-    side: str,
+    side: Side,
     reference: list[int],
     prediction: list[int],
     counts: tuple[int, int, int],

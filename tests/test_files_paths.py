@@ -212,7 +212,7 @@ def test_a_pipe_beside_a_header_is_rejected(tmp_path: Path) -> None:
         read(tmp_path / "a.hdr")
     header = "ObjectType = Image\nNDims = 2\nDimSize = 2 2\nElementType = MET_UCHAR\n"
     (tmp_path / "b.mhd").write_text(header + "ElementDataFile = a.img\n")
-    with pytest.raises(FormatError, match=r"b\.mhd: its values should be in a\.img"):
+    with pytest.raises(FormatError, match=r"b\.mhd: its header refers to values in .*a\.img"):
         read(tmp_path / "b.mhd")
 
 

@@ -44,6 +44,48 @@ def test_probabilities_are_added_up():
     assert relabelled.regions == (0, 1, "1 (unmatched)")
 
 
+def without_labels(probabilities):
+    """Channels without labels and names, such as those of a NIfTI file."""
+    return Segmentation.from_probabilities(probabilities, labels=[None] * len(probabilities))
+
+
+THREE = np.array([[0.1] * 6, [0.8] * 3 + [0.1] * 3, [0.1] * 3 + [0.8] * 3])
+TWO = np.array([[0.7] * 3 + [0.2] * 3, [0.3] * 3 + [0.8] * 3])
+
+
+def test_channels_without_labels_are_numbered_by_their_index():
+    reference = without_labels(THREE)
+    result = compare(reference, without_labels(TWO))
+    # The two channels of the prediction are matched to the last two channels of the reference.
+    relabelled = result.relabelled()
+    assert relabelled.regions == (1, 2)
+    again = compare(reference, relabelled, match="labels")
+    assert [(group.reference, group.prediction) for group in again.groups][:2] == [
+        ((1,), (1,)),
+        ((2,), (2,)),
+    ]
+    assert again.score == result.score
+    assert labels(compare(reference, [0, 0, 0, 1, 1, 1]).relabelled()) == [1, 1, 1, 2, 2, 2]
+
+
+def test_the_index_of_a_channel_may_be_the_label_of_another_channel():
+    reference = Segmentation.from_probabilities(
+        THREE[[1, 2]], sums="normalise", labels=[None, 0], names=[None, "a"]
+    )
+    assert compare(reference, TWO).relabelled().regions == (2, "a")
+    assert labels(compare(reference, [3, 3, 3, 5, 5, 5]).relabelled()) == [1, 1, 1, 0, 0, 0]
+
+
+def test_an_unmatched_channel_without_a_label_may_have_a_label_of_the_reference_as_index():
+    # Channels 0 and 1 are matched to 2 and 1, and channel 2 is unmatched.
+    reference = [1, 1, 1, 2, 2, 2]
+    result = compare(reference, without_labels(THREE[[2, 1, 0]]))
+    relabelled = result.relabelled()
+    assert relabelled.regions == (1, 2, "2 (unmatched)")
+    assert np.array_equal(relabelled.array, THREE[[1, 2, 0]])
+    assert compare(reference, relabelled, match="labels").score == result.score
+
+
 @pytest.mark.parametrize("merge", ["none", "prediction", "reference", "both"])
 def test_compared_by_label_the_score_is_the_same(merge):
     rng = np.random.default_rng(3)
@@ -162,6 +204,23 @@ def test_the_whole_image_is_relabelled_despite_a_mask():
     relabelled = compare(reference, prediction, mask=mask).relabelled()
     assert labels(relabelled) == [1, 1, 2, 1]
     assert relabelled.geometry == geometry
+
+
+def test_a_region_outside_the_mask_is_unmatched():
+    reference, prediction = [0, 0, 1, 1, 1, 1], [5, 5, 6, 6, 1, 9]
+    relabelled = compare(reference, prediction, mask=[1, 1, 1, 1, 0, 0]).relabelled()
+    assert labels(relabelled) == [0, 0, 1, 1, 10, 9]
+    assert relabelled.names == {10: "1 (unmatched)", 9: "9 (unmatched)"}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_values_outside_the_mask_that_are_not_labels_become_0(order):
+    prediction = np.array([[6, 6, np.nan], [5, 5, 6.5]], order=order)
+    mask = np.isfinite(prediction) & (prediction != 6.5)
+    result = compare(
+        [[3, 3, 3], [4, 4, 4]], Segmentation.from_labels(prediction), mask=mask.astype(int)
+    )
+    assert labels(result.relabelled()) == [[3, 3, 0], [4, 4, 0]]
 
 
 def test_fortran_order_and_booleans():

@@ -477,7 +477,7 @@ def test_metrics_without_pixels_are_nan(correspondence):
     assert torch.isnan(values["iou_1"])
     assert torch.isnan(values["chance"])
     if correspondence == "set":
-        with pytest.raises(InputError, match="no pixels were added, or mask and ignore_index exclude all"):
+        with pytest.raises(InputError, match="no pixels were added, or mask and ignore_index"):
             metric.result  # noqa: B018
 
 
@@ -757,7 +757,7 @@ def test_tensors_that_do_not_fit_are_rejected(preds, target, message):
 
 
 def test_soft_targets_have_no_label_to_ignore():
-    with pytest.raises(InputError, match=r"ignore_index=255 selects labels, but target contains prob"):
+    with pytest.raises(InputError, match=r"ignore_index=255 selects labels, but target"):
         metric_for(ignore_index=255).update(made()[0]["logits"], made()[1]["soft"])
 
 
@@ -787,7 +787,7 @@ def test_metrics_with_other_options_cannot_be_added(one, other, as_dict):
 
 
 def test_metrics_with_other_numbers_of_regions_cannot_be_added():
-    with pytest.raises(InputError, match="expected num_classes=3.*, found num_classes=2"):
+    with pytest.raises(InputError, match=r"expected num_classes=3.*, found num_classes=2"):
         RegionDice(3).merge_state(RegionDice(2))
 
 

@@ -213,9 +213,15 @@ def _pixel_volume(geometry: Geometry) -> float | None:
     return float(f"{geometry.pixel_volume:.12g}")  # drops the rounding error of the determinant
 
 
-def compare_overlap(overlap: Overlap, options: CompareOptions) -> "Comparison":
-    """Compare two segmentations using only their overlap, without the images."""
-    check_labels(options.matching, [overlap])
+def compare_overlap(
+    overlap: Overlap, options: CompareOptions, *, of_many: bool = False
+) -> "Comparison":
+    """Compare two segmentations using only their overlap, without the images.
+
+    With `of_many`, the overlap is that of one of several cases, as in `compare_images`.
+    """
+    if not of_many:
+        check_labels(options.matching, [overlap])
     return Comparison(overlap, correspond(overlap, options.matching, None), options)
 
 

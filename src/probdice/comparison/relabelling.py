@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probdice.data.lazy_arrays import reordered
 from probdice.data.segmentation import Segmentation
+from probdice.data.value_checks import whole_numbers
 from probdice.engine.blocks import Blocks
 from probdice.engine.decode import Crisp, Soft
 from probdice.engine.executors import image_from_blocks
 from probdice.engine.grids import Block
 from probdice.engine.pair import Images
 from probdice.errors import InputError
-from probdice.method.overlap import Overlap
+from probdice.method.overlap import Overlap, Regions
 from probdice.method.pixel_passes import Lists
 from probdice.method.region_labels import free_numbers, integer_type
 from probdice.method.scoring import Correspondence
@@ -114,15 +116,20 @@ def _new_labels(
 ) -> NDArray[Any]:
     """Return a block of the prediction with every label in `keys` replaced by its new label.
 
-    Other labels become 0.
+    Values that are not labels, which may occur outside a mask, become 0.
     """
-    side = blocks.ready(block).sides[0]
+    ready = blocks.ready(block)
+    side = ready.sides[0]
     assert isinstance(side, Crisp)
     labels = side.labels.astype(keys.dtype)
-    # Pixels outside a mask may have labels that are not among the keys.
+    # A block without labels has the label 0, which may not be among the keys.
     places = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
-    new_labels = np.where(keys[places] == labels, values[places], 0)
-    return new_labels.astype(values.dtype)[side.codes].reshape(block.shape)
+    labels = np.where(keys[places] == labels, values[places], 0).astype(values.dtype)
+    new_labels = labels[side.codes].reshape(block.shape)
+    if ready.faults[0] is not None:
+        stored_values = reordered(blocks.sides[0].array, blocks.order, ())[block.box]
+        new_labels[~whole_numbers(np.asarray(stored_values))] = 0
+    return new_labels
 
 
 def _sum_groups(
@@ -134,7 +141,7 @@ def _sum_groups(
     for k, match in enumerate(matches.tolist()):
         members.setdefault((match < 0, k if match < 0 else match), []).append(k)
     sorted_groups = sorted(members.items())
-    numbers, names = _labels_of_groups(overlap, [key for key, _ in sorted_groups])
+    labels, names = _labels_of_groups(overlap, [key for key, _ in sorted_groups])
     visit = partial(_sums, groups=[channels for _, channels in sorted_groups])
     dtype = np.result_type(prediction.array.dtype, np.float32)
     target = None if into is None else into((len(sorted_groups), *prediction.shape), dtype)
@@ -143,7 +150,8 @@ def _sum_groups(
         image_from_blocks(
             visit, blocks, dtype, images.workers, rows=len(sorted_groups), into=target
         ),
-        labels=numbers,
+        labels=labels,
+        names=names,
         geometry=reference.geometry or prediction.geometry,
     )
     group_colours = [
@@ -151,38 +159,35 @@ def _sum_groups(
         for (unmatched, region), _ in sorted_groups
     ]
     colours = {k: colour for k, colour in enumerate(group_colours) if colour}
-    return replace(segmentation, names=names, colours=colours)
+    return replace(segmentation, colours=colours)
 
 
 def _labels_of_groups(
     overlap: Overlap, regions: Sequence[tuple[bool, int]]
-) -> tuple[list[int | None], dict[int, str]]:
-    """Return the integer label of every group (None if it has none), and group names by channel.
+) -> tuple[list[int | None], list[str | None]]:
+    """Return the integer label and the name of every group; None if a group has none.
 
     Each entry of `regions` is (False, reference region) or (True, unmatched prediction region). An
     unmatched region keeps its label if the reference does not use that label; otherwise it gets a
     new label.
     """
     reference, prediction = overlap.reference, overlap.prediction
-    reference_labels = {
-        number for k in range(len(reference)) if (number := reference.number(k)) is not None
-    }
-    prediction_labels = {
-        number for k in range(len(prediction)) if (number := prediction.number(k)) is not None
-    }
-    unused_numbers = free_numbers(reference_labels | prediction_labels)
-    numbers: list[int | None] = []
-    names: dict[int, str] = {}
-    for channel, (unmatched, region) in enumerate(regions):
-        number = (prediction if unmatched else reference).number(region)
+    reference_labels = _numbers(reference)
+    used_labels = {label for label in reference_labels if label is not None}
+    unused_labels = free_numbers(used_labels | set(prediction.numbers.values()))
+    labels: list[int | None] = []
+    names: list[str | None] = []
+    for unmatched, region in regions:
+        name: str | None
         if unmatched:
-            name: str | None = f"{prediction.label(region)} (unmatched)"
+            label, name = prediction.number(region), f"{prediction.label(region)} (unmatched)"
+            needs_label = label in used_labels
         else:
-            name = reference.name(region)
-        numbers.append(next(unused_numbers) if unmatched and number in reference_labels else number)
-        if name is not None:
-            names[channel] = name
-    return numbers, names
+            label, name = reference_labels[region], reference.name(region)
+            needs_label = label is None and name is None
+        labels.append(next(unused_labels) if needs_label else label)
+        names.append(name)
+    return labels, names
 
 
 def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
@@ -198,10 +203,17 @@ def _sums(blocks: Blocks, block: Block, groups: Lists) -> NDArray[Any]:
 
 def reference_numbers(overlap: Overlap) -> list[int]:
     """Return one label per reference region. A region without a label gets an unused number."""
-    regions = overlap.reference
-    if regions.crisp:
-        keys: list[int] = regions.keys.tolist()
-        return keys
-    numbers = [regions.number(k) for k in range(len(regions))]
+    numbers = _numbers(overlap.reference)
     unused_numbers = (number for number in count() if number not in numbers)
     return [next(unused_numbers) if number is None else number for number in numbers]
+
+
+def _numbers(regions: Regions) -> list[int | None]:
+    """Return the number of every region, or None.
+
+    A channel that has neither a number nor a name is numbered by its index, unless another channel
+    has this number.
+    """
+    keys: list[int] = regions.keys.tolist()
+    unlabelled = set(regions.unlabelled) - set(regions.numbers.values())
+    return [key if key in unlabelled else regions.number_of(key) for key in keys]

@@ -846,6 +846,11 @@ class Comparison:
         The prediction regions of a group get the label of the group's matched reference region. An
         unmatched prediction region keeps its label if the reference does not use that label;
         otherwise it gets a new label. The name of an unmatched region ends in "(unmatched)".
+
+        Pixels outside the mask are relabelled too. A region that lies completely outside the mask
+        is unmatched. Values outside the mask that are not labels, such as NaN, become 0, which may
+        be the label of a region of the reference.
+
         Without `into`, if the prediction is a Dask array, the new array is also a Dask array.
 
         Parameters

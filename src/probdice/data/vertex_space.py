@@ -81,7 +81,8 @@ class Structure:
             return f"{self.label} has values at {self.size} {elements}, expected {other.size}"
         if np.array_equal(self._indices, other._indices):
             return ""
-        if np.array_equal(*(np.unique(one._indices, axis=0) for one in (self, other))):
+        own_indices, other_indices = (np.unique(one._indices, axis=0) for one in (self, other))
+        if np.array_equal(own_indices, other_indices):
             return (
                 f"the files list the same {elements} of {self.label} in different orders "
                 f"(wb_command -cifti-create-dense-from-template changes the order)"

@@ -4,14 +4,17 @@ All results are computed from the stored overlaps.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import nan
 
+from probdice.comparison.comparing import checked_options, compare_overlap
 from probdice.comparison.result import Comparison
-from probdice.errors import InputError
+from probdice.errors import InputError, Note
+from probdice.evaluation.case_scoring import message_of
 from probdice.evaluation.record import Record
 from probdice.files.sources import natural
+from probdice.method.label_matching import label_pairs, labels_by
 from probdice.method.region_labels import Label
 from probdice.method.scoring import NeedsImages
 from probdice.method.sides import SIDES
@@ -20,14 +23,15 @@ from probdice.text.formatting import quantity
 __all__ = [
     "LabelDifference",
     "different_labels",
-    "equal_labels_value",
     "label_difference",
     "label_order",
     "labels_mean_the_same",
+    "labels_of_references",
+    "stored_value",
+    "with_equal_labels",
 ]
 
 MOSTLY = 0.5  # smallest share of cases, or of pairs of cases, that must agree
-EXPLAINED = ("explained_reference", "explained_prediction")  # do not depend on the matching
 SHOWN = 5  # number of pairs listed in a sentence
 
 
@@ -69,13 +73,13 @@ def label_difference(
     """Return how often a method's labels are matched to different reference labels.
 
     The result is None if equal labels are matched in all cases. The result is also None if the
-    method uses a label that is not in `labels` (the labels of the reference), because the method's
+    method uses a label that is not in `labels` (see `labels_of_references`), because the method's
     labels may then have a different meaning.
     """
     counts: Counter[tuple[Label, Label]] = Counter()
     cases = total = 0
     for comparison in comparisons:
-        if not labels.issuperset(comparison.prediction_labels):
+        if not labels.issuperset(_compared_labels(comparison)):
             return None
         pairs = different_labels(comparison)
         counts.update(pairs)
@@ -89,40 +93,74 @@ def label_difference(
     return LabelDifference(method, cases, total, tuple((*pair, n) for pair, n in sorted_counts))
 
 
+def labels_of_references(comparisons: Iterable[Comparison]) -> frozenset[Label]:
+    """Return the names and the numbers of all non-empty reference regions."""
+    return frozenset(
+        label
+        for comparison in comparisons
+        for shown_label in comparison.reference_labels
+        for label in comparison.overlap.reference.name_and_number(shown_label)
+        if label is not None
+    )
+
+
+def _compared_labels(comparison: Comparison) -> Iterator[Label | None]:
+    """Yield the name or the number by which each prediction region corresponds to the reference."""
+    regions = comparison.overlap.prediction
+    names = regions.unique_names if labels_by(comparison.overlap) == "name" else {}
+    for label in comparison.prediction_labels:
+        name, number = regions.name_and_number(label)
+        yield name if name in names else number
+
+
 def different_labels(comparison: Comparison) -> list[tuple[Label, Label]]:
     """Return the matched pairs (reference label, prediction label) whose labels differ.
 
-    Regions that were merged into a pair are ignored.
+    As with ``match="labels"``, labels are compared by name if both sides have names, and by number
+    otherwise. Regions that were merged into a pair are ignored.
     """
-    groups = comparison.correspondence.matched
+    groups, overlap = comparison.correspondence.matched, comparison.overlap
+    rows, columns = label_pairs(overlap)
+    in_one_group = groups.reference[rows] == groups.prediction[columns]
+    equal = set(groups.reference[rows[in_one_group]].tolist())
     pairs = []
     for number in range(groups.matched):
-        reference, prediction = (
-            [comparison.overlap.side(side).label(k) for k in groups.regions(side, number).tolist()]
-            for side in SIDES
-        )
-        if reference and prediction and not set(reference) & set(prediction):
-            pairs.append((reference[0], prediction[0]))
+        reference, prediction = (groups.regions(side, number).tolist() for side in SIDES)
+        if reference and prediction and number not in equal:
+            pairs.append(
+                (overlap.reference.label(reference[0]), overlap.prediction.label(prediction[0]))
+            )
     return pairs
 
 
-def equal_labels_value(record: Record, measure: str) -> float:
-    """Return the value that a measure would have for a case if equal labels were matched.
+def with_equal_labels(record: Record) -> Record:
+    """Return the record that a run with ``match="labels"`` and without merging would create.
 
-    The value is NaN if the case failed, or if the measure can only be computed from the images. If
-    the two sides have no label in common, the value is 0. The explained shares are returned
-    unchanged, because they do not depend on the matching.
+    A case whose labels cannot be compared fails, for example because the two sides have no label in
+    common. The explained shares stay the same, because they do not depend on the matching.
     """
-    if record.comparison is None or measure in EXPLAINED:
-        return record.value(measure)
+    comparison = record.comparison
+    if comparison is None:
+        return record
+    options = checked_options(
+        similarity=comparison.similarity, match="labels", background=comparison.background
+    )
     try:
-        background = record.comparison.background
-        comparison = record.comparison.overlap.compare(match="labels", background=background)
-        return replace(record, comparison=comparison).value(measure)
+        by_label = compare_overlap(comparison.overlap, options, of_many=True)
+    except InputError as error:
+        return replace(record, comparison=None, failure=Note("failed", tuple(message_of(error))))
+    shares = comparison.numbers.known("explained")
+    if shares is not None:
+        by_label.numbers.put("explained", shares)
+    return replace(record, comparison=by_label)
+
+
+def stored_value(record: Record, measure: str) -> float:
+    """Return the value of a measure; NaN if the case failed or the measure requires the images."""
+    try:
+        return record.value(measure)
     except NeedsImages:
         return nan
-    except InputError:  # no label in common
-        return 0.0
 
 
 def labels_mean_the_same(comparisons: Iterable[tuple[str, Comparison]]) -> bool:

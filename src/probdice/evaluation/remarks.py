@@ -241,10 +241,18 @@ def _with_equal_labels(evaluation: "Evaluation", method: str) -> str:
     measure = evaluation.title(evaluation.rank_by[0])
     mean = evaluation.equal_labels_means()[method]
     use = in_words((Option("match", "labels"),), evaluation.words)
+    records = [record for record in evaluation.equal_labels_records if record.method == method]
+    count = evaluation.counts[method].scored
+    failed_count = count - sum(record.comparison is not None for record in records)
+    failed = ""
+    if failed_count:
+        failed = f" ({failed_count} of {quantity(count, 'case')} cannot be compared by labels)"
+    if np.isnan(mean) and failed_count == count:
+        return f"with equal labels, the mean {measure} does not exist{failed}"
     if np.isnan(mean):
         return f"the mean {measure} with equal labels is not stored; to compute it, use {use}"
     return (
-        f"with equal labels, the mean {measure} is {decimal(mean)} instead of "
+        f"with equal labels, the mean {measure} is {decimal(mean)}{failed} instead of "
         f"{decimal(evaluation.summaries()[method].mean)}; if equal labels mean the same region, "
         f"use {use}"
     )

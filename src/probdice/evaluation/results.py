@@ -17,10 +17,12 @@ from probdice.evaluation.conclusion import conclusion, conclusion_sentences, sum
 from probdice.evaluation.criteria import Criterion, criterion_of
 from probdice.evaluation.exchanged_labels import (
     LabelDifference,
-    equal_labels_value,
     label_difference,
     label_order,
     labels_mean_the_same,
+    labels_of_references,
+    stored_value,
+    with_equal_labels,
 )
 from probdice.evaluation.external_columns import ExternalColumn
 from probdice.evaluation.folders import NO_PATTERNS, Folder, Patterns, as_name
@@ -309,11 +311,8 @@ class Evaluation:
         """
         if not self.labels_agree or self.options.match == "labels":
             return {}
-        labels = frozenset(
-            label
-            for method in self.methods
-            for comparison in self.comparisons(method)
-            for label in comparison.reference_labels
+        labels = labels_of_references(
+            comparison for method in self.methods for comparison in self.comparisons(method)
         )
         differences = (
             label_difference(name, self.comparisons(name), labels) for name in self.methods
@@ -369,24 +368,33 @@ class Evaluation:
     def equal_labels_means(self, measure: str | None = None) -> dict[str, float]:
         """Return the means after matching equal labels, for each method in `label_differences`.
 
-        A mean is NaN if the measure, such as a boundary distance, cannot be computed from the
-        stored overlaps. To compute such a mean, evaluate with ``match="labels"``.
+        These are the means of an evaluation with ``match="labels"`` and without merging. Cases
+        whose labels cannot be compared count as failed. A mean is NaN if all cases fail, or if the
+        measure, such as a boundary distance, cannot be computed from the stored overlaps. To
+        compute such a mean, evaluate with ``match="labels"``.
         """
         key = self.rank_by[0] if measure is None else measure
-        label_differences = self.label_differences
-        values = self._over_cases(
-            lambda record: (
-                equal_labels_value(record, key)
-                if record.method in label_differences and key in REGISTRY
-                else nan
-            )
-        )
+        if key not in REGISTRY:
+            return dict.fromkeys(self.label_differences, nan)
+        records = self.equal_labels_records
+        values = self._over_cases(lambda record: stored_value(record, key), records)
+        scored = self._over_cases(_is_scored, records)
         actual_values, means = self.values(key), {}
-        for name in label_differences:
+        for name in self.label_differences:
             has_no_value = np.isnan(values[name]) & ~np.isnan(actual_values[name])
-            counted_values = self._with_missing(name, values[name], key)
+            has_no_value &= scored[name] == 1
+            counted_values = self._with_missing(values[name], scored[name], key)
             means[name] = nan if has_no_value.any() else summarise(counted_values).mean
         return means
+
+    @cached_property
+    def equal_labels_records(self) -> tuple[Record, ...]:
+        """The records of methods in `label_differences`, as if equal labels had been matched."""
+        return tuple(
+            with_equal_labels(record)
+            for record in self.records
+            if record.method in self.label_differences
+        )
 
     def differences(self, measure: str | None = None) -> tuple[Difference, ...]:
         """Compare every pair of methods on the cases for which both have a value."""
@@ -697,7 +705,7 @@ class Evaluation:
         If a method was scored in a case but has no value of a measure, this measure is NaN for all
         methods in this case.
         """
-        scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
+        scored_by_method = self._over_cases(_is_scored)
         scores = {}
         for measure in measures:
             values = self.values(measure)
@@ -712,26 +720,36 @@ class Evaluation:
     def _counted_values(self, measure: str | None) -> dict[str, NDArray[np.float64]]:
         """Return the values that are included in means."""
         key = self.rank_by[0] if measure is None else measure
-        values = self.values(key)
-        return {name: self._with_missing(name, values[name], key) for name in values}
+        values, scored = self.values(key), self._over_cases(_is_scored)
+        return {name: self._with_missing(values[name], scored[name], key) for name in values}
 
     def _with_missing(
-        self, method: str, values: NDArray[np.float64], measure: str
+        self, values: NDArray[np.float64], scored: NDArray[np.float64], measure: str
     ) -> NDArray[np.float64]:
         """Return the values of a method, after the rule for missing cases has been applied.
 
         With the rule "zero", unscored cases count as 0, or as infinity if lower values are better.
-        The other rules do not change the values.
+        The other rules do not change the values. `scored` is 1 for scored cases.
         """
         if self.missing_rule != "zero":
             return values
-        scored_by_method = self._over_cases(lambda record: float(record.comparison is not None))
         worst_value = 0.0 if self.higher_is_better(measure) else inf
-        return np.where(scored_by_method[method] == 1, values, worst_value)
+        return np.where(scored == 1, values, worst_value)
 
-    def _over_cases(self, value: Callable[[Record], float]) -> dict[str, NDArray[np.float64]]:
+    def _over_cases(
+        self, value: Callable[[Record], float], records: Iterable[Record] | None = None
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return, for every method, the value of each case; NaN for cases without a record.
+
+        All records of the evaluation are used if `records` is None.
+        """
         case_indices = {case: k for k, case in enumerate(self.cases)}
         values = {name: np.full(len(case_indices), nan) for name in self.methods}
-        for record in self.records:
+        for record in self.records if records is None else records:
             values[record.method][case_indices[record.case]] = value(record)
         return values
+
+
+def _is_scored(record: Record) -> float:
+    """Return 1 for a scored case and 0 for a failed case."""
+    return float(record.comparison is not None)

@@ -1,6 +1,6 @@
 """Find the given background of each side, and exclude it from overlaps."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from math import nan
 
@@ -42,12 +42,11 @@ def find_background(overlap: Overlap, background: Background | None) -> Places:
     return Both(*(_find(overlap, background, side) for side in SIDES))
 
 
-def check_background(background: Background, overlaps: Sequence[Overlap]) -> None:
-    """Reject a background name that no region of these overlaps has."""
+def check_background(background: Background, sides: Collection[Regions]) -> None:
+    """Reject a background name that no region of these sides has."""
     for side in SIDES:
         name = background[side]
-        exists = any(overlap.side(one).knows(name) for overlap in overlaps for one in SIDES)
-        if isinstance(name, str) and not exists:
+        if isinstance(name, str) and not any(regions.knows(name) for regions in sides):
             raise InputError(
                 named_background(background),
                 f": no region is called {name!r}. Use the label or the name of a region.",

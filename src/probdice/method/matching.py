@@ -384,4 +384,5 @@ def check_labels(matching: Matching, overlaps: Sequence[Overlap]) -> None:
     if isinstance(matching.match, GivenPairs):
         check_fixed(matching.match, overlaps)
     if matching.background is not None:
-        check_background(matching.background, overlaps)
+        sides = [overlap.side(side) for overlap in overlaps for side in SIDES]
+        check_background(matching.background, sides)

@@ -247,7 +247,7 @@ def problem_with_parameters(similarity: Similarity) -> str:
     parameter_names, frozen = set[str](), True
     if is_dataclass(similarity):
         parameter_names = {field.name for field in fields(similarity) if field.compare}
-        frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        frozen = cls.__dataclass_params__.frozen
     other_names = [
         name
         for name in _attributes(similarity)

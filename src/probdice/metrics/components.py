@@ -133,7 +133,8 @@ class Component:
     jaccard : float
         Jaccard index of the component and the prediction, computed from the same pixels.
     faint : bool
-        Whether the group is faint (`Group.faint`). Means over components exclude faint groups.
+        Whether the foreground regions of the group are faint (`Group.faint`). Means over components
+        exclude faint groups.
     """
 
     reference: tuple[Label, ...]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from probdice.comparison.comparing import compare_images
 from probdice.comparison.result import Comparison
 from probdice.engine.pair import Images
 from probdice.errors import Note
@@ -379,10 +378,14 @@ def _numbers(comparison: Comparison, side: Side) -> dict[str, float]:
 
 def against_mean(panel: Panel, name: str) -> Comparison:
     """Compare a rater (the prediction) with the mean of the others (the reference)."""
-    other_names = [other for other in panel.names if other != name]
-    several = panel.several
-    reference = (
-        several.sides[other_names[0]] if len(other_names) == 1 else mean_of(panel, other_names)
-    )
-    images = Images(reference, several.sides[name], several.mask, several.workers)
-    return compare_images(images, panel.options)
+    other_names = [rater for rater in panel.names if rater != name]
+    several, labels = panel.several, panel.labels
+    if len(other_names) == 1:
+        (other,) = other_names
+        reference, background = several.sides[other], labels.background_keys[other]
+    else:
+        common = panel.common(other_names)
+        reference, background = mean_of(panel, common), panel.background_number(common)
+    sides = labels.compared(reference), labels.compared(several.sides[name])
+    images = Images(*sides, several.mask, several.workers)
+    return panel.compare(images, background, labels.background_keys[name])

@@ -168,8 +168,7 @@ def label_map_of(array: Fused, segmentation: Segmentation) -> Segmentation:
     )
 
 
-def mean_of(panel: Panel, names: Sequence[str]) -> Segmentation:
-    """Return the mean of the given raters. The order of regions does not depend on labels."""
-    common = panel.common(names)
+def mean_of(panel: Panel, common: Common) -> Segmentation:
+    """Return the mean of some raters, with their common regions as channels, in this order."""
     model = Model(np.ones(len(common.names)), len(common.labels))
     return fused_segmentation(panel, common, model, tuple(range(len(common.labels))))

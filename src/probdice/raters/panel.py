@@ -1,12 +1,12 @@
 """The segmentations of several raters, their comparisons and their common regions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain, combinations
 from math import fsum
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +15,22 @@ from probdice.comparison.comparing import compare_images
 from probdice.comparison.result import Comparison
 from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Segmentation
+from probdice.engine.pair import Images
 from probdice.engine.several import Content, Several
 from probdice.errors import InputError, Note, Option, ProbdiceError
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.background import named_background
 from probdice.method.overlap import Floats, Pairs, Regions
 from probdice.method.region_labels import Label, shown_labels
-from probdice.method.sides import Side
+from probdice.method.sides import Both
 from probdice.method.similarity import Similarity
 from probdice.options import TOLERANCE, CompareOptions, as_workers
+from probdice.raters.rater_labels import RaterLabels, RaterMatch
 from probdice.raters.region_matching import match_regions, most_frequent_labels
 
 __all__ = ["Common", "Panel", "RaterMatch", "Raters", "by_name", "panel_of"]
 
 Raters = Sequence[Comparable] | Mapping[str, Comparable]
-RaterMatch = Literal["overlap", "labels"]
 
 FEWEST = 2
 BACKGROUND = -1  # index of the common region of the background, before numbering
@@ -101,16 +102,45 @@ class Panel:
         return self.several.contents()
 
     @cached_property
+    def labels(self) -> RaterLabels:
+        """The labels by which the regions and the backgrounds of all raters correspond."""
+        background = self.options.background
+        given_label = None if background is None else background.reference
+        return RaterLabels.of(self.several.sides, self.contents, self.match, given_label)
+
+    @cached_property
     def comparisons(self) -> dict[tuple[str, str], Comparison]:
         """The comparison of every pair of raters, in the given order."""
         _ = self.contents  # checks values, with rater names in error messages
-        return {pair: self._compare(*pair) for pair in combinations(self.names, 2)}
+        sides = {name: self.labels.compared(side) for name, side in self.several.sides.items()}
+        several = replace(self.several, sides=sides)
+        return {
+            (first, second): self._compare(several.pair(first, second), first, second)
+            for first, second in combinations(self.names, 2)
+        }
 
-    def _compare(self, first: str, second: str) -> Comparison:
+    def _compare(self, images: Images, first: str, second: str) -> Comparison:
+        keys = self.labels.background_keys
         try:
-            return compare_images(self.several.pair(first, second), self.options)
+            return self.compare(images, keys[first], keys[second])
         except ProbdiceError as error:
             raise error.prefixed(f"{first} (reference) and {second} (prediction): ") from None
+
+    def compare(
+        self, images: Images, reference_background: int | None, prediction_background: int | None
+    ) -> Comparison:
+        """Compare two segmentations, given the label or channel of the background of each side.
+
+        Both sides are raters or means of raters, as returned by `RaterLabels.compared`.
+        """
+        options = self.options
+        if options.background is not None:
+            background = Both(
+                self.labels.label_of(images.reference, reference_background),
+                self.labels.label_of(images.prediction, prediction_background),
+            )
+            options = replace(options, background=background)
+        return compare_images(images, options, of_many=True)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -131,7 +161,9 @@ class Panel:
         """Return the regions of a rater."""
         first, second = next(pair for pair in self.comparisons if name in pair)
         overlap = self.comparisons[first, second].overlap
-        return overlap.reference if name == first else overlap.prediction
+        regions = overlap.reference if name == first else overlap.prediction
+        own_regions = self.labels.regions[name]  # the overlap may lack names
+        return replace(regions, names=own_regions.names, numbers=own_regions.numbers)
 
     def rank(self, names: Sequence[str]) -> tuple[str, ...]:
         """Sort raters by agreement with all others, best first, then by the digest of values."""
@@ -199,18 +231,20 @@ class Panel:
 
     def background_key(self, name: str) -> int | None:
         """Return the key of a rater's background region; None if it is absent or empty."""
-        pair = next(pair for pair in self.comparisons if name in pair)
-        side: Side = "reference" if name == pair[0] else "prediction"
-        place = self.comparisons[pair].background_regions[side]
-        regions = self.regions(name)
-        return None if place is None or not regions.volumes[place] else int(regions.keys[place])
+        key, regions = self.labels.background_keys[name], self.regions(name)
+        return None if key is None or not regions.volumes[_place_of(regions, key)] else key
 
     def background_channel(self, common: Common) -> int | None:
         """Return the index of the background in `Common.channels`; None without a background."""
+        number = self.background_number(common)
+        return None if number is None else common.channels.index(number)
+
+    def background_number(self, common: Common) -> int | None:
+        """Return the index of the background in `Common.labels`; None without a background."""
         for name in common.names:
             key = self.background_key(name)
             if key is not None:
-                return common.channels.index(common.of(name)[key])
+                return common.of(name)[key]
         return None
 
     def label(self, name: str, key: int) -> Label:
@@ -233,15 +267,14 @@ class Panel:
     def _match_by_label(
         self, ranked_names: Sequence[str], keys: Sequence[list[int]]
     ) -> list[list[int]]:
-        """Match equal names if every rater has names, and equal integer labels otherwise.
+        """Match equal names if every rater of the panel has names, else equal integer labels.
 
         A region without a name gets the name that other raters use for its integer label, if there
         is exactly one such name and the rater has no other region with this name.
         """
-        by_name = all(self.regions(name).places_by_name for name in ranked_names)
         labels_and_names: list[list[tuple[int | None, str | None]]] = []
         for name, rater_keys in zip(ranked_names, keys, strict=True):
-            unique = self.regions(name).unique_names if by_name else {}
+            unique = self.regions(name).unique_names if self.labels.by_name else {}
             pairs = [self._label_and_name(name, key) for key in rater_keys]
             labels_and_names.append(
                 [(n, region_name if region_name in unique else None) for n, region_name in pairs]
@@ -264,14 +297,7 @@ class Panel:
                 if len(names) == 1 and (region_name is not None or not names & rater_region_names):
                     (label,) = names
                 if label is None:
-                    reason = "its name is not unique" if by_name else "another rater has no names"
-                    raise InputError(
-                        f"{name}: region {self.label(name, key)!r} has a name but no integer "
-                        f"label, and {reason}, so this region cannot be matched with ",
-                        Option("match", "labels"),
-                        "; use ",
-                        Option("match", "overlap"),
-                    )
+                    raise self.labels.without_number(name, self.label(name, key))
                 indices[-1].append(number_of.setdefault(label, len(number_of)))
         return indices
 

@@ -150,7 +150,8 @@ def most_frequent_labels(
         labels.append(None if isinstance(label, str) else label)
         name_votes: Counter[str] = Counter()
         for (number, name), times in vote.items():
-            if name is not None and label in (number, name):
+            # A region with a new label keeps its name.
+            if name is not None and (k not in label_of or label in (number, name)):
                 name_votes[name] += times
         if name_votes:
             names[k] = min(name_votes, key=lambda name: (-name_votes[name], name))
