@@ -30,13 +30,13 @@ def merges(result):
 
 
 def test_only_the_allowed_side_is_merged():
-    for merge in ("none", "reference"):
+    for merge, advice in (("none", "prediction"), ("reference", "both")):
         result = compare(REFERENCE, SPLIT, merge=merge)
         assert pairs(result) == [((1,), (7,)), ((2,), (9,)), ((), (5,))]
         assert result.score == result.matched_score == 0.625
         assert result.unmatched == {"reference": (), "prediction": (5,)}
         assert result.merges == ()
-        assert 'merge="prediction"' in str(result.notes[0])
+        assert f'use merge="{advice}"' in str(result.notes[0])
 
 
 def test_under_segmentation_is_the_same_with_the_sides_exchanged():
@@ -84,7 +84,7 @@ def test_an_unmatched_region_that_overlaps_no_group_stays_unmatched():
     result = compare([1, 1, 2, 2], several, match={"kidney": 1}, merge="prediction")
     assert [str(note) for note in result.notes] == [
         "1 reference region is unmatched and counts as Dice 0 (region 1). "
-        'To merge it into a matched region, use merge="reference".',
+        'To merge it into a matched region, use merge="both".',
         "2 prediction regions are unmatched and count as Dice 0 (regions 4, 5). "
         "They were not merged because they overlap no matched region into which merging is "
         "allowed.",
