@@ -106,7 +106,7 @@ def test_segments_with_the_same_name_are_numbered(tmp_path: Path) -> None:
 def test_overlapping_segments_need_an_option(tmp_path: Path) -> None:
     both = LEFT | TOP
     path = save(tmp_path / "a.dcm", "BINARY", {"left": LEFT, "both": both})
-    with pytest.raises(FormatError, match=r'a\.dcm: 12 pixels.*priority=\("left", "both"\)'):
+    with pytest.raises(FormatError, match=r'a\.dcm: 12 voxels.*priority=\("left", "both"\)'):
         read(path)
     for sums in ("normalise", "background"):
         segmentation = read(path, sums=sums)

@@ -20,7 +20,7 @@ from probdice.raters.fusing import (
     expected_counts,
     staple,
 )
-from probdice.raters.panel import panel_of
+from probdice.raters.panel import RaterMatch, panel_of
 from probdice.raters.region_matching import match_regions
 
 
@@ -137,6 +137,108 @@ def test_equal_labels_are_matched_on_request():
     consensus = probdice.consensus([[1, 1, 2, 2], [2, 2, 1, 1]], match="labels")
     assert consensus.segmentation.probabilities().tolist() == [[0.5] * 4] * 2
     assert probdice.agreement([[1, 1, 2, 2], [2, 2, 1, 1]], match="labels").score[0, 1] == 0
+
+
+def named(labels, names):
+    return Segmentation.from_labels(np.array(labels), names=names)
+
+
+SWAPPED = {
+    "anna": named([1, 1, 1, 2], {1: "a", 2: "b"}),
+    "ben": named([2, 2, 2, 1], {1: "b", 2: "a"}),  # the same regions by name, none by number
+}
+
+
+def test_regions_of_all_raters_correspond_by_name_if_every_rater_has_names():
+    agreement = probdice.agreement(SWAPPED, match="labels")
+    assert agreement.score.tolist() == [[1, 1], [1, 1]]
+    assert [one.score for one in agreement.others] == [1, 1]
+    assert {region.label: region.dice[0, 1] for region in agreement.regions} == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("order", [("anna", "ben", "eva"), ("eva", "ben", "anna")])
+def test_regions_of_all_raters_correspond_by_number_if_one_rater_has_no_names(order):
+    raters = {**SWAPPED, "eva": [1, 1, 1, 2]}
+    agreement = probdice.agreement({name: raters[name] for name in order}, match="labels")
+    places = {name: k for k, name in enumerate(order)}
+    anna, ben, eva = (places[name] for name in ("anna", "ben", "eva"))
+    assert agreement.score[anna, ben] == agreement.score[ben, eva] == 0
+    assert agreement.score[anna, eva] == 1
+    # The mean of ben and eva is 0.5 everywhere, and that of anna and eva equals anna.
+    assert [agreement.others[k].score for k in (anna, ben, eva)] == [0.5, 0, 0.5]
+    for region in agreement.regions:
+        assert region.dice[anna, ben] == 0 and region.dice[anna, eva] == 1
+    consensus = probdice.consensus(raters, match="labels")
+    assert consensus.segmentation.labels == (1, 2)
+    two_thirds = pytest.approx([2 / 3, 2 / 3, 2 / 3, 1 / 3])
+    assert consensus.segmentation.probabilities()[0].tolist() == two_thirds
+    assert consensus.raters[1].correspondence.keys() == {"a", "b"}  # names are still displayed
+
+
+def test_a_region_keeps_its_name_if_another_region_gets_its_number():
+    raters = [
+        named([1, 1, 1, 2], {1: "a", 2: "c"}),
+        named([1, 1, 1, 2], {1: "b", 2: "c"}),
+        named([1, 1, 1, 2], {1: "a", 2: "c"}),
+        named([1, 1, 2, 2], {1: "b", 2: "c"}),
+    ]
+    agreement = probdice.agreement(raters, match="labels")
+    assert {region.label for region in agreement.regions} == {"a", "b", "c"}
+    # By name, the scores of the second rater are 1/4, 1/4 and 3/4.
+    assert agreement.others[1].score == pytest.approx(5 / 12)
+    assert agreement.others[0].score == pytest.approx((1 / 4 + 1 + 1 / 4) / 3)
+
+
+def test_channels_that_have_only_a_name_are_not_matched_by_their_index():
+    # The unused channel 0 has no number, and must not be taken for region 0.
+    values = np.array([[0.0, 0.0], [0.9, 0.2], [0.1, 0.8]])
+    soft = Segmentation.from_probabilities(values, labels=[None, 0, 1], names=["x", None, None])
+    agreement = probdice.agreement({"soft": soft, "eva": [0, 1], "ida": [0, 1]}, match="labels")
+    assert agreement.score[0].tolist() == pytest.approx([1, 0.85, 0.85])
+    assert agreement.others[0].score == pytest.approx(0.85)
+
+
+@pytest.mark.parametrize("match", get_args(RaterMatch))
+@pytest.mark.parametrize("background", [0, "air"])
+@pytest.mark.parametrize("with_names", [[0], [2], [0, 1, 2]])
+def test_the_name_of_the_background_applies_to_raters_without_names(match, background, with_names):
+    labels = [0, 0, 0, 1, 1], [0, 0, 1, 1, 1], [0, 0, 0, 0, 1]
+    names = [{0: "air", 1: "bone"} if k in with_names else {} for k in range(3)]
+    raters = [named(*pair) for pair in zip(labels, names, strict=True)]
+    agreement = probdice.agreement(raters, match=match, background=background)
+    dice = agreement.foreground_dice[np.triu_indices(3, 1)]
+    assert dice.tolist() == pytest.approx([4 / 5, 2 / 3, 1 / 2])
+    # The means of the others at the pixels of the bone have the volumes 2, 1.5 and 2.5.
+    others = [one.foreground_dice for one in agreement.others]
+    assert others == pytest.approx([2 * 1.5 / 4, 2 * 1.5 / 4.5, 2 * 1 / 3.5])
+    consensus = probdice.consensus(raters, match=match, background=background)
+    assert consensus.segmentation.regions[consensus.background] == "air"
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]])
+def test_raters_with_other_names_lack_a_background_given_by_name(order):
+    names = {1: "a", 2: "b"}
+    raters = [
+        named([1, 1, 2, 2, 1], names),
+        named([1, 2, 2, 2, 1], names),
+        named([0, 0, 2, 2, 1], {0: "air", **names}),
+    ]
+    ordered = [raters[k] for k in order]
+    agreement = probdice.agreement(ordered, match="labels", background="air")
+    i, j, k = (order.index(k) for k in range(3))
+    assert agreement.foreground_dice[i, j] == pytest.approx((4 / 5 + 4 / 5) / 2)
+    assert agreement.foreground_dice[i, k] == pytest.approx((2 / 4 + 1) / 2)
+    assert probdice.consensus(ordered, match="labels", background="air").background is not None
+
+
+def test_a_background_name_with_several_numbers_does_not_apply_to_raters_without_names():
+    raters = {
+        "anna": named([0, 1], {0: "air"}), "ben": named([5, 1], {5: "air"}), "eva": [0, 1],
+    }  # fmt: skip
+    with pytest.raises(InputError, match=r"no region of eva \(0, 1\) has this name.*\(0, 5\)"):
+        probdice.agreement(raters, background="air")
+    with pytest.raises(InputError, match="no region is called 'water'"):
+        probdice.agreement(raters, background="water")
 
 
 def test_the_mean_uses_weights():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment
 
-from probdice import InputError, compare_sets
+from probdice import InputError, Segmentation, compare_sets
 from probdice.raters.sample_sets import _best_matching, _ranked_probability_score
 
 
@@ -62,6 +62,16 @@ def test_backgrounds_are_matched_with_each_other():
     # Region 1 of the first sample does not overlap the raters' region 1, so it gets the label 2.
     # Its volumes are 1 and 0 against 0: ½ − ½ · ½. Those of region 1 are 0 and 0 against 3.
     assert result.volume_scores == {1: 3, 2: 0.25}
+
+
+def test_the_name_of_the_background_applies_to_sets_without_names():
+    named = Segmentation.from_labels([0, 0, 1, 1], names={0: "air", 1: "bone"})
+    for match in ("overlap", "labels"):
+        result = compare_sets(
+            [named, named], [[0, 1, 1, 1], [0, 0, 0, 1]], background="air", match=match
+        )
+        assert result.iou.tolist() == [pytest.approx([2 / 3, 1 / 2])] * 2
+        assert result.regions == ("bone",)
 
 
 def test_probabilities_have_a_fuzzy_iou():

@@ -57,7 +57,8 @@ def consensus(
         the reliability of each rater for every region. For label maps with two regions, STAPLE
         returns the same result as ITK's STAPLEImageFilter.
     match : {"overlap", "labels"}, optional
-        How to match regions of different raters: by overlap, or by equal labels or names.
+        How to match regions of different raters: by overlap, or by equal labels, which are names if
+        every rater has names and numbers otherwise.
     weights : sequence or mapping of float, optional
         The weight of each rater in the mean. All weights are equal by default. Weights cannot be
         combined with ``method="staple"``.
@@ -65,7 +66,8 @@ def consensus(
         The pixels to use (see `compare`).
     background : int or str, optional
         The label or name of the background of all raters. The backgrounds of all raters are matched
-        with each other, whatever the value of `match`.
+        with each other, whatever the value of `match`. A name applies to raters without names if
+        all other raters who have this name use the same number for it.
     resample : {"linear", "nearest"}, optional
         How to resample raters onto the grid with the smallest pixels (see `compare`). If some
         pixels are outside the field of view of a rater, a `background` is required.

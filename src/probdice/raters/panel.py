@@ -17,7 +17,7 @@ from probdice.data.resampling import Interpolation
 from probdice.data.segmentation import Segmentation
 from probdice.engine.pair import Images
 from probdice.engine.several import Content, Several
-from probdice.errors import InputError, Note, Option, ProbdiceError
+from probdice.errors import InputError, Note, ProbdiceError
 from probdice.files.inputs import Comparable, as_mask, as_segmentation
 from probdice.method.background import named_background
 from probdice.method.overlap import Floats, Pairs, Regions
